@@ -1,0 +1,40 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# One thread per process: the tests run side by side, and their models are small.
+export OMP_NUM_THREADS ?= 1
+TEST_PROCESSES ?= 2
+
+.PHONY: demo test lint types pytest bench venv clean
+
+# Export AlexNet, run it in ONNX Runtime, compare with PyTorch.
+demo: $(STAMP)
+	$(BIN)/python examples/alexnet.py
+
+# Everything a change has to pass.
+test: lint types pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+pytest: $(STAMP)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/export.py
+
+venv: $(STAMP)
+
+# Set up again only when what is to be installed has changed.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,348 @@
+"""Benchmark of exporting: Sardonyx, both exporters of torch.onnx, and the captures alone.
+
+Writes benchmarks/RESULTS.md. Every measurement runs in a process of its own (measure.py).
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from measure import METHODS, MODELS
+
+HERE = Path(__file__).resolve().parent
+EXPORTERS = ("sardonyx_export", "sardonyx_trace", "torch_onnx_dynamo", "torch_onnx_torchscript")
+RIVALS = EXPORTERS[2:]
+TITLES = {
+    "sardonyx_export": "Sardonyx, export",
+    "sardonyx_trace": "Sardonyx, trace",
+    "torch_onnx_dynamo": "torch.onnx, dynamo=True",
+    "torch_onnx_torchscript": "torch.onnx, dynamo=False",
+    "torch_export_alone": "torch.export alone",
+    "jit_trace_alone": "torch.jit.trace alone",
+    "weights_write_alone": "writing weights alone",
+}
+MB = 1e6
+BIG_MODEL_BYTES = 300 * MB
+# Two files of the same graph differ by this much between runs on a busy machine.
+LATENCY_NOISE = 1.03
+
+Result = dict[str, Any]
+
+
+@dataclass
+class ModelResults:
+    """All measurements of one model, by method."""
+
+    exports: dict[str, Result]
+    latency: dict[str, float]
+    latency_errors: dict[str, str]
+
+    def value(self, method: str, key: str) -> float | None:
+        return self.exports[method].get(key)
+
+    def ratio(self, method: str, *parts: str) -> float | None:
+        """Time of `method` over the summed times of `parts`; None when one of them failed."""
+        seconds = [self.value(part, "seconds") for part in (method, *parts)]
+        if any(value is None for value in seconds):
+            return None
+        return seconds[0] / sum(seconds[1:])
+
+    @property
+    def weight_bytes(self) -> float:
+        return next((r["weight_bytes"] for r in self.exports.values() if "weight_bytes" in r), 0)
+
+    def latency_ratio(self, method: str) -> float | None:
+        rivals = [self.latency[rival] for rival in RIVALS if rival in self.latency]
+        if method not in self.latency or not rivals:
+            return None
+        return self.latency[method] / min(rivals)
+
+
+def measured(*arguments: object) -> Result:
+    command = [sys.executable, str(HERE / "measure.py"), *map(str, arguments)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
+        return {"error": f"exit status {process.returncode}: {last}"}
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def measure_model(name: str, repeats: int, rounds: int) -> ModelResults:
+    with tempfile.TemporaryDirectory(prefix="sardonyx-benchmark-") as folder:
+        exports = {}
+        for method in METHODS:
+            path = Path(folder, method, f"{method}.onnx")
+            path.parent.mkdir()
+            exports[method] = measured("export", method, name, path, repeats)
+            print(name, method, exports[method], file=sys.stderr, flush=True)
+        files = [Path(folder, m, f"{m}.onnx") for m in EXPORTERS if "error" not in exports[m]]
+        latency = measured("latency", name, rounds, *files) if files else {"seconds": {}}
+        print(name, "latency", latency, file=sys.stderr, flush=True)
+    errors = latency.get("errors", {})
+    if "error" in latency:
+        errors = {path.stem: latency["error"] for path in files}
+    return ModelResults(exports, latency.get("seconds", {}), errors)
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+
+def cell(value: float | None, form: str) -> str:
+    return "failed" if value is None else format(value, form)
+
+
+def factor(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    align = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, align, *rows])
+
+
+def seconds_table(results: dict[str, ModelResults]) -> str:
+    header = ["seconds", "weights MB", *(TITLES[method] for method in METHODS)]
+    rows = [
+        [name, f"{r.weight_bytes / MB:.0f}"]
+        + [cell(r.value(method, "seconds"), ".3f") for method in METHODS]
+        for name, r in results.items()
+    ]
+    return table(header, rows)
+
+
+TIME_RATIOS = {
+    "export / its capture": ("sardonyx_export", "torch_export_alone"),
+    "trace / its capture": ("sardonyx_trace", "jit_trace_alone"),
+    "export / (capture + write)": ("sardonyx_export", "torch_export_alone", "weights_write_alone"),
+    "trace / (capture + write)": ("sardonyx_trace", "jit_trace_alone", "weights_write_alone"),
+    "dynamo=True / export": ("torch_onnx_dynamo", "sardonyx_export"),
+    "dynamo=False / trace": ("torch_onnx_torchscript", "sardonyx_trace"),
+}
+
+
+def ratio_table(results: dict[str, ModelResults]) -> str:
+    rows = [
+        [name, *(factor(r.ratio(*methods)) for methods in TIME_RATIOS.values())]
+        for name, r in results.items()
+    ]
+    means = [
+        geometric_mean(r.ratio(*methods) for r in results.values())
+        for methods in TIME_RATIOS.values()
+    ]
+    rows.append(["**geometric mean**", *map(factor, means)])
+    return table(["ratio of times", *TIME_RATIOS], rows)
+
+
+def memory_table(results: dict[str, ModelResults]) -> str:
+    methods = [method for method in METHODS if method != "weights_write_alone"]
+    rows = []
+    for name, r in results.items():
+        growth = (r.value(method, "growth_bytes") for method in methods)
+        cells = [cell(None if g is None else g / MB, ".0f") for g in growth]
+        rows.append([name, f"{r.weight_bytes / MB:.0f}", *cells])
+    return table(["peak growth, MB", "weights MB", *(TITLES[m] for m in methods)], rows)
+
+
+def nodes_table(results: dict[str, ModelResults]) -> str:
+    rows = [
+        [name, *(cell(r.value(method, "nodes"), "d") for method in EXPORTERS)]
+        for name, r in results.items()
+    ]
+    return table(["nodes", *(TITLES[method] for method in EXPORTERS)], rows)
+
+
+def latency_table(results: dict[str, ModelResults]) -> str:
+    own = EXPORTERS[:2]
+    header = ["latency, ms", *(TITLES[method] for method in EXPORTERS)]
+    header += [f"{TITLES[method]} / better rival" for method in own]
+    rows = []
+    for name, r in results.items():
+        milliseconds = [r.latency[m] * 1000 if m in r.latency else None for m in EXPORTERS]
+        ratios = [factor(r.latency_ratio(method)) for method in own]
+        rows.append([name, *(cell(value, ".2f") for value in milliseconds), *ratios])
+    means = [geometric_mean(r.latency_ratio(m) for r in results.values()) for m in own]
+    rows.append(["**geometric mean**", *([""] * len(EXPORTERS)), *map(factor, means)])
+    return table(header, rows)
+
+
+@dataclass
+class Target:
+    """A limit on one number per model: on their geometric mean, or on each of them.
+
+    None stands for a model that Sardonyx failed to export; with one of those no target is met.
+    """
+
+    text: str
+    values: dict[str, float | None]
+    limit: float
+    at_least: bool = False
+    every_model: bool = False
+
+    def _meets(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def row(self) -> list[str]:
+        known = {name: value for name, value in self.values.items() if value is not None}
+        if not known:
+            return [self.text, "-", "-", "-", "not measured"]
+        mean = geometric_mean(known.values())
+        worst = (min if self.at_least else max)(known, key=known.__getitem__)
+        meeting = sum(map(self._meets, known.values()))
+        met = meeting == len(self.values) if self.every_model else self._meets(mean)
+        met = met and len(known) == len(self.values)
+        return [
+            self.text,
+            factor(mean),
+            f"{factor(known[worst])} ({worst})",
+            f"{meeting} of {len(self.values)}",
+            "yes" if met else "**no**",
+        ]
+
+
+def targets(results: dict[str, ModelResults]) -> list[Target]:
+    def ratios(name: str) -> dict[str, float | None]:
+        methods = TIME_RATIOS[name]
+        own = next(method for method in methods if method in EXPORTERS[:2])
+        return {
+            model: r.ratio(*methods)
+            for model, r in results.items()
+            if r.ratio(*methods) is not None or "error" in r.exports[own]
+        }
+
+    listed = [
+        Target("export at most 1.35x torch.export alone", ratios("export / its capture"), 1.35),
+        Target("trace at most 1.35x torch.jit.trace alone", ratios("trace / its capture"), 1.35),
+        Target(
+            "export at least 4x as fast as dynamo=True", ratios("dynamo=True / export"), 4, True
+        ),
+        Target("trace faster than dynamo=False", ratios("dynamo=False / trace"), 1, True),
+    ]
+    big = {name: r for name, r in results.items() if r.weight_bytes >= BIG_MODEL_BYTES}
+    for method in EXPORTERS[:2]:
+        used = {}
+        for name, r in big.items():
+            growth = r.value(method, "growth_bytes")
+            allowed = 0.05 * r.weight_bytes + 60 * MB
+            used[name] = None if growth is None else max(growth, 1) / allowed
+        text = f"{TITLES[method]}: memory growth / (5% of weights + 60 MB), models of >= 300 MB"
+        listed.append(Target(text, used, 1, every_model=True))
+    for method in EXPORTERS[:2]:
+        latency = {
+            name: r.latency_ratio(method)
+            for name, r in results.items()
+            if r.latency_ratio(method) is not None or method not in r.latency
+        }
+        text = f"{TITLES[method]}: latency no worse than the better rival (noise: 3%)"
+        listed.append(Target(text, latency, LATENCY_NOISE, every_model=True))
+    return listed
+
+
+def failures(results: dict[str, ModelResults]) -> str:
+    lines = [
+        f"- {name}, {TITLES[method]}: {result['error']}"
+        for name, r in results.items()
+        for method, result in r.exports.items()
+        if "error" in result
+    ]
+    lines += [
+        f"- {name}, file of {TITLES[method]} in ONNX Runtime: {error}"
+        for name, r in results.items()
+        for method, error in r.latency_errors.items()
+    ]
+    return "\n".join(lines) or "None."
+
+
+def installed(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} from this tree"
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def markdown(results: dict[str, ModelResults], command: str) -> str:
+    packages = ("sardonyx", "torch", "onnx", "onnx-ir", "onnxscript", "onnxruntime")
+    versions = ", ".join(map(installed, packages))
+    target_header = ["target", "geometric mean", "worst", "models meeting it", "met"]
+    return f"""# Export benchmark
+
+Made by `{command}` on {date.today()}; do not edit.
+
+{versions}; Python {platform.python_version()}; {processor()}, {os.cpu_count()} cores.
+
+Batch 2, static shapes, verification off, each exporter writing to a file. Times are the best of
+several runs after a warm-up export in the same process; memory is the peak above the resident size
+once the model is built and has run; each measurement has a process of its own. "Writing weights
+alone" puts the bytes of the state dict into a file: no exporter can take less than its capture plus
+that.
+
+## Targets
+
+Targets on time are judged by the geometric mean, those on memory and latency for every model.
+
+{table(target_header, [target.row() for target in targets(results)])}
+
+## Time
+
+{seconds_table(results)}
+
+{ratio_table(results)}
+
+## Memory
+
+{memory_table(results)}
+
+## Nodes
+
+{nodes_table(results)}
+
+## Latency in ONNX Runtime
+
+CPU, one thread, median of interleaved runs.
+
+{latency_table(results)}
+
+## Failures
+
+{failures(results)}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=",".join(MODELS), help="names with commas between")
+    parser.add_argument("--repeats", type=int, default=2, help="exports timed per measurement")
+    parser.add_argument("--rounds", type=int, default=15, help="latency runs per file")
+    parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
+    options = parser.parse_args()
+    names = options.models.split(",")
+    if unknown := [name for name in names if name not in MODELS]:
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    results = {name: measure_model(name, options.repeats, options.rounds) for name in names}
+    command = shlex.join(["python", "benchmarks/export.py", *sys.argv[1:]])
+    options.output.write_text(markdown(results, command))
+    print(f"wrote {options.output}")
+
+
+if __name__ == "__main__":
+    main()

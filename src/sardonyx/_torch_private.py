@@ -1,0 +1,217 @@
+"""The only file that touches torch's private APIs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+OpOverload = torch._ops.OpOverload
+
+
+def open_registered_pytree(
+    tree: Any,
+) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
+    """Keys, children and constructor of a user's registered pytree node."""
+    definition = pytree.SUPPORTED_NODES.get(type(tree))
+    if definition is None:
+        return None
+    if definition.flatten_with_keys_fn is not None:
+        keyed, context = definition.flatten_with_keys_fn(tree)
+        keys = [_key_text(key) for key, _ in keyed]
+        children = [child for _, child in keyed]
+    else:
+        children, context = definition.flatten_fn(tree)
+        children = list(children)
+        keys = [str(i) for i in range(len(children))]
+    return keys, children, lambda items: definition.unflatten_fn(items, context)
+
+
+def _key_text(key: Any) -> str:
+    for attribute in ("key", "name", "idx"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
+@contextlib.contextmanager
+def in_onnx_export() -> Iterator[None]:
+    """Raise the flag that model code reads as `torch.onnx.is_in_onnx_export()`."""
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS as flags
+
+    before = flags.in_onnx_export
+    flags.in_onnx_export = True
+    try:
+        yield
+    finally:
+        flags.in_onnx_export = before
+
+
+def dim_of(size: Any) -> Any:
+    """A size as the graph holds it: int, or the sympy expression of a symbolic one."""
+    if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        expression = size.node.expr
+        if expression.is_Integer:
+            return int(expression)
+        if expression.is_Float:
+            return float(expression)
+        if expression.is_Boolean and expression in (True, False):
+            return bool(expression)
+        return expression
+    return size
+
+
+def is_fake(value: Any) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor)
+
+
+def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """(graph-module attribute, arguments) of a region that only switches a mode around its body."""
+    name = getattr(node.target, "_name", "") or getattr(node.target, "__name__", "")
+    if name == "wrap_with_set_grad_enabled":
+        return node.args[1], node.args[2:]
+    return None
+
+
+def new_fake_mode() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
+
+
+def fake_mode_of(tensor: Any) -> Any:
+    """The mode a fake tensor belongs to; None for any other tensor."""
+    return tensor.fake_mode if is_fake(tensor) else None
+
+
+def fake_from(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
+    """A fake tensor with the sizes and strides of `tensor`."""
+    made: torch.Tensor = mode.from_tensor(tensor.detach(), static_shapes=True)
+    return made
+
+
+def fake_from_sizes(mode: Any, sizes: list[Any], dtype: torch.dtype) -> torch.Tensor:
+    with mode:
+        return torch.empty(sizes, dtype=dtype)
+
+
+def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> torch.Tensor:
+    """A fake of `tensor` with a size symbol for each axis in `axes`."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    context = StatelessSymbolicContext(
+        dynamic_sizes=[
+            DimDynamic.DYNAMIC if axis in axes else DimDynamic.STATIC
+            for axis in range(tensor.dim())
+        ]
+    )
+    # static_shapes is a property of the whole mode: lifted for the tensors that have symbols.
+    before, mode.static_shapes = mode.static_shapes, False
+    try:
+        made: torch.Tensor = mode.from_tensor(
+            tensor.detach(), symbolic_context=context, source=ConstantSource(name)
+        )
+    finally:
+        mode.static_shapes = before
+    return made
+
+
+def new_data_dependent_size(mode: Any) -> Any:
+    """A size symbol for an integer that is only known at run time."""
+    return mode.shape_env.create_unbacked_symint()
+
+
+def sym_int(mode: Any, expression: Any) -> Any:
+    """The torch.SymInt or SymFloat of a size expression."""
+    env = mode.shape_env
+    if expression.is_integer:
+        return env.create_symintnode(expression, hint=env.size_hint(expression, allow_none=True))
+    from torch.fx.experimental.sym_node import SymNode
+
+    return torch.SymFloat(SymNode(expression, env, float, None))
+
+
+def fixed_symbols(mode: Any) -> dict[Any, int]:
+    """The size symbols that the operators run so far have turned into numbers."""
+    return {
+        symbol: int(replacement)
+        for symbol, replacement in mode.shape_env.replacements.items()
+        if replacement.is_Integer
+    }
+
+
+def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return left.untyped_storage()._cdata == right.untyped_storage()._cdata
+
+
+class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+    """Notes every operator that reaches the dispatcher, with what it took and gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.calls.append((func, args, kwargs or {}, result))
+        return result
+
+
+def record_decomposition(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any
+) -> tuple[list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]], Any] | None:
+    """PyTorch's own expansion of one call on fake tensors; None where it has none."""
+    from torch._decomp import decomposition_table
+
+    recorder = Recorder()
+    with torch.no_grad(), mode, recorder:
+        if op in decomposition_table:
+            result = decomposition_table[op](*args, **kwargs)
+        elif op._can_decompose():
+            result = op.decompose(*args, **kwargs)
+        else:
+            return None
+    if result is NotImplemented or any(call[0] is op for call in recorder.calls):
+        return None
+    return recorder.calls, result
+
+
+def run_on_fakes(op: Any, args: dict[str, Any], mode: Any) -> Any:
+    with torch.no_grad(), mode:
+        positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
+        keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
+        return op(*positional, **keyword)
+
+
+def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) of an ExportedProgram, its fake inputs and constants in place."""
+    leaves = []
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind.name == "USER_INPUT":
+            leaves.append(getattr(spec.arg, "value", None) if not hasattr(spec.arg, "name") or type(spec.arg).__name__ == "ConstantArgument" else values[spec.arg.name])
+    args, kwargs = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
+    return args, kwargs
+
+
+def result_like(program: Any, leaves: list[Any]) -> Any:
+    """The nested result of an ExportedProgram around the given leaves."""
+    return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
+
+
+def guard_places(mode: Any) -> list[tuple[Any, str]]:
+    """(condition on sizes, the user's file and line) for what the capture took for granted."""
+    places = []
+    for guard in mode.shape_env.guards:
+        user = getattr(guard.sloc, "maybe_user_loc", None)
+        places.append((guard.expr, str(user or "")))
+    return places

@@ -1,0 +1,213 @@
+"""export(): one call per stage."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from torch.export import ExportedProgram
+
+from sardonyx.capture.capture import Captured, capture
+from sardonyx.errors import InvalidOptionError
+from sardonyx.legalize import SUPPORTED_OPSETS, legalize
+from sardonyx.lower.lower import LowerOptions, lower
+from sardonyx.optimize.pipeline import optimize
+from sardonyx.options import (
+    CAPTURES,
+    DEFAULT_OPSET,
+    OperatorExportTypes,
+    Options,
+    TrainingMode,
+)
+from sardonyx.program import ONNXProgram
+from sardonyx.serialize.destination import check_destination
+from sardonyx.serialize.external_data import ExternalData
+from sardonyx.serialize.metadata import stamp_metadata
+from sardonyx.serialize.names import assign_names
+from sardonyx.serialize.parameters import parameters_as_inputs
+from sardonyx.serialize.text import to_text
+from sardonyx.serialize.write import write_model
+from sardonyx.verify.eager import EagerModel
+
+
+def export(
+    model: Any,
+    args: Any = (),
+    f: str | os.PathLike[str] | BinaryIO | None = None,
+    export_params: bool = True,
+    verbose: bool = False,
+    training: TrainingMode | int = TrainingMode.EVAL,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
+    opset_version: int | None = None,
+    do_constant_folding: bool = True,
+    dynamic_axes: Mapping[str, Any] | None = None,
+    keep_initializers_as_inputs: bool | None = None,
+    *,
+    kwargs: dict[str, Any] | None = None,
+    capture: str = "auto",
+    dynamic_shapes: Any = None,
+    external_data: bool | ExternalData | None = None,
+    optimize: bool = True,
+    verify: bool = False,
+    state_outputs: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> ONNXProgram:
+    """Turn a PyTorch model into ONNX.
+
+    Args:
+        model: A module, a function of tensors, or an `ExportedProgram`.
+        args: The example inputs: a tensor, a tuple, or a tuple whose last element is a dict of
+            keyword arguments.
+        f: A path or a writable binary file; None writes nothing. The program is returned anyway.
+        export_params: False leaves the weights out: they become inputs of the file.
+        verbose: Print the graph in its textual form.
+        training: The mode the model is exported in.
+        input_names: Names for the inputs, then for the parameters, in order.
+        output_names: Names for the outputs, in order.
+        operator_export_type: What becomes of operators without an ONNX form.
+        opset_version: The opset of the file.
+        do_constant_folding: Compute at export time what depends on weights and constants only.
+        dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
+        keep_initializers_as_inputs: Also list the weights among the inputs.
+        kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
+        capture: How the model is recorded: "export", "trace", or "auto" for the first that can.
+        dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
+        external_data: Weights in a file of their own: True, False, None (above 2 GB), or a
+            `sardonyx.ExternalData` that says how.
+        optimize: Simplify the graph.
+        verify: Run the file in ONNX Runtime against the model; raise where they differ.
+        state_outputs: Return inputs and buffers that the model writes as extra outputs.
+        progress: Called with the name of each stage as it starts.
+    """
+    options = _options(
+        export_params=export_params,
+        verbose=verbose,
+        training=training,
+        input_names=input_names,
+        output_names=output_names,
+        operator_export_type=operator_export_type,
+        opset_version=opset_version,
+        do_constant_folding=do_constant_folding,
+        dynamic_axes=dynamic_axes,
+        keep_initializers_as_inputs=keep_initializers_as_inputs,
+        capture=capture,
+        dynamic_shapes=dynamic_shapes,
+        external_data=external_data,
+        optimize=optimize,
+        verify=verify,
+        state_outputs=state_outputs,
+        progress=progress,
+    )
+    return run_stages(model, args, kwargs, f, options)
+
+
+def run_stages(
+    model: Any,
+    args: Any,
+    kwargs: dict[str, Any] | None,
+    f: str | os.PathLike[str] | BinaryIO | None,
+    options: Options,
+) -> ONNXProgram:
+    if f is not None:
+        check_destination(f)
+    stages = _Stages(options.progress)
+    with stages("capture"):
+        captured = capture(model, args, kwargs, options)
+    with stages("lower"):
+        onnx_model = lower(
+            captured.graph,
+            [spec.name for spec in captured.signature.inputs],
+            [*(spec.name for spec in captured.signature.outputs), *captured.signature.state_outputs],
+            LowerOptions(
+                fold_constants=options.do_constant_folding,
+                fold_parameters=not options.keeps_parameters,
+                opset=options.opset_version,
+            ),
+        )
+    with stages("legalize"):
+        legalize(onnx_model, options.opset_version)
+    with stages("optimize"):
+        if options.optimize:
+            optimize(onnx_model, fold_parameters=not options.keeps_parameters)
+    with stages("serialize"):
+        assign_names(onnx_model)
+        stamp_metadata(onnx_model)
+        if options.keeps_parameters:
+            parameters_as_inputs(onnx_model, keep_data=options.export_params)
+        if f is not None:
+            write_model(onnx_model, f, external_data=options.external_data)
+    if options.verbose:
+        print(to_text(onnx_model))
+    program = ONNXProgram(
+        onnx_model,
+        signature=captured.signature,
+        options=options,
+        verifier_context=_eager(model, captured, options),
+        notes=captured.notes,
+        stage_seconds=stages.seconds,
+        path=Path(f) if isinstance(f, (str, os.PathLike)) else None,
+    )
+    if options.verify:
+        with stages("verify"):
+            program.verify()
+    return program
+
+
+def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
+    """The graph that `export` would write, in its textual form. Takes what `export` takes."""
+    options.setdefault("f", None)
+    return to_text(export(model, args, *more, **options).model)
+
+
+class _Stages:
+    """Times each stage and tells the caller which one is running."""
+
+    def __init__(self, progress: Callable[[str], None] | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        if self._progress is not None:
+            self._progress(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - start
+
+
+def _eager(model: Any, captured: Captured, options: Options) -> EagerModel:
+    inputs = captured.inputs
+    if isinstance(model, ExportedProgram):
+        # Its mode was fixed when it was exported, and its module refuses to be told one.
+        return EagerModel(model.module(), inputs.args, inputs.kwargs, TrainingMode.PRESERVE)
+    return EagerModel(model, inputs.args, inputs.kwargs, options.training)
+
+
+def _options(**given: Any) -> Options:
+    opset = given["opset_version"]
+    given["opset_version"] = DEFAULT_OPSET if opset is None else opset
+    if given["opset_version"] not in SUPPORTED_OPSETS:
+        raise InvalidOptionError(
+            f"opset_version={opset!r} is not known: {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)}"
+        )
+    if given["capture"] not in CAPTURES:
+        raise InvalidOptionError(f"capture={given['capture']!r} is not known: {', '.join(CAPTURES)}")
+    if given.pop("operator_export_type") != OperatorExportTypes.ONNX:
+        raise InvalidOptionError("operator_export_type: only OperatorExportTypes.ONNX is supported yet")
+    given["training"] = TrainingMode(given["training"])
+    for names in ("input_names", "output_names"):
+        if isinstance(given[names], str):
+            raise InvalidOptionError(f"{names} must be a list of names, not {given[names]!r}")
+        given[names] = tuple(given[names] or ())
+    given["keep_initializers_as_inputs"] = bool(given["keep_initializers_as_inputs"])
+    return Options(**given)
+
+

@@ -1,0 +1,107 @@
+"""Arguments bound once, from the schema: positional, keyword and default all become names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+from sardonyx.capture.graph import Argument, operator_name
+from sardonyx.errors import InternalError
+
+SCALAR_TYPES: tuple[torch.dtype | None, ...] = (
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32,
+    torch.float64, torch.complex32, torch.complex64, torch.complex128, torch.bool, torch.qint8,
+    torch.quint8, torch.qint32, torch.bfloat16, torch.quint4x2, torch.quint2x4, None, None, None,
+    None, None, torch.float8_e5m2, torch.float8_e4m3fn, torch.float8_e5m2fnuz,
+    torch.float8_e4m3fnuz, torch.uint16, torch.uint32, torch.uint64,
+)  # fmt: skip
+"""ATen's ScalarType numbers, the form in which TorchScript writes a dtype."""
+
+
+class Parameter(NamedTuple):
+    """What binding needs of one schema argument; reading it off the schema each time is slow."""
+
+    name: str
+    is_dtype: bool
+    fixed_length: int | None
+    is_float: bool
+    is_tensor_list: bool
+    has_default: bool
+    default: Argument
+    is_written: bool
+    is_out: bool
+
+
+@cache
+def parameters_of(op: torch._ops.OpOverload) -> tuple[Parameter, ...]:
+    found = []
+    for argument in op._schema.arguments:
+        real = str(argument.real_type)
+        is_list = "List[" in real
+        found.append(
+            Parameter(
+                name=argument.name,
+                is_dtype="ScalarType" in real,
+                fixed_length=argument.N if is_list and "Tensor" not in real else None,
+                is_float=real in ("float", "Optional[float]"),
+                is_tensor_list=is_list and "Tensor" in real,
+                has_default=argument.has_default_value(),
+                default=argument.default_value,
+                is_written=argument.alias_info is not None and argument.alias_info.is_write,
+                is_out=argument.is_out,
+            )
+        )
+    return tuple(found)
+
+
+def bind(
+    op: torch._ops.OpOverload,
+    args: Sequence[Argument],
+    kwargs: Mapping[str, Argument] | None = None,
+) -> dict[str, Argument]:
+    """Every argument of the schema by name, defaults filled in."""
+    parameters = parameters_of(op)
+    if len(args) > len(parameters):
+        raise InternalError(f"{operator_name(op)} got {len(args)} arguments: {op._schema}")
+    bound: dict[str, Argument] = {}
+    for position, parameter in enumerate(parameters):
+        if position < len(args):
+            argument = args[position]
+        elif kwargs and parameter.name in kwargs:
+            argument = kwargs[parameter.name]
+        elif parameter.has_default:
+            argument = parameter.default
+        else:
+            raise InternalError(f"{operator_name(op)} lacks {parameter.name}: {op._schema}")
+        bound[parameter.name] = _normalize(parameter, argument)
+    return bound
+
+
+def default_arguments(op: torch._ops.OpOverload) -> dict[str, Argument]:
+    return {
+        p.name: _normalize(p, p.default) for p in parameters_of(op) if p.has_default
+    }
+
+
+def _normalize(parameter: Parameter, argument: Argument) -> Argument:
+    if argument is None:
+        return None
+    if parameter.is_dtype and isinstance(argument, int):
+        return dtype_from_number(argument)
+    if isinstance(argument, (list, tuple)):
+        return list(argument)
+    if parameter.fixed_length is not None:
+        return [argument] * parameter.fixed_length
+    if parameter.is_float and isinstance(argument, int):
+        return float(argument)
+    return argument
+
+
+def dtype_from_number(number: int) -> torch.dtype:
+    dtype = SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else None
+    if dtype is None:
+        raise InternalError(f"ATen scalar type {number} is not known")
+    return dtype

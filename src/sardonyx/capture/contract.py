@@ -1,0 +1,26 @@
+"""What every capture promises the lowering, checked once per export."""
+
+from __future__ import annotations
+
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.graph import AtenGraph, values_in
+from sardonyx.errors import InternalError
+
+
+def check_contract(graph: AtenGraph) -> None:
+    """No mutation, every argument named, every value typed and computed before it is read."""
+    known = {id(v) for v in graph.inputs}
+    for node in graph.nodes:
+        parameters = parameters_of(node.op)
+        if any(p.is_written for p in parameters):
+            raise InternalError(f"{node.name} writes its arguments after functionalization")
+        if [p.name for p in parameters] != list(node.arguments):
+            raise InternalError(f"{node.name} has arguments {list(node.arguments)}")
+        for value in node.inputs():
+            if id(value) not in known and value.constant is None:
+                raise InternalError(f"{node.name} reads {value} before it is computed")
+        known.update(id(o) for o in node.outputs)
+    for output in graph.outputs:
+        for value in values_in(output):
+            if id(value) not in known and value.constant is None:
+                raise InternalError(f"output {value} is not computed")

@@ -1,0 +1,174 @@
+"""What the caller asked to be dynamic, from `dynamic_axes` or `dynamic_shapes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from sardonyx.capture import tree
+from sardonyx.errors import InvalidOptionError
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicDim:
+    """One dim asked to be dynamic. An optional one (Dim.AUTO) may turn out fixed."""
+
+    name: str
+    required: bool = True
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+DynamicAxes = dict[int, DynamicDim]
+
+
+def from_dynamic_axes(
+    dynamic_axes: Mapping[str, Any], names: Sequence[str | None], leaves: Sequence[Any]
+) -> tuple[list[DynamicAxes], dict[str, dict[int, str]]]:
+    """Dynamic dims per leaf, and the requests that name no input (they must name outputs)."""
+    per_leaf: list[DynamicAxes] = [{} for _ in leaves]
+    rest: dict[str, dict[int, str]] = {}
+    for key, axes in dynamic_axes.items():
+        named = _named_axes(key, axes)
+        if key in names:
+            position = names.index(key)
+            rank = leaves[position].dim() if isinstance(leaves[position], torch.Tensor) else 0
+            for axis, name in named.items():
+                per_leaf[position][_checked_axis(key, axis, rank)] = DynamicDim(name)
+        else:
+            rest[key] = named
+    return per_leaf, rest
+
+
+def _named_axes(key: str, axes: Any) -> dict[int, str]:
+    if isinstance(axes, Mapping):
+        named = {axis: str(name) for axis, name in axes.items()}
+    elif isinstance(axes, (list, tuple, set)):
+        named = {axis: f"{key}_dim_{axis}" for axis in axes}
+    else:
+        raise InvalidOptionError(
+            f"dynamic_axes[{key!r}] must be a list of axes or a dict of axis to name, not {axes!r}"
+        )
+    if not all(isinstance(axis, int) for axis in named):
+        raise InvalidOptionError(f"dynamic_axes[{key!r}] must have integers as axes, not {axes!r}")
+    return named
+
+
+def _checked_axis(key: str, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise InvalidOptionError(
+            f"dynamic axis {axis} of {key!r} does not exist: the example has {rank} dims"
+        )
+    return axis % rank
+
+
+def from_dynamic_shapes(
+    dynamic_shapes: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    parameter_names: Sequence[str],
+    names: Sequence[str],
+) -> list[DynamicAxes]:
+    """Dynamic dims per leaf of (args, kwargs) from a spec nested like them."""
+    arguments = [*args, *kwargs.values()]
+    if isinstance(dynamic_shapes, Mapping):
+        unknown = [k for k in dynamic_shapes if k not in parameter_names]
+        if unknown:
+            raise InvalidOptionError(
+                f"dynamic_shapes names {unknown[0]!r}, but the inputs are {', '.join(parameter_names)}"
+            )
+        specs = [dynamic_shapes.get(name) for name in parameter_names]
+    elif isinstance(dynamic_shapes, (list, tuple)):
+        specs = list(dynamic_shapes)
+        if len(specs) != len(arguments):
+            raise InvalidOptionError(
+                f"dynamic_shapes has {len(specs)} entries for {len(arguments)} inputs"
+            )
+    else:
+        raise InvalidOptionError(f"dynamic_shapes must be a tuple or a dict, not {dynamic_shapes!r}")
+    found: list[DynamicAxes] = []
+    for spec, argument in zip(specs, arguments, strict=True):
+        _, structure = tree.flatten(argument)
+        _match(spec, argument, structure, names, found)
+    return found
+
+
+def _match(
+    spec: Any, value: Any, structure: tree.Structure, names: Sequence[str], found: list[DynamicAxes]
+) -> None:
+    if isinstance(structure, tree.Leaf):
+        found.append(_leaf_spec(spec, value, names[len(found)]))
+        return
+    children, _ = _children(value)
+    if spec is None:
+        picked: list[Any] = [None] * len(children)
+    elif isinstance(spec, Mapping):
+        picked = [spec.get(key, spec.get(_number(key))) for key in structure.keys]
+    else:
+        picked = list(spec)
+        if len(picked) != len(children):
+            raise InvalidOptionError(
+                f"dynamic_shapes has {len(picked)} entries where the input has {len(children)}"
+            )
+    for sub_spec, child, child_structure in zip(picked, children, structure.children, strict=True):
+        _match(sub_spec, child, child_structure, names, found)
+
+
+def _number(key: str) -> int | str:
+    return int(key) if key.isdecimal() else key
+
+
+def _children(value: Any) -> tuple[list[Any], list[str]]:
+    opened = tree.open_container(value)
+    assert opened is not None
+    keys, children, _ = opened
+    return children, keys
+
+
+def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
+    if spec is None:
+        return {}
+    if not isinstance(value, torch.Tensor):
+        dim = _dynamic_dim(spec, name)
+        return {} if dim is None else {0: dim}
+    items: list[tuple[Any, Any]]
+    if isinstance(spec, Mapping):
+        items = list(spec.items())
+    elif isinstance(spec, (list, tuple)):
+        if len(spec) != value.dim():
+            raise InvalidOptionError(
+                f"dynamic_shapes of {name!r} has {len(spec)} dims, the example has {value.dim()}"
+            )
+        items = list(enumerate(spec))
+    else:
+        raise InvalidOptionError(f"dynamic_shapes of {name!r} must be a dict or a tuple, not {spec!r}")
+    axes: DynamicAxes = {}
+    for axis, dim_spec in items:
+        axis = _checked_axis(name, axis, value.dim())
+        dim = _dynamic_dim(dim_spec, f"{name}_dim_{axis}")
+        if dim is not None:
+            axes[axis] = dim
+    return axes
+
+
+def _dynamic_dim(spec: Any, default_name: str) -> DynamicDim | None:
+    if spec is None or isinstance(spec, int) or spec == Dim.STATIC:
+        return None
+    if isinstance(spec, str):
+        return DynamicDim(spec)
+    if isinstance(spec, Dim):
+        return DynamicDim(
+            spec.__name__, minimum=getattr(spec, "min", None), maximum=_bound(getattr(spec, "max", None))
+        )
+    hint = getattr(getattr(spec, "type", None), "name", "")
+    if hint in ("AUTO", "DYNAMIC"):
+        return DynamicDim(default_name, required=hint == "DYNAMIC", minimum=spec.min, maximum=spec.max)
+    raise InvalidOptionError(f"dynamic_shapes does not know {spec!r}")
+
+
+def _bound(maximum: Any) -> int | None:
+    return maximum if isinstance(maximum, int) and maximum < 2**31 else None

@@ -1,0 +1,209 @@
+"""torch.export -> AtenGraph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.flat_model import without_prefix
+from sardonyx.capture.graph import (
+    Argument,
+    AtenGraph,
+    Node,
+    SymbolSource,
+    TensorType,
+    Value,
+)
+from sardonyx.capture.infer import type_of
+from sardonyx.capture.location import ModuleNames, from_stack_trace
+from sardonyx.errors import UnsupportedOperatorError
+from sardonyx.lower.weights import storage_key
+
+_ASSERTIONS = frozenset(
+    {
+        "aten::_assert_async", "aten::_assert_async.msg", "aten::_assert_scalar",
+        "aten::_assert_tensor_metadata", "aten::sym_constrain_range",
+        "aten::sym_constrain_range_for_size", "aten::_functional_assert_async.msg",
+    }
+)  # fmt: skip
+_READS_A_SCALAR = frozenset({"aten::_local_scalar_dense", "aten::item"})
+
+
+def graph_from_exported_program(
+    program: ExportedProgram, modules: ModuleNames, strip_prefix: bool
+) -> AtenGraph:
+    """The program's graph, its arguments bound, its sizes as expressions."""
+    return _Converter(program, modules, without_prefix if strip_prefix else str).convert()
+
+
+class _Converter:
+    def __init__(
+        self, program: ExportedProgram, modules: ModuleNames, rename: Callable[[str], str]
+    ) -> None:
+        self._program = program
+        self._modules = modules
+        self._rename = rename
+        self._graph = AtenGraph(captured_by="torch.export")
+        self._env: dict[torch.fx.Node, Argument] = {}
+        self._by_storage: dict[Any, Value] = {}
+
+    def convert(self) -> AtenGraph:
+        specs = {s.arg.name: s for s in self._program.graph_signature.input_specs}
+        for node in self._program.graph.nodes:
+            if node.op == "placeholder":
+                self._env[node] = self._placeholder(node, specs[node.name])
+        self._body(self._program.graph_module)
+        self._graph.outputs = self._pop_output()
+        return self._graph
+
+    # -- inputs ----------------------------------------------------------------------------------
+
+    def _placeholder(self, node: torch.fx.Node, spec: Any) -> Argument:
+        if spec.kind == InputKind.USER_INPUT:
+            return self._user_input(node)
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            return self._parameter(node, spec)
+        raise UnsupportedOperatorError(f"exported programs with {spec.kind} inputs are not supported")
+
+    def _user_input(self, node: torch.fx.Node) -> Argument:
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.Tensor):
+            value = Value(node.name, type_of(fake), fake=fake)
+            self._graph.inputs.append(value)
+            for axis, size in enumerate(value.shape):
+                if isinstance(size, sympy.Symbol):
+                    self._graph.symbols.setdefault(size, SymbolSource(value, axis))
+            return value
+        if isinstance(fake, torch.SymInt):
+            value = Value(node.name, TensorType(torch.int64, ()))
+            self._graph.inputs.append(value)
+            expression = _torch_private.dim_of(fake)
+            if isinstance(expression, sympy.Symbol):
+                self._graph.symbols.setdefault(expression, SymbolSource(value, None))
+            return expression
+        if isinstance(fake, (int, float)) and not isinstance(fake, bool):
+            # A number that the model fixed: still an input of the file, without effect.
+            dtype = torch.int64 if isinstance(fake, int) else torch.float32
+            self._graph.inputs.append(Value(node.name, TensorType(dtype, ())))
+        return fake
+
+    def _parameter(self, node: torch.fx.Node, spec: Any) -> Value:
+        state, constants = self._program.state_dict, self._program.constants
+        tensor = state[spec.target] if spec.target in state else constants[spec.target]
+        tensor = tensor.detach()
+        key = storage_key(tensor)
+        if key not in self._by_storage:
+            name = self._rename(spec.target)
+            fake = node.meta["val"]
+            value = Value(name, type_of(fake), fake=fake, constant=tensor)
+            self._by_storage[key] = value
+            self._graph.parameters[name] = value
+        return self._by_storage[key]
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _body(self, module: torch.fx.GraphModule) -> None:
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                self._call(module, node)
+            elif node.op == "get_attr":
+                attribute = operator.attrgetter(str(node.target))(module)
+                self._env[node] = self._constant(node, attribute)
+            elif node.op == "output":
+                self._env[node] = self._argument(node.args[0])
+
+    def _pop_output(self) -> list[Argument]:
+        outputs = next(a for n, a in reversed(self._env.items()) if n.op == "output")
+        return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+    def _constant(self, node: torch.fx.Node, attribute: Any) -> Any:
+        if not isinstance(attribute, torch.Tensor):
+            return attribute
+        name = self._rename(str(node.target))
+        value = Value(name, type_of(attribute), constant=attribute.detach())
+        self._graph.parameters[name] = value
+        return value
+
+    def _call(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> None:
+        target = node.target
+        result = node.meta.get("val")
+        if target is operator.getitem:
+            source, index = self._argument(node.args[0]), node.args[1]
+            self._env[node] = source[index]
+            return
+        inlined = _torch_private.inlined_subgraph_call(node)
+        if inlined is not None:
+            self._inline(module, node, *inlined)
+            return
+        if not isinstance(target, _torch_private.OpOverload):
+            if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
+                self._env[node] = _torch_private.dim_of(result)
+                return
+            raise UnsupportedOperatorError(
+                f"torch.export recorded {target}, which has no ONNX form yet\n"
+                f"  first  {self._location(node).describe()}"
+            )
+        name = target._schema.name
+        if target._schema.overload_name:
+            name = f"{name}.{target._schema.overload_name}"
+        if name in _ASSERTIONS:
+            return
+        arguments = bind(target, self._argument(node.args), self._argument(node.kwargs))
+        if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
+            expression = _torch_private.dim_of(result)
+            if name in _READS_A_SCALAR and isinstance(expression, sympy.Symbol):
+                self._graph.symbols.setdefault(expression, SymbolSource(arguments["self"], None))
+            self._env[node] = expression
+            return
+        fakes = list(result) if isinstance(result, (list, tuple)) else [result]
+        outputs = [
+            Value(f"{node.name}_{i}" if len(fakes) > 1 else node.name, type_of(f), fake=f)
+            for i, f in enumerate(fakes)
+            if isinstance(f, torch.Tensor)
+        ]
+        for value in outputs:
+            for axis, size in enumerate(value.shape):
+                if isinstance(size, sympy.Symbol):
+                    self._graph.symbols.setdefault(size, SymbolSource(value, axis))
+        self._graph.nodes.append(Node(target, arguments, outputs, self._location(node)))
+        if isinstance(result, (list, tuple)):
+            found = iter(outputs)
+            self._env[node] = [next(found) if isinstance(f, torch.Tensor) else f for f in fakes]
+        else:
+            self._env[node] = outputs[0] if outputs else None
+
+    def _inline(
+        self, module: torch.fx.GraphModule, node: torch.fx.Node, body: Any, args: tuple[Any, ...]
+    ) -> None:
+        submodule = self._env[body]
+        placeholders = [n for n in submodule.graph.nodes if n.op == "placeholder"]
+        for placeholder, argument in zip(placeholders, args, strict=True):
+            self._env[placeholder] = self._argument(argument)
+        self._body(submodule)
+        self._env[node] = self._pop_output()
+
+    def _argument(self, argument: Any) -> Any:
+        if isinstance(argument, torch.fx.Node):
+            return self._env[argument]
+        if isinstance(argument, (list, tuple)):
+            return [self._argument(a) for a in argument]
+        if isinstance(argument, dict):
+            return {k: self._argument(v) for k, v in argument.items()}
+        return _torch_private.dim_of(argument)
+
+    def _location(self, node: torch.fx.Node) -> Any:
+        stack = node.meta.get("nn_module_stack") or {}
+        path = next(
+            (p for p, _ in reversed(list(stack.values())) if not p.startswith("_empty_nn")), ""
+        )
+        return self._modules.location(
+            self._rename(path.split("@")[0]), from_stack_trace(node.meta.get("stack_trace") or "")
+        )

@@ -1,0 +1,79 @@
+"""The model as a function of its flat inputs: the one shape both captures record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sardonyx.capture import tree
+from sardonyx.capture.graph import AtenGraph
+from sardonyx.capture.inputs import PreparedInputs
+from sardonyx.errors import CaptureError
+
+PREFIX = "model"
+
+
+class OutputRecord:
+    """The structure of the model's result, noted while it runs."""
+
+    def __init__(self) -> None:
+        self.structure: tree.Structure | None = None
+        self.leaves: list[Any] = []
+
+    def note(self, result: Any) -> list[Any]:
+        self.leaves, self.structure = tree.flatten(result)
+        for path, leaf in zip(tree.paths(self.structure), self.leaves, strict=True):
+            if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool)):
+                raise CaptureError(
+                    f"the model returns a {type(leaf).__qualname__}"
+                    f" at {'.'.join(path) or 'its top level'}; outputs are tensors, numbers and"
+                    " tuples, lists, dicts, dataclasses or registered pytrees of those"
+                )
+        return [leaf for leaf in self.leaves if is_graph_output(leaf)]
+
+
+def is_graph_output(leaf: Any) -> bool:
+    return not isinstance(leaf, (str, type(None)))
+
+
+class FlatModel(torch.nn.Module):
+    """Takes the inputs of the file, returns its outputs; calls the user's model in between."""
+
+    def __init__(self, model: Callable[..., Any], inputs: PreparedInputs, record: OutputRecord) -> None:
+        super().__init__()
+        if isinstance(model, torch.nn.Module):
+            self.model = model
+        else:
+            object.__setattr__(self, "model", model)
+        self._inputs = inputs
+        self._record = record
+        # Module.train() would reach into the user's model: set the flag of this wrapper alone.
+        self.training = getattr(model, "training", False)
+
+    def forward(self, *tensors: Any) -> tuple[Any, ...]:
+        given = iter(tensors)
+        leaves = [
+            next(given) if is_input else leaf
+            for leaf, is_input in zip(self._inputs.leaves, self._inputs.is_input, strict=True)
+        ]
+        args, kwargs = self._inputs.rebuild(leaves)
+        return tuple(self._record.note(self.model(*args, **kwargs)))
+
+
+def without_prefix(name: str) -> str:
+    """`features.0` for `model.features.0`."""
+    return "" if name == PREFIX else name.removeprefix(PREFIX + ".")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a capture gives, before its results are named and its writes made pure."""
+
+    graph: AtenGraph
+    output: OutputRecord
+    notes: tuple[str, ...] = ()
+    baked: tuple[str, ...] = ()
+    """Python values that the recording fixed, one line each."""

@@ -1,0 +1,106 @@
+"""Types from PyTorch: every node run on fake tensors, with symbols for dynamic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.graph import (
+    Argument,
+    AtenGraph,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+)
+from sardonyx.errors import CaptureError, format_message
+
+
+def type_of(tensor: torch.Tensor) -> TensorType:
+    return TensorType(tensor.dtype, tuple(_torch_private.dim_of(d) for d in tensor.shape))
+
+
+class TypeInference:
+    """Runs operators on fake tensors; makes the fake of a value when one is first needed."""
+
+    def __init__(self, mode: Any = None) -> None:
+        self.mode = mode or _torch_private.new_fake_mode()
+        self._names = 0
+
+    @classmethod
+    def for_graph(cls, graph: AtenGraph) -> TypeInference:
+        """In the fake mode the capture used, if it used one: its size symbols live there."""
+        values = [*graph.inputs, *graph.parameters.values()]
+        modes = (_torch_private.fake_mode_of(v.fake) for v in values if v.fake is not None)
+        return cls(next((m for m in modes if m is not None), None))
+
+    def fake_of(self, value: Value) -> torch.Tensor:
+        if value.fake is None:
+            if value.constant is not None:
+                value.fake = _torch_private.fake_from(self.mode, value.constant)
+            else:
+                sizes = [self.argument(d) for d in value.shape]
+                value.fake = _torch_private.fake_from_sizes(self.mode, sizes, value.dtype)
+        return value.fake
+
+    def argument(self, argument: Argument) -> Any:
+        """A bound argument as PyTorch takes it: fake tensors and SymInts."""
+        if isinstance(argument, Value):
+            return self.fake_of(argument)
+        if isinstance(argument, sympy.Expr):
+            return _torch_private.sym_int(self.mode, argument)
+        if isinstance(argument, list):
+            return [self.argument(a) for a in argument]
+        return argument
+
+    def run(self, op: torch._ops.OpOverload, arguments: dict[str, Argument]) -> Any:
+        return _torch_private.run_on_fakes(
+            op, {name: self.argument(a) for name, a in arguments.items()}, self.mode
+        )
+
+    def call(
+        self,
+        graph: AtenGraph,
+        op: torch._ops.OpOverload,
+        args: Sequence[Argument],
+        location: SourceLocation,
+        kwargs: dict[str, Argument] | None = None,
+    ) -> Node:
+        """A new node for one call, its results typed; it is not put into the graph."""
+        arguments = bind(op, args, kwargs)
+        try:
+            result = self.run(op, arguments)
+        except Exception as error:
+            raise CaptureError(
+                format_message(
+                    f"{op} cannot be run on these inputs: {str(error).splitlines()[0]}",
+                    [("first", location.describe())],
+                )
+            ) from error
+        return self.node(graph, op, arguments, result, location)
+
+    def node(
+        self,
+        graph: AtenGraph,
+        op: torch._ops.OpOverload,
+        arguments: dict[str, Argument],
+        result: Any,
+        location: SourceLocation,
+    ) -> Node:
+        fakes = list(result) if isinstance(result, (list, tuple)) else [result]
+        outputs = [self.value(graph, f) for f in fakes if isinstance(f, torch.Tensor)]
+        return Node(op, arguments, outputs, location)
+
+    def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:
+        self._names += 1
+        value = Value(f"t{self._names}", type_of(fake), fake=fake)
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, sympy.Symbol):
+                graph.symbols.setdefault(size, SymbolSource(value, axis))
+        return value

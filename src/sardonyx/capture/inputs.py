@@ -1,0 +1,211 @@
+"""The caller's arguments, bound to `forward`, flattened and named."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sardonyx.capture import tree
+from sardonyx.capture.dynamic import DynamicAxes, from_dynamic_axes, from_dynamic_shapes
+from sardonyx.capture.signature import ConstantLeaf, InputSpec
+from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError, format_message
+from sardonyx.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedInputs:
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    structure: tree.Structure
+    leaves: tuple[Any, ...]
+    """As the caller gave them."""
+    capture_leaves: tuple[Any, ...]
+    """As the capture runs them: dynamic dims of size 0 and 1, which PyTorch treats as special,
+    have a size that stands for any."""
+    names: tuple[str, ...]
+    dynamic: tuple[DynamicAxes, ...]
+    output_axes: dict[str, dict[int, str]]
+    """What `dynamic_axes` says of names that are no inputs."""
+
+    @property
+    def is_input(self) -> tuple[bool, ...]:
+        return tuple(is_graph_input(leaf) for leaf in self.leaves)
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(self.dynamic)
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = tree.unflatten(self.structure, list(leaves))
+        return args, kwargs
+
+    def specs(self) -> list[InputSpec | ConstantLeaf]:
+        """What the file's inputs are called and how they look."""
+        found: list[InputSpec | ConstantLeaf] = []
+        for leaf, name, axes in zip(self.leaves, self.names, self.dynamic, strict=True):
+            if isinstance(leaf, torch.Tensor):
+                dims = tuple(axes[a].name if a in axes else d for a, d in enumerate(leaf.shape))
+                found.append(InputSpec(name, name, "tensor", leaf.dtype, dims))
+            elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
+                found.append(ConstantLeaf(leaf))
+            else:
+                dtype = torch.int64 if isinstance(leaf, int) else torch.float32
+                found.append(InputSpec(name, name, type(leaf).__name__, dtype, ()))
+        return found
+
+
+def is_graph_input(leaf: Any) -> bool:
+    """Tensors and numbers are inputs of the file; bools, strings and None are part of the graph."""
+    return isinstance(leaf, torch.Tensor) or (
+        isinstance(leaf, (int, float)) and not isinstance(leaf, bool)
+    )
+
+
+def split_arguments(args: Any, kwargs: dict[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """`args` as the reference takes it: a tensor, a tuple, or a tuple that ends with a dict of
+    keyword arguments (only where `kwargs` is not given)."""
+    if isinstance(args, list):
+        args = tuple(args)
+    if not isinstance(args, tuple) or hasattr(args, "_fields"):
+        args = (args,)
+    if kwargs is None and args and type(args[-1]) is dict:
+        return args[:-1], dict(args[-1])
+    return args, dict(kwargs or {})
+
+
+def prepare_inputs(
+    forward: Callable[..., Any], args: Any, kwargs: dict[str, Any] | None, options: Options
+) -> PreparedInputs:
+    positional, keywords = split_arguments(args, kwargs)
+    parameter_names, keywords = _bind_to_forward(forward, positional, keywords)
+    leaves, structure = tree.flatten((positional, keywords))
+    names = []
+    for path in tree.paths(structure):
+        first = parameter_names[int(path[1])] if path[0] == "0" else path[1]
+        names.append(".".join((first, *path[2:])))
+    for leaf, name in zip(leaves, names, strict=True):
+        _check_leaf(name, leaf)
+    input_positions = [i for i, leaf in enumerate(leaves) if is_graph_input(leaf)]
+    for position, given in zip(input_positions, options.input_names, strict=False):
+        names[position] = given
+    _check_unique([names[i] for i in input_positions])
+    dynamic: list[DynamicAxes] = [{} for _ in leaves]
+    output_axes: dict[str, dict[int, str]] = {}
+    if options.dynamic_axes and options.dynamic_shapes is not None:
+        raise InvalidOptionError("give dynamic_axes or dynamic_shapes, not both")
+    if options.dynamic_axes:
+        known = [name if is_graph_input(leaf) else None for name, leaf in zip(names, leaves, strict=True)]
+        dynamic, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
+    elif options.dynamic_shapes is not None:
+        dynamic = from_dynamic_shapes(
+            options.dynamic_shapes, positional, keywords, [*parameter_names, *keywords], names
+        )
+    return PreparedInputs(
+        positional,
+        keywords,
+        structure,
+        tuple(leaves),
+        _with_generic_sizes(leaves, names, dynamic),
+        tuple(names),
+        tuple(dynamic),
+        output_axes,
+    )
+
+
+def _bind_to_forward(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """The names of the positional arguments, and the keyword arguments in forward's order."""
+    try:
+        signature = inspect.signature(forward)
+    except (TypeError, ValueError):
+        return [f"input_{i}" for i in range(len(args))], kwargs
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidOptionError(
+            format_message(
+                f"the arguments do not fit the model: {error}",
+                [("forward", str(signature)), ("given", _describe_arguments(args, kwargs))],
+            )
+        ) from None
+    names: list[str] = []
+    ordered: dict[str, Any] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}.{i}" for i in range(len(bound.arguments.get(name, ())))]
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            ordered.update(bound.arguments.get(name, {}))
+        elif name in kwargs:
+            ordered[name] = kwargs[name]
+        elif name in bound.arguments:
+            names.append(name)
+    return names, ordered
+
+
+def _describe_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    def one(value: Any) -> str:
+        if isinstance(value, torch.Tensor):
+            return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        return type(value).__name__
+
+    return ", ".join([*map(one, args), *(f"{k}={one(v)}" for k, v in kwargs.items())]) or "nothing"
+
+
+def _check_leaf(name: str, leaf: Any) -> None:
+    if isinstance(leaf, torch.Tensor):
+        if leaf.is_sparse or leaf.is_quantized or leaf.layout is not torch.strided:
+            raise UnsupportedDtypeError(f"input {name!r} is {leaf.layout}; ONNX inputs are dense tensors")
+        if leaf.dtype in (torch.complex32,):
+            raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")
+    elif not (leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device))):
+        raise InvalidOptionError(
+            f"input {name!r} is a {type(leaf).__module__}.{type(leaf).__qualname__}; inputs are tensors,"
+            " numbers, strings, None, and tuples, lists, dicts, dataclasses or registered pytrees of"
+            " those (see torch.utils._pytree.register_pytree_node)"
+        )
+
+
+def _check_unique(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not name:
+            raise InvalidOptionError("an input name is empty")
+        if name in seen:
+            raise InvalidOptionError(f"two inputs are called {name!r}; give other input_names")
+        seen.add(name)
+
+
+def _with_generic_sizes(
+    leaves: Sequence[Any], names: Sequence[str], dynamic: Sequence[DynamicAxes]
+) -> tuple[Any, ...]:
+    sizes: dict[str, int] = {}
+    for leaf, name, axes in zip(leaves, names, dynamic, strict=True):
+        for axis, dim in axes.items():
+            size = leaf.shape[axis] if isinstance(leaf, torch.Tensor) else leaf
+            if sizes.setdefault(dim.name, size) != size:
+                raise InvalidOptionError(
+                    f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim of that"
+                    f" name is {sizes[dim.name]}"
+                )
+    taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
+    generic = next(n for n in (3, 5, 7, 11, 13, 17, 19, 23) if n not in taken or n == 23)
+
+    def enlarged(leaf: Any, axes: DynamicAxes) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        for axis, dim in axes.items():
+            if leaf.shape[axis] >= 2:
+                continue
+            size = max(generic, dim.minimum or 0)
+            if dim.maximum is not None:
+                size = min(size, dim.maximum)
+            wanted = [size if a == axis else d for a, d in enumerate(leaf.shape)]
+            leaf = leaf.expand(wanted) if leaf.shape[axis] == 1 else leaf.new_zeros(wanted)
+        return leaf.contiguous() if axes and not leaf.is_contiguous() else leaf
+
+    return tuple(enlarged(leaf, axes) for leaf, axes in zip(leaves, dynamic, strict=True))

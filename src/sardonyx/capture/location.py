@@ -1,0 +1,90 @@
+"""Source locations: from stack traces and module paths to what a user recognizes."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import torch
+
+from sardonyx.capture.graph import SourceLocation
+
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
+
+
+def _is_users(file: str) -> bool:
+    return not (
+        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<")) or "/torch/fx/" in file
+    )
+
+
+@cache
+def from_stack_trace(trace: str) -> tuple[str, int, str]:
+    """(file, line, text) of the user's innermost frame in a Python-style stack trace."""
+    return _innermost(reversed(_PYTHON_FRAME.findall(trace)))
+
+
+@cache
+def from_source_range(text: str) -> tuple[str, int, str]:
+    """The same from TorchScript's form, which lists the innermost frame first."""
+    return _innermost(_TORCHSCRIPT_FRAME.findall(text))
+
+
+def _innermost(frames: Iterable[tuple[str, str]]) -> tuple[str, int, str]:
+    fallback = ("", 0, "")
+    for file, number in frames:
+        found = (file, int(number), linecache.getline(file, int(number)).strip())
+        if _is_users(file):
+            return _shortened(found)
+        fallback = fallback if fallback[0] else found
+    return _shortened(fallback)
+
+
+def _shortened(found: tuple[str, int, str]) -> tuple[str, int, str]:
+    """The file relative to the working folder or to where packages are installed."""
+    file, line, text = found
+    if "site-packages" + os.sep in file:
+        return file.split("site-packages" + os.sep)[-1], line, text
+    relative = os.path.relpath(file) if file and not file.startswith("<") else file
+    return (os.path.basename(file) if relative.startswith("..") else relative), line, text
+
+
+class ModuleNames:
+    """Class paths such as `AlexNet/Sequential[features]/Conv2d[0]` for module paths."""
+
+    def __init__(self, root_class: str, classes: Mapping[str, str]) -> None:
+        self._root = root_class
+        self._classes = classes
+        self._made: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, model: object) -> ModuleNames:
+        if not isinstance(model, torch.nn.Module):
+            return cls(getattr(model, "__name__", type(model).__name__), {})
+        return cls(
+            type(model).__name__, {path: type(m).__name__ for path, m in model.named_modules()}
+        )
+
+    def class_path(self, module_path: str) -> str:
+        if module_path not in self._made:
+            parts = [self._root]
+            walked: list[str] = []
+            pending: list[str] = []
+            for name in module_path.split(".") if module_path else ():
+                walked.append(name)
+                pending.append(name)
+                class_name = self._classes.get(".".join(walked))
+                # A ModuleList or ModuleDict is never called itself, but is part of the path.
+                parts.append(f"{class_name or 'Module'}[{'.'.join(pending)}]")
+                pending = []
+            self._made[module_path] = "/".join(parts)
+        return self._made[module_path]
+
+    def location(self, module_path: str, place: tuple[str, int, str]) -> SourceLocation:
+        return SourceLocation(module_path, self.class_path(module_path), *place)

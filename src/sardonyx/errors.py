@@ -1,0 +1,60 @@
+"""The error tree and the only message formatter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class SardonyxError(RuntimeError):
+    """Every error an export can end with. `str(error)` is the whole message for the user."""
+
+
+class InvalidOptionError(SardonyxError, ValueError):
+    """An argument of `export` that cannot be honoured."""
+
+
+class CaptureError(SardonyxError):
+    """The model could not be recorded, or recording it would have baked a value."""
+
+
+class DynamicDimError(CaptureError):
+    """A dimension asked to be dynamic is fixed by the model."""
+
+
+class UnsupportedOperatorError(SardonyxError):
+    """Operators with no ONNX form, all of them at once."""
+
+
+class UnsupportedDtypeError(SardonyxError):
+    """A dtype that ONNX does not have."""
+
+
+class UnsupportedOpsetError(SardonyxError):
+    """The model cannot be expressed at the opset that was asked for."""
+
+
+class SerializeError(SardonyxError, OSError):
+    """The file could not be written; nothing was left behind."""
+
+
+class VerificationError(SardonyxError):
+    """ONNX Runtime and PyTorch disagree."""
+
+
+class MissingDependencyError(SardonyxError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+class InternalError(SardonyxError):
+    """A broken promise between two stages: a bug in Sardonyx."""
+
+
+def format_message(headline: str, fields: Iterable[tuple[str, str | Sequence[str]]] = ()) -> str:
+    """A headline, then aligned `label  text` rows; empty rows are left out."""
+    rows: list[tuple[str, str]] = []
+    for label, text in fields:
+        lines = [text] if isinstance(text, str) else list(text)
+        lines = [line for line in lines if line]
+        rows += [(label if index == 0 else "", line) for index, line in enumerate(lines)]
+    width = max((len(label) for label, _ in rows), default=0)
+    return "\n".join([headline, *(f"  {label:<{width}}  {line}" for label, line in rows)])

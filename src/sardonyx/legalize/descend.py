@@ -1,0 +1,235 @@
+"""`legalize`: one opset boundary after the other, then a check of every node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+
+from sardonyx.errors import InternalError, UnsupportedOpsetError, format_message
+from sardonyx.legalize import (
+    to_opset_17,
+    to_opset_18,
+    to_opset_19,
+    to_opset_20,
+    to_opset_22,
+    to_opset_23,
+    to_opset_24,
+    to_opset_25,
+    to_opset_26,
+    to_opset_27,
+)
+from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, subgraphs_of
+from sardonyx.legalize.half_precision import widen_to_float32
+from sardonyx.legalize.legality import (
+    is_standard,
+    lowest_opset_for,
+    newest_opset,
+    ops_changed_by,
+    schema_of,
+    signature_of,
+    why_illegal,
+)
+
+# A boundary that needs no file only widens types.
+BOUNDARIES: dict[int, Boundary] = {
+    module.BOUNDARY.opset: module.BOUNDARY
+    for module in (
+        to_opset_17,
+        to_opset_18,
+        to_opset_19,
+        to_opset_20,
+        to_opset_22,
+        to_opset_23,
+        to_opset_24,
+        to_opset_25,
+        to_opset_26,
+        to_opset_27,
+    )
+}
+SUPPORTED_OPSETS = range(min(BOUNDARIES), newest_opset() + 1)
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """A node that the opset asked for cannot express."""
+
+    op_type: str
+    reason: str
+    lowest_opset: int | None
+    place: str
+
+
+def legalize(model: ir.Model, opset: int) -> None:
+    """Rewrite `model` in place so that it is valid at `opset`.
+
+    Raises UnsupportedOpsetError, naming every operator that cannot be expressed there.
+    """
+    if opset not in SUPPORTED_OPSETS:
+        raise UnsupportedOpsetError(
+            f"opset {opset} is not supported: choose one from {SUPPORTED_OPSETS[0]} "
+            f"to {SUPPORTED_OPSETS[-1]}"
+        )
+    current = model.opset_imports.get("", newest_opset())
+    if current < opset:
+        raise InternalError(f"a model of opset {current} cannot be legalized up to opset {opset}")
+    refused: dict[ir.Node, _Refusal] = {}
+    names = UniqueNames(_names_in(model))
+    for step in range(current - 1, opset - 1, -1):
+        descent = _Descent(step, names, refused)
+        for container in _containers(model):
+            descent.cross(container)
+    for node in _all_nodes(model):
+        if node not in refused and (reason := why_illegal(node, opset)) is not None:
+            refused[node] = _refusal(node, reason, lowest_opset_for(node, opset))
+    if refused:
+        raise UnsupportedOpsetError(_message(opset, list(refused.values())))
+    _declare_opset(model, opset)
+
+
+class _Descent:
+    """Takes nodes from opset `opset + 1` to `opset`."""
+
+    def __init__(self, opset: int, names: UniqueNames, refused: dict[ir.Node, _Refusal]) -> None:
+        self._opset = opset
+        self._names = names
+        self._refused = refused
+        self._boundary = BOUNDARIES.get(opset, Boundary(opset))
+        self._changed = ops_changed_by(opset + 1)
+
+    def cross(self, container: ir.Graph | ir.Function) -> None:
+        for node in tuple(container):
+            for subgraph in subgraphs_of(node):
+                self.cross(subgraph)
+            if is_standard(node) and node.op_type in self._changed and node not in self._refused:
+                self._rewrite(container, node)
+
+    def _rewrite(self, container: ir.Graph | ir.Function, node: ir.Node) -> None:
+        emitter = Emitter(node, self._opset, self._names)
+        try:
+            replacements = self._replacements(emitter, node)
+        except InexpressibleError as error:
+            self._refused[node] = _refusal(node, str(error), self._opset + 1)
+            return
+        if replacements is not None:
+            _replace(container, node, emitter, replacements)
+
+    def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
+        rule = self._boundary.rules.get(node.op_type)
+        if rule is not None:
+            for attribute in node.attributes.values():
+                if attribute.is_ref():
+                    raise InexpressibleError(
+                        f"its attribute {attribute.name} is a parameter of a function"
+                    )
+            replacements = rule(emitter, node)
+            if replacements is not None:
+                return [replacements] if isinstance(replacements, ir.Value) else replacements
+        _drop_default_attributes(node, self._opset)
+        signature = signature_of(node.op_type, self._opset)
+        widened = None if signature is None else widen_to_float32(emitter, node, signature)
+        refused = self._boundary.refused.get(node.op_type)
+        if widened is None and refused and why_illegal(node, self._opset) is not None:
+            raise InexpressibleError(refused)
+        return widened
+
+
+def _drop_default_attributes(node: ir.Node, opset: int) -> None:
+    """Remove attributes that the lower version lacks and that only state their default."""
+    lower, upper = schema_of(node.op_type, opset), schema_of(node.op_type, opset + 1)
+    if lower is None or upper is None:
+        return
+    for name, attribute in tuple(node.attributes.items()):
+        if name in lower.attributes or name not in upper.attributes or attribute.is_ref():
+            continue
+        default = upper.attributes[name].default_value
+        if default.type != onnx.AttributeProto.UNDEFINED and (
+            ir.serde.deserialize_attribute(default).value == attribute.value
+        ):
+            del node.attributes[name]
+
+
+def _replace(
+    container: ir.Graph | ir.Function,
+    node: ir.Node,
+    emitter: Emitter,
+    replacements: Sequence[ir.Value],
+) -> None:
+    emitted = {value for new_node in emitter.nodes for value in new_node.outputs}
+    for old, new in zip(node.outputs, replacements, strict=True):
+        if new not in emitted:  # an input of the node, or a value given twice
+            new = emitter.Identity(new)
+        emitted.discard(new)
+        name, old.name = old.name, None
+        new.name = name
+        new.type = old.type or new.type
+        new.shape = old.shape or new.shape
+        new.metadata_props.update(old.metadata_props)
+        new.meta.update(old.meta)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    container.insert_before(node, emitter.nodes)
+    container.remove(node, safe=True)
+
+
+def _containers(model: ir.Model) -> Iterator[ir.Graph | ir.Function]:
+    yield model.graph
+    yield from model.functions.values()
+
+
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    for container in _containers(model):
+        yield from ir.traversal.RecursiveGraphIterator(container)
+
+
+def _names_in(model: ir.Model) -> set[str]:
+    names: set[str | None] = set()
+    for container in _containers(model):
+        names.update(value.name for value in container.inputs)
+    names.update(model.graph.initializers)
+    for node in _all_nodes(model):
+        names.add(node.name)
+        names.update(value.name for value in node.outputs)
+        for subgraph in subgraphs_of(node):
+            names.update(value.name for value in subgraph.inputs)
+            names.update(subgraph.initializers)
+    return {name for name in names if name}
+
+
+def _declare_opset(model: ir.Model, opset: int) -> None:
+    for container in _containers(model):
+        container.opset_imports[""] = opset
+    imports = [onnx.helper.make_opsetid("", opset)]
+    # Model-local functions came with IR version 8.
+    oldest = 8 if model.functions else 3
+    model.ir_version = max(onnx.helper.find_min_ir_version_for(imports), oldest)
+
+
+def _refusal(node: ir.Node, reason: str, lowest_opset: int | None) -> _Refusal:
+    provenance = node.metadata_props
+    where = [provenance.get("sardonyx.module"), provenance.get("sardonyx.source")]
+    place = " · ".join(part for part in where if part) or f"node {node.name}"
+    code = provenance.get("sardonyx.code")
+    origin = node.meta.get(ORIGIN)
+    op_type = node.op_type if origin in (None, node.op_type) else f"{node.op_type} (of {origin})"
+    return _Refusal(op_type, reason, lowest_opset, f"{place}   {code}" if code else place)
+
+
+def _message(opset: int, refusals: Sequence[_Refusal]) -> str:
+    counted = Counter(refusals)
+    rows: list[tuple[str, list[str]]] = []
+    for refusal, count in counted.items():
+        lowest = refusal.lowest_opset
+        needs = f"; needs opset {lowest}" if lowest else "; no newer opset has it either"
+        uses = f" ({count} uses)" if count > 1 else ""
+        rows.append((refusal.op_type, [refusal.reason + needs + uses, refusal.place]))
+    lowest_opsets = [refusal.lowest_opset for refusal in refusals]
+    advice = []
+    if all(lowest_opsets):
+        advice.append(f"opset_version={max(lowest for lowest in lowest_opsets if lowest)}")
+    operators = "operator" if len(refusals) == 1 else "operators"
+    headline = f"opset {opset} cannot express {len(refusals)} {operators} of this model"
+    return format_message(headline, [*rows, ("try", advice)])

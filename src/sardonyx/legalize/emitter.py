@@ -1,0 +1,225 @@
+"""Emits the nodes that replace one node, in its graph and with its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx import shape_inference
+
+from sardonyx.legalize.legality import schema_of
+
+# node.meta key of the operator that a replacement node descends from, for error messages.
+ORIGIN = "sardonyx.legalized_from"
+
+HALF_DTYPES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+_LARGEST_SHAPE_DATA = 64
+
+
+class UniqueNames:
+    """Hands out value and node names that occur nowhere in a model."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+
+    def derived_from(self, base: str) -> str:
+        number = 0
+        while (name := f"{base}_{number}" if number else base) in self._taken:
+            number += 1
+        self._taken.add(name)
+        return name
+
+
+def rank_of(value: ir.Value) -> int | None:
+    return None if value.shape is None else value.shape.rank()
+
+
+def static_dim(value: ir.Value, axis: int) -> int | None:
+    """The size of an axis if it is known."""
+    if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+        return None
+    dim = value.shape[axis]
+    return dim if isinstance(dim, int) else None
+
+
+def same_dim(a: ir.Value, a_axis: int, b: ir.Value, b_axis: int) -> bool:
+    """True if two axes are known to be equally long, by number or by symbol."""
+    if a.shape is None or b.shape is None:
+        return False
+    first, second = a.shape[a_axis], b.shape[b_axis]
+    if isinstance(first, int) or isinstance(second, int):
+        return bool(first == second)
+    return first.value is not None and first.value == second.value
+
+
+def constant_of(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
+    """The constant that a value holds. An initializer that callers can override is none."""
+    if value is None or value.is_graph_input():
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
+def input_of(node: ir.Node, index: int) -> ir.Value | None:
+    """An optional input of a node."""
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def required_input(node: ir.Node, index: int) -> ir.Value:
+    value = input_of(node, index)
+    if value is None:
+        raise ValueError(f"input {index} of {node.op_type} is missing")
+    return value
+
+
+class Emitter:
+    """`b.Mul(x, y)` makes an ONNX node of opset `opset`; lowercase methods are ours.
+
+    Nodes are collected, and placed in the graph only when the rule has succeeded.
+    """
+
+    def __init__(self, replaced: ir.Node, opset: int, names: UniqueNames) -> None:
+        self.opset = opset
+        self.nodes: list[ir.Node] = []
+        self._replaced = replaced
+        self._names = names
+        first_output = next((v.name for v in replaced.outputs if v.name), None)
+        self._base = first_output or replaced.name or replaced.op_type
+
+    def __getattr__(self, op_type: str) -> Callable[..., ir.Value]:
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+
+        def emit(*inputs: ir.Value | None, **attributes: Any) -> ir.Value:
+            return self.node(op_type, inputs, attributes)[0]
+
+        return emit
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: dict[str, Any] | None = None,
+        outputs: int = 1,
+    ) -> Sequence[ir.Value]:
+        """A node with any number of outputs. Attributes that are None are left out."""
+        name = self._names.derived_from(f"{self._base}.{op_type}")
+        values = [
+            ir.Value(name=name if index == 0 else self._names.derived_from(f"{name}.{index}"))
+            for index in range(outputs)
+        ]
+        given = {key: value for key, value in (attributes or {}).items() if value is not None}
+        node = ir.node(op_type, inputs, given, outputs=values, name=name)
+        node.metadata_props.update(self._replaced.metadata_props)
+        node.meta[ORIGIN] = self._replaced.meta.get(ORIGIN, self._replaced.op_type)
+        infer_output_types(node, self.opset)
+        self.nodes.append(node)
+        return values
+
+    def again(
+        self,
+        inputs: Sequence[ir.Value | None] | None = None,
+        **changes: Any,
+    ) -> Sequence[ir.Value]:
+        """The replaced node once more, with other inputs or attributes (None removes one)."""
+        attributes: dict[str, Any] = dict(self._replaced.attributes) | changes
+        given = list(self._replaced.inputs if inputs is None else inputs)
+        while given and given[-1] is None:
+            given.pop()
+        return self.node(
+            self._replaced.op_type, given, attributes, outputs=len(self._replaced.outputs)
+        )
+
+    def const(self, data: Any, dtype: ir.DataType) -> ir.Value:
+        return self.Constant(value=ir.tensor(data, dtype=dtype))
+
+    def ints(self, *data: int) -> ir.Value:
+        """A 1-D int64 constant."""
+        return self.const(np.array(data, dtype=np.int64), ir.DataType.INT64)
+
+    def const_like(self, data: Any, like: ir.Value) -> ir.Value:
+        """A constant of the element type of `like`, be that known or not."""
+        if like.dtype is None:
+            return self.CastLike(self.const(data, ir.DataType.FLOAT), like)
+        return self.const(data, like.dtype)
+
+    def cast(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+        """Cast, unless the value is of that type or the type is unknown."""
+        if dtype is None or value.dtype == dtype:
+            return value
+        return self.Cast(value, to=int(dtype))
+
+    def at_least_float32(self, value: ir.Value) -> ir.Value:
+        """float16 and bfloat16 as float32, anything else as it is."""
+        return self.cast(value, ir.DataType.FLOAT) if value.dtype in HALF_DTYPES else value
+
+    def dim(self, value: ir.Value, axis: int) -> ir.Value:
+        """The size of one axis as a 1-D int64 tensor of one element."""
+        size = static_dim(value, axis)
+        if size is not None:
+            return self.ints(size)
+        end = axis + 1 if axis != -1 else None
+        return self.Shape(value, start=axis, end=end)
+
+    def subgraph(
+        self,
+        inputs: Sequence[ir.Value],
+        body: Callable[[Emitter], Sequence[ir.Value]],
+        name: str,
+    ) -> ir.Graph:
+        """A graph for a Scan or Loop attribute, written by `body`."""
+        inner = Emitter(self._replaced, self.opset, self._names)
+        outputs = body(inner)
+        return ir.Graph(inputs, outputs, nodes=inner.nodes, name=name)
+
+    def graph_input(self, suffix: str, dtype: ir.DataType, rank: int) -> ir.Value:
+        return ir.Value(
+            name=self._names.derived_from(f"{self._base}.{suffix}"),
+            type=ir.TensorType(dtype),
+            shape=ir.Shape([None] * rank),
+        )
+
+
+def infer_output_types(node: ir.Node, opset: int) -> None:
+    """Set the dtype and shape of a node's outputs as far as ONNX's own inference knows them."""
+    schema = schema_of(node.op_type, opset)
+    given = [value for value in node.inputs if value is not None]
+    if schema is None or any(value.type is None for value in given) or _has_subgraph(node):
+        return
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for value in given:
+        name = str(value.name)
+        proto = ir.serde.serialize_value(value)
+        types[name] = proto.type
+        tensor = ir.convenience.get_const_tensor(value)
+        if tensor is not None and tensor.size <= _LARGEST_SHAPE_DATA:
+            data[name] = ir.serde.serialize_tensor(tensor)
+    try:
+        inferred = shape_inference.infer_node_outputs(
+            schema, ir.serde.serialize_node(node), types, data
+        )
+    except shape_inference.InferenceError:
+        return
+    for output in node.outputs:
+        proto_type = inferred.get(str(output.name))
+        if proto_type is not None:
+            output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
+            output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
+
+
+def _has_subgraph(node: ir.Node) -> bool:
+    return next(subgraphs_of(node), None) is not None
+
+
+def subgraphs_of(node: ir.Node) -> Iterator[ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            yield from attribute.as_graphs()

@@ -1,0 +1,273 @@
+"""Opset 18 to 17."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.emitter import (
+    Emitter,
+    constant_of,
+    input_of,
+    rank_of,
+    required_input,
+    static_dim,
+)
+
+BOUNDARY = Boundary(
+    17,
+    refused={"LpPool": "ceil_mode and dilations of LpPool came with opset 18"},
+)
+
+_REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSumSquare",
+)
+# What these reductions still compute when they reduce over no axis at all.
+_ELEMENTWISE_PART = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}
+
+
+@BOUNDARY.rewrite(*_REDUCTIONS)
+def reduction(b: Emitter, node: ir.Node) -> ir.Value:
+    x, axes_input = required_input(node, 0), input_of(node, 1)
+    axes: list[int] = []
+    if axes_input is not None:
+        constant = constant_of(axes_input)
+        if constant is None:
+            raise InexpressibleError("its axes are computed by the model")
+        axes = constant.tolist()
+    if not axes and node.attributes.get_int("noop_with_empty_axes", 0) == 1:
+        if node.op_type == "ReduceSumSquare":
+            return b.Mul(x, x)
+        elementwise = _ELEMENTWISE_PART.get(node.op_type)
+        return x if elementwise is None else b.node(elementwise, [x])[0]
+    return b.again([x], axes=axes or None, noop_with_empty_axes=None)[0]
+
+
+@BOUNDARY.rewrite("Split")
+def split(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
+    if "num_outputs" not in node.attributes:
+        return None
+    x, axis = required_input(node, 0), node.attributes.get_int("axis", 0)
+    parts, size = node.attributes["num_outputs"].as_int(), static_dim(x, axis)
+    if size is not None:
+        chunk = -(-size // parts)
+        if chunk * (parts - 1) > size:
+            raise InexpressibleError(f"{size} elements cannot be split into {parts} parts")
+        sizes = b.ints(*[chunk] * (parts - 1), size - chunk * (parts - 1))
+        if size % parts == 0:
+            return b.again([x], num_outputs=None)
+    else:
+        length = b.dim(x, axis)
+        chunk_length = b.Div(b.Add(length, b.ints(parts - 1)), b.ints(parts))
+        rest = b.Sub(length, b.Mul(chunk_length, b.ints(parts - 1)))
+        sizes = b.Concat(*[chunk_length] * (parts - 1), rest, axis=0)
+    return b.again([x, sizes], num_outputs=None)
+
+
+def spread_over_axes(
+    b: Emitter, base: ir.Value, given: ir.Value, axes: Sequence[int], rank: int
+) -> ir.Value:
+    """`base` (one element per axis) with the elements of `given` at `axes`."""
+    given_data, base_data = constant_of(given), constant_of(base)
+    if given_data is not None and base_data is not None and given.dtype is not None:
+        data = np.array(base_data)
+        data[list(axes)] = given_data
+        return b.const(data, given.dtype)
+    position = {axis: rank + index for index, axis in enumerate(axes)}
+    order = b.ints(*(position.get(axis, axis) for axis in range(rank)))
+    return b.Gather(b.Concat(base, given, axis=0), order, axis=0)
+
+
+@BOUNDARY.rewrite("Pad")
+def pad(b: Emitter, node: ir.Node) -> ir.Value | None:
+    axes_input = input_of(node, 3)
+    if axes_input is None:
+        return None
+    x, pads = required_input(node, 0), required_input(node, 1)
+    axes, rank = constant_of(axes_input), rank_of(x)
+    if axes is None or rank is None:
+        raise InexpressibleError("its axes or its rank are not known")
+    both_ends = [int(axis) % rank + end for end in (0, rank) for axis in axes]
+    all_pads = spread_over_axes(b, b.ints(*[0] * 2 * rank), pads, both_ends, 2 * rank)
+    return b.again([x, all_pads, input_of(node, 2)])[0]
+
+
+@BOUNDARY.rewrite("Resize")
+def resize(b: Emitter, node: ir.Node) -> ir.Value:
+    x, roi, scales, sizes = (input_of(node, index) for index in range(4))
+    if x is None:
+        raise InexpressibleError("it has no input")
+    rank = rank_of(x)
+    if node.attributes.get_int("antialias", 0) and not _only_enlarges(x, scales, sizes, node):
+        raise InexpressibleError("antialiasing came with opset 18")
+    if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise InexpressibleError("keep_aspect_ratio_policy came with opset 18")
+    if "axes" in node.attributes:
+        if rank is None:
+            raise InexpressibleError("the rank of its input is not known")
+        axes = [axis % rank for axis in node.attributes["axes"].as_ints()]
+        if roi is not None and static_dim(roi, 0) != 0:
+            both_ends = [axis + end for end in (0, rank) for axis in axes]
+            whole = b.const([0.0] * rank + [1.0] * rank, roi.dtype or ir.DataType.FLOAT)
+            roi = spread_over_axes(b, whole, roi, both_ends, 2 * rank)
+        if scales is not None and static_dim(scales, 0) != 0:
+            ones = b.const([1.0] * rank, ir.DataType.FLOAT)
+            scales = spread_over_axes(b, ones, scales, axes, rank)
+        if sizes is not None:
+            current = b.Concat(*(b.dim(x, axis) for axis in range(rank)), axis=0)
+            dims = [static_dim(x, axis) for axis in range(rank)]
+            known = [dim for dim in dims if dim is not None]
+            current = b.ints(*known) if len(known) == rank else current
+            sizes = spread_over_axes(b, current, sizes, axes, rank)
+    return b.again(
+        [x, roi, scales, sizes], axes=None, antialias=None, keep_aspect_ratio_policy=None
+    )[0]
+
+
+def _only_enlarges(
+    x: ir.Value, scales: ir.Value | None, sizes: ir.Value | None, node: ir.Node
+) -> bool:
+    """True if no axis is known to shrink, in which case antialiasing changes nothing."""
+    factors = constant_of(scales)
+    if factors is not None and factors.size:
+        return bool((factors >= 1).all())
+    targets, rank = constant_of(sizes), rank_of(x)
+    if targets is None or rank is None:
+        return False
+    axes = node.attributes.get_ints("axes") or range(rank)
+    dims = [static_dim(x, axis) for axis in axes]
+    return all(dim is not None and dim <= int(t) for dim, t in zip(dims, targets, strict=True))
+
+
+@BOUNDARY.rewrite("ScatterElements", "ScatterND")
+def scatter(b: Emitter, node: ir.Node) -> None:
+    kind = node.attributes.get_string("reduction", "none")
+    if kind in ("max", "min"):
+        raise InexpressibleError(f'reduction="{kind}" came with opset 18')
+
+
+@BOUNDARY.rewrite("Mish")
+def mish(b: Emitter, node: ir.Node) -> ir.Value:
+    x = required_input(node, 0)
+    wide = b.at_least_float32(x)
+    return b.cast(b.Mul(wide, b.Tanh(b.Softplus(wide))), x.dtype)
+
+
+@BOUNDARY.rewrite("BitwiseNot")
+def bitwise_not(b: Emitter, node: ir.Node) -> ir.Value:
+    x = required_input(node, 0)
+    if x.dtype is None:
+        raise InexpressibleError("its element type is not known")
+    if x.dtype.is_signed():
+        return b.Sub(b.const(-1, x.dtype), x)
+    return b.Sub(b.const((1 << x.dtype.bitwidth) - 1, x.dtype), x)
+
+
+@BOUNDARY.rewrite("BitwiseAnd", "BitwiseOr", "BitwiseXor")
+def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
+    x, y = required_input(node, 0), required_input(node, 1)
+    if x.dtype is None:
+        raise InexpressibleError("its element type is not known")
+    bits = x.dtype.bitwidth
+    shifts = b.const(np.arange(bits, dtype=np.uint64), ir.DataType.UINT64)
+    two, last = b.const(2, ir.DataType.UINT64), b.ints(-1)
+
+    def bits_of(value: ir.Value) -> ir.Value:
+        """One boolean per bit along a new last axis."""
+        unsigned = b.Unsqueeze(b.cast(value, ir.DataType.UINT64), last)
+        lowest = b.Mod(b.BitShift(unsigned, shifts, direction="RIGHT"), two)
+        return b.cast(lowest, ir.DataType.BOOL)
+
+    logical = {"BitwiseAnd": "And", "BitwiseOr": "Or", "BitwiseXor": "Xor"}[node.op_type]
+    chosen = b.node(logical, [bits_of(x), bits_of(y)])[0]
+    weights = (np.uint64(1) << np.arange(bits, dtype=np.uint64)).astype(np.int64)
+    weighted = b.Where(chosen, b.const(weights, ir.DataType.INT64), b.ints(0))
+    return b.cast(b.ReduceSum(weighted, last, keepdims=0), x.dtype)
+
+
+@BOUNDARY.rewrite("CenterCropPad")
+def center_crop_pad(b: Emitter, node: ir.Node) -> ir.Value:
+    x, shape = required_input(node, 0), required_input(node, 1)
+    rank = rank_of(x)
+    if rank is None:
+        raise InexpressibleError("the rank of its input is not known")
+    target = b.cast(shape, ir.DataType.INT64)
+    axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
+    growth = b.Sub(target, b.Gather(b.Shape(x), b.ints(*axes), axis=0))
+    # Integer Div truncates, so the odd element is added and removed at the end.
+    before = b.Div(growth, b.ints(2))
+    pads = b.Concat(before, b.Sub(growth, before), axis=0)
+    both_ends = [axis + end for end in (0, rank) for axis in axes]
+    all_pads = spread_over_axes(b, b.ints(*[0] * 2 * rank), pads, both_ends, 2 * rank)
+    return b.Pad(x, all_pads)
+
+
+@BOUNDARY.rewrite("Col2Im")
+def col2im(b: Emitter, node: ir.Node) -> ir.Value:
+    x, image_shape = required_input(node, 0), required_input(node, 1)
+    block = constant_of(required_input(node, 2))
+    if block is None:
+        raise InexpressibleError("its block shape is computed by the model")
+    rank = len(block)
+    strides = node.attributes.get_ints("strides") or [1] * rank
+    dilations = node.attributes.get_ints("dilations") or [1] * rank
+    pads = node.attributes.get_ints("pads") or [0] * 2 * rank
+    zero, one = (b.const(number, ir.DataType.INT64) for number in (0, 1))
+
+    padded = b.Add(image_shape, b.ints(*(pads[i] + pads[i + rank] for i in range(rank))))
+    # The flat position in the padded image of every block element (first) and block (last).
+    flat: ir.Value | None = None
+    for i in range(rank):
+        reach = int(dilations[i]) * (int(block[i]) - 1)
+        extent = b.Gather(padded, b.const(i, ir.DataType.INT64), axis=0)
+        room = b.Sub(extent, b.const(reach + 1, ir.DataType.INT64))
+        stride = b.const(int(strides[i]), ir.DataType.INT64)
+        starts = b.Mul(b.Range(zero, b.Add(b.Div(room, stride), one), one), stride)
+        offsets = b.ints(*(int(dilations[i]) * k for k in range(int(block[i]))))
+        positions = b.Add(
+            b.Reshape(offsets, b.ints(-1, *[1] * (2 * rank - 1 - i))),
+            b.Reshape(starts, b.ints(-1, *[1] * (rank - 1 - i))),
+        )
+        flat = positions if flat is None else b.Add(b.Mul(flat, extent), positions)
+    if flat is None:
+        raise InexpressibleError("its block shape is empty")
+
+    channels = b.Div(b.dim(x, 1), b.ints(int(np.prod(block))))
+    images = b.Concat(b.dim(x, 0), channels, axis=0)
+    columns = b.Reshape(x, b.Concat(images, b.ints(-1), axis=0))
+    zero_of_x = b.const_like(0, like=x)
+    area = b.ReduceProd(padded, axes=[0], keepdims=1)
+    canvas = b.Expand(zero_of_x, b.Concat(images, area, axis=0))
+    indices = b.Expand(b.Reshape(flat, b.ints(1, 1, -1)), b.Shape(columns))
+    summed = b.ScatterElements(canvas, indices, columns, axis=2, reduction="add")
+    image = b.Reshape(summed, b.Concat(images, padded, axis=0))
+    if not any(pads):
+        return image
+    return b.Pad(image, b.ints(0, 0, *(-p for p in pads[:rank]), 0, 0, *(-p for p in pads[rank:])))
+
+
+@BOUNDARY.rewrite("OptionalHasElement")
+def optional_has_element(b: Emitter, node: ir.Node) -> ir.Value | None:
+    value = input_of(node, 0)
+    if value is None:
+        return b.const(False, ir.DataType.BOOL)
+    if isinstance(value.type, ir.OptionalType):
+        return None
+    return b.const(True, ir.DataType.BOOL)
+
+
+@BOUNDARY.rewrite("OptionalGetElement")
+def optional_get_element(b: Emitter, node: ir.Node) -> ir.Value | None:
+    value = required_input(node, 0)
+    return None if isinstance(value.type, ir.OptionalType) else value

@@ -1,0 +1,78 @@
+"""Opset 19 to 18."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.emitter import (
+    Emitter,
+    constant_of,
+    input_of,
+    rank_of,
+    required_input,
+)
+
+_FLOAT8 = "float8 types came with opset 19"
+BOUNDARY = Boundary(
+    18,
+    refused={
+        "AveragePool": "dilated average pooling came with opset 19",
+        "Cast": _FLOAT8,
+        "CastLike": _FLOAT8,
+        "DeformConv": "deformable convolution came with opset 19",
+        "Equal": "comparing strings came with opset 19",
+    },
+)
+
+
+@BOUNDARY.rewrite("Pad")
+def pad(b: Emitter, node: ir.Node) -> ir.Value | None:
+    if node.attributes.get_string("mode", "constant") != "wrap":
+        return None
+    x, pads, axes_input = required_input(node, 0), required_input(node, 1), input_of(node, 3)
+    rank = rank_of(x)
+    if rank is None:
+        raise InexpressibleError("the rank of its input is not known")
+    axes = list(range(rank))
+    if axes_input is not None:
+        constant = constant_of(axes_input)
+        if constant is None:
+            raise InexpressibleError("its axes are computed by the model")
+        axes = [int(axis) % rank for axis in constant]
+    amounts = constant_of(pads)
+    out = x
+    # Wrapping along an axis is a Gather whose indices run past both ends, modulo its size.
+    for index, axis in enumerate(axes):
+        if amounts is not None and amounts[index] == amounts[index + len(axes)] == 0:
+            continue
+        before, after = (
+            b.Gather(pads, b.const(position, ir.DataType.INT64), axis=0)
+            for position in (index, index + len(axes))
+        )
+        size = b.Squeeze(b.dim(x, axis), b.ints(0))
+        steps = b.Range(b.Neg(before), b.Add(size, after), b.const(1, ir.DataType.INT64))
+        out = b.Gather(out, b.Mod(steps, size), axis=axis)
+    return out
+
+
+@BOUNDARY.rewrite("Resize")
+def resize(b: Emitter, node: ir.Node) -> None:
+    mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    if mode == "half_pixel_symmetric":
+        raise InexpressibleError("half_pixel_symmetric coordinates came with opset 19")
+
+
+@BOUNDARY.rewrite("QuantizeLinear")
+def quantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
+    x, scale = (b.at_least_float32(required_input(node, index)) for index in (0, 1))
+    saturate = node.attributes.get_int("saturate", 1)
+    return b.again([x, scale, *node.inputs[2:]], saturate=None if saturate else 0)[0]
+
+
+@BOUNDARY.rewrite("DequantizeLinear")
+def dequantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
+    scale = required_input(node, 1)
+    wide = b.at_least_float32(scale)
+    out = b.again([node.inputs[0], wide, *node.inputs[2:]])[0]
+    return b.cast(out, scale.dtype)

@@ -1,0 +1,60 @@
+"""Opset 26 to 25."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.emitter import Emitter, constant_of, rank_of, required_input
+
+BOUNDARY = Boundary(25)
+
+
+@BOUNDARY.rewrite("BitCast")
+def bit_cast(b: Emitter, node: ir.Node) -> ir.Value:
+    x = required_input(node, 0)
+    to = ir.DataType(node.attributes["to"].as_int())
+    if x.dtype == to:
+        return x
+    # Between integers of one width Cast keeps the bits; between other types it converts.
+    if x.dtype is None or not (x.dtype.is_integer() and to.is_integer()):
+        raise InexpressibleError("bits can be reinterpreted between integer types only")
+    return b.cast(x, to)
+
+
+@BOUNDARY.rewrite("CumProd")
+def cum_prod(b: Emitter, node: ir.Node) -> ir.Value:
+    x = required_input(node, 0)
+    axis, rank = constant_of(required_input(node, 1)), rank_of(x)
+    dtype = x.dtype
+    if axis is None or rank is None or dtype is None:
+        raise InexpressibleError("its axis, rank or element type is not known")
+    along = int(axis.reshape(())) % rank
+    reverse = node.attributes.get_int("reverse", 0)
+    exclusive = node.attributes.get_int("exclusive", 0)
+
+    product_in = b.graph_input("product", dtype, rank - 1)
+    element = b.graph_input("element", dtype, rank - 1)
+
+    def step(inner: Emitter) -> Sequence[ir.Value]:
+        product = inner.Mul(product_in, element)
+        return product, inner.Identity(product_in if exclusive else product)
+
+    others = [b.dim(x, position) for position in range(rank) if position != along]
+    one = b.const_like(1, like=x)
+    _, out = b.node(
+        "Scan",
+        [b.Expand(one, b.Concat(*others, axis=0)) if others else one, x],
+        {
+            "body": b.subgraph([product_in, element], step, "cumulative_product_step"),
+            "num_scan_inputs": 1,
+            "scan_input_axes": [along],
+            "scan_input_directions": [reverse],
+            "scan_output_axes": [along],
+            "scan_output_directions": [reverse],
+        },
+        outputs=2,
+    )
+    return out

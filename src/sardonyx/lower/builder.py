@@ -1,0 +1,425 @@
+"""The builder every lowering writes with: `b.CamelCase` is an ONNX operator, `b.lowercase` ours.
+
+It checks each node against `onnx.defs` as it is written, and knows the dtype and, as far as it
+can be told, the shape of everything it has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+import sympy
+import torch
+
+from sardonyx.capture.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSource, Value
+from sardonyx.errors import InternalError
+from sardonyx.lower import promote
+from sardonyx.lower.registry import Refusal
+from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
+from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
+from sardonyx.lower.symbolic import SizeArithmetic
+from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor
+from sardonyx.lower.weights import TorchTensor
+
+Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
+
+_DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+
+
+class Builder:
+    def __init__(
+        self,
+        symbols: dict[sympy.Symbol, SymbolSource],
+        symbol_names: dict[sympy.Symbol, str],
+        value_of: Callable[[Value], Tensor],
+    ) -> None:
+        self.nodes: list[ir.Node] = []
+        self.initializers: list[ir.Value] = []
+        self.location: SourceLocation = UNKNOWN_LOCATION
+        self.sizes = SizeArithmetic(self, symbols, symbol_names, value_of)
+        self._constants: dict[tuple[Any, ...], Tensor] = {}
+        self._counter = 0
+
+    # -- writing nodes -------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not name[:1].isupper():
+            raise AttributeError(name)
+
+        def emit(*inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
+            return self.op(name, *inputs, outputs=outputs, **attributes)
+
+        return emit
+
+    def op(self, name: str, *inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
+        """Write one ONNX node; its result, or a tuple of them where `outputs` > 1.
+
+        Python numbers take the dtype of the tensor operands they share a type with; a list of
+        sizes becomes a 1-D tensor; attributes that are None are left out.
+        """
+        schema = op_schema(name)
+        tensors = self._as_tensors(schema, inputs)
+        attributes = {k: v for k, v in attributes.items() if v is not None}
+        dtypes = self._check(schema, tensors, attributes, outputs)
+        node = ir.Node(
+            "",
+            name,
+            [None if t is None else t.value for t in tensors],
+            [_attribute(schema, k, v) for k, v in attributes.items()],
+            num_outputs=outputs,
+            metadata_props=self._provenance(),
+        )
+        self.nodes.append(node)
+        shapes = output_shapes(schema, tensors, attributes, outputs, node)
+        results = []
+        for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
+            self._counter += 1
+            value.name = f"v{self._counter}"
+            results.append(Tensor(value, dtype, shape))
+            self.declare(results[-1])
+        return results[0] if outputs == 1 else tuple(results)
+
+    def declare(self, tensor: Tensor) -> None:
+        """Record dtype and shape of `tensor` on its ONNX value."""
+        tensor.value.type = ir.TensorType(onnx_dtype(tensor.dtype))
+        if tensor.shape is not None:
+            tensor.value.shape = ir.Shape([self.sizes.dim_name(d) for d in tensor.shape])
+
+    def refuse(self, reason: str) -> Refusal:
+        """For `raise b.refuse("...")`: this use of the operator has no ONNX form."""
+        return Refusal(reason)
+
+    def _provenance(self) -> dict[str, str]:
+        location = self.location
+        return {
+            key: text
+            for key, text in (
+                ("sardonyx.module", location.module_path),
+                ("sardonyx.scope", location.class_path),
+                ("sardonyx.source", location.file_line),
+                ("sardonyx.code", location.text),
+            )
+            if text
+        }
+
+    def _as_tensors(self, schema: OpSchema, inputs: Sequence[Input]) -> list[Tensor | None]:
+        if not schema.inputs and inputs:
+            raise InternalError(f"{schema.name} takes no inputs")
+        by_type = {
+            schema.input_formal(position).type_name: tensor.dtype
+            for position, tensor in enumerate(inputs)
+            if isinstance(tensor, (Tensor, torch.Tensor))
+        }
+        tensors: list[Tensor | None] = []
+        for position, item in enumerate(inputs):
+            if item is None or isinstance(item, Tensor):
+                tensors.append(item)
+                continue
+            formal = schema.input_formal(position)
+            dtype = by_type.get(formal.type_name)
+            if dtype is None and len(formal.dtypes) == 1:
+                (dtype,) = formal.dtypes
+            if isinstance(item, torch.Tensor):
+                tensors.append(self.const(item))
+            elif isinstance(item, (list, tuple)):
+                tensors.append(self.cast(self.shape(item), dtype or torch.int64))
+            else:
+                tensors.append(self.scalar(item, dtype))
+        while tensors and tensors[-1] is None:
+            tensors.pop()
+        return tensors
+
+    def _check(
+        self,
+        schema: OpSchema,
+        tensors: Sequence[Tensor | None],
+        attributes: dict[str, Any],
+        outputs: int,
+    ) -> list[torch.dtype]:
+        """The dtypes of the results; raises where `onnx.defs` does not know the node's form."""
+        if not schema.min_input <= len(tensors) <= schema.max_input:
+            raise InternalError(f"{schema.name} got {len(tensors)} inputs")
+        for name in attributes:
+            if name not in schema.attributes:
+                raise InternalError(f"{schema.name} has no attribute {name!r}")
+        bound: dict[str, torch.dtype] = {}
+        for position, tensor in enumerate(tensors):
+            if tensor is None:
+                continue
+            formal = schema.input_formal(position)
+            if tensor.dtype not in formal.dtypes:
+                raise InternalError(f"{schema.name} does not take {tensor.dtype} as {formal.name}")
+            if formal.variadic and not formal.homogeneous:
+                continue
+            if bound.setdefault(formal.type_name, tensor.dtype) != tensor.dtype:
+                raise InternalError(
+                    f"{schema.name}: {formal.name} is {tensor.dtype}, another operand of the same "
+                    f"type is {bound[formal.type_name]}"
+                )
+        named = next((attributes[k] for k in _DTYPE_ATTRIBUTES if attributes.get(k)), None)
+        dtypes = []
+        for position in range(outputs):
+            formal = schema.output_formal(position)
+            if formal.type_name in bound:
+                dtypes.append(bound[formal.type_name])
+            elif named is not None:
+                dtypes.append(ONNX_TO_TORCH[ir.DataType(named)])
+            elif len(formal.dtypes) == 1:
+                dtypes.append(next(iter(formal.dtypes)))
+            elif isinstance(attributes.get("value"), torch.Tensor):
+                dtypes.append(attributes["value"].dtype)
+            else:
+                dtypes.append(torch.float32)
+        return dtypes
+
+    # -- constants and scalars -----------------------------------------------------------------
+
+    def const(self, value: torch.Tensor | Any, dtype: torch.dtype | None = None) -> Tensor:
+        """A constant. Equal small constants are one node; a large tensor is not copied."""
+        tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+        if dtype is not None and tensor.dtype != dtype:
+            tensor = tensor.to(dtype)
+        tensor = tensor.detach()
+        key = None
+        if tensor.numel() <= 1024 and tensor.device.type == "cpu":
+            raw = tensor.contiguous().reshape(-1).view(torch.uint8) if tensor.numel() else tensor
+            key = (tensor.dtype, tuple(tensor.shape), raw.numpy().tobytes() if tensor.numel() else b"")
+            if key in self._constants:
+                return self._constants[key]
+        self._counter += 1
+        name = f"constant_{self._counter}"
+        if key is None:
+            initializer = ir.Value(name=name, const_value=TorchTensor(tensor, name))
+            self.initializers.append(initializer)
+            result = Tensor(initializer, tensor.dtype, tuple(tensor.shape), tensor)
+        else:
+            attribute = ir.AttrTensor("value", TorchTensor(tensor, name))
+            node = ir.Node("", "Constant", [], [attribute], metadata_props=self._provenance())
+            self.nodes.append(node)
+            node.outputs[0].name = name
+            result = Tensor(node.outputs[0], tensor.dtype, tuple(tensor.shape), tensor)
+            self._constants[key] = result
+        self.declare(result)
+        return result
+
+    def scalar(self, value: Scalar | Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """A 0-d tensor of a Python scalar, a size expression, or a tensor cast to `dtype`."""
+        if isinstance(value, Tensor):
+            return value if dtype is None else self.cast(value, dtype)
+        if isinstance(value, sympy.Expr):
+            if not value.is_number:
+                computed = self.squeeze(self.sizes.materialize(value), [0])
+                return computed if dtype is None else self.cast(computed, dtype)
+            value = int(value) if value.is_integer else float(value)
+        if dtype is None:
+            dtype = promote.result_dtype(value)
+        if dtype == torch.bool:
+            value = bool(value)
+        elif isinstance(value, (int, float)) and dtype.is_floating_point:
+            value = float(value)
+        elif isinstance(value, float) and not dtype.is_complex:
+            value = int(value)
+        return self.const(torch.tensor(value, dtype=dtype))
+
+    def zeros_like(self, x: Tensor) -> Tensor:
+        return self.full_like(x, 0)
+
+    def full_like(self, x: Tensor, value: Scalar | Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        dtype = dtype or x.dtype
+        if x.shape is not None and all(d is not None for d in x.shape):
+            return self.full([d for d in x.shape if d is not None], value, dtype)
+        return self.Expand(self.scalar(value, dtype), self.Shape(x))
+
+    def full(self, dims: Sequence[Dim], value: Scalar | Tensor, dtype: torch.dtype) -> Tensor:
+        """A tensor of one value."""
+        if isinstance(value, (Tensor, sympy.Expr)):
+            return self.expand(self.scalar(value, dtype), dims)
+        if all(isinstance(d, int) for d in dims):
+            count = 1
+            for d in dims:
+                count *= int(d)
+            if count <= 1024:
+                return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
+        filler = torch.full((1,), value, dtype=dtype)
+        made: Tensor = self.ConstantOfShape(self.shape(dims), value=filler)
+        return self.with_shape(made, dims)
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    def shape(self, dims: Sequence[Dim | Tensor]) -> Tensor:
+        """A 1-D int64 tensor of sizes: a constant, or the Concat of what is computed."""
+        plain = [int(d) if isinstance(d, sympy.Integer) else d for d in dims]
+        if all(isinstance(d, int) for d in plain):
+            return self.const(torch.tensor([int(d) for d in plain if isinstance(d, int)], dtype=torch.int64))
+        pieces: list[Tensor] = []
+        run: list[int] = []
+        for d in plain:
+            if isinstance(d, int):
+                run.append(d)
+                continue
+            if run:
+                pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
+                run = []
+            pieces.append(self.size(d))
+        if run:
+            pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
+        if len(pieces) == 1:
+            return pieces[0]
+        joined: Tensor = self.Concat(*pieces, axis=0)
+        return joined
+
+    def size(self, dim: Dim | Tensor) -> Tensor:
+        """One size as an int64 tensor of shape [1]."""
+        if isinstance(dim, Tensor):
+            tensor = self.cast(dim, torch.int64)
+            return self.reshape(tensor, [1]) if tensor.shape != (1,) else tensor
+        return self.sizes.materialize(dim)
+
+    def dims(self, x: Tensor) -> list[Dim]:
+        """The sizes of `x`; every one is known as a number or an expression."""
+        return [x.dim(axis) for axis in range(x.rank)]
+
+    def numel(self, x: Tensor) -> Dim:
+        total: Dim = 1
+        for d in self.dims(x):
+            total = total * d
+        return int(total) if isinstance(total, sympy.Integer) else total
+
+    # -- views ---------------------------------------------------------------------------------
+
+    def cast(self, x: Tensor, dtype: torch.dtype | None) -> Tensor:
+        if dtype is None or x.dtype == dtype:
+            return x
+        if x.const is not None and x.const.numel() <= 1024 and x.const.device.type == "cpu":
+            return self.const(x.const.to(dtype))
+        if dtype == torch.bool and x.dtype.is_floating_point:
+            # Cast to bool is x != 0 in both, but runtimes differ on NaN and fractions.
+            return self.Not(self.Equal(x, 0)) if x.dtype != torch.bfloat16 else self.cast(self.cast(x, torch.float32), dtype)
+        result: Tensor = self.Cast(x, to=int(onnx_dtype(dtype)))
+        return result
+
+    def reshape(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
+        """Reshape to sizes, with -1 or copied dims in the file where that says it more simply."""
+        dims = [int(d) if isinstance(d, sympy.Integer) else d for d in dims]
+        if x.shape is not None and list(x.shape) == dims:
+            return x
+        if -1 in dims and x.shape is not None:
+            known = [d for d in dims if d != -1]
+            if all(isinstance(d, int) for d in (*known, *x.shape)) and 0 not in known:
+                total = 1
+                for d in x.shape:
+                    total *= int(d or 0)
+                rest = 1
+                for d in known:
+                    rest *= int(d)
+                dims = [total // rest if d == -1 else d for d in dims]
+        symbolic = [axis for axis, d in enumerate(dims) if not isinstance(d, int)]
+        copied = x.shape is not None and all(
+            axis < len(x.shape) and x.shape[axis] == dims[axis] for axis in symbolic
+        )
+        allowzero = 1 if 0 in dims else None
+        if not symbolic:
+            target = self.shape(dims)
+        elif len(symbolic) == 1 and -1 not in dims and 0 not in dims:
+            target = self.shape([-1 if axis in symbolic else d for axis, d in enumerate(dims)])
+        elif copied and 0 not in dims:
+            target = self.shape([0 if axis in symbolic else d for axis, d in enumerate(dims)])
+        else:
+            target = self.shape(dims)
+        result: Tensor = self.Reshape(x, target, allowzero=allowzero)
+        return self.with_shape(result, [None if d == -1 else d for d in dims])
+
+    def with_shape(self, x: Tensor, dims: Sequence[Dim | None]) -> Tensor:
+        """Tell the builder what it could not infer."""
+        known = x.shape or (None,) * len(dims)
+        x.shape = tuple(k if d is None else d for d, k in zip(dims, known, strict=True))
+        self.declare(x)
+        return x
+
+    def expand(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
+        """Broadcast to sizes; -1 keeps a dim, as in ATen."""
+        rank = len(dims)
+        offset = rank - x.rank
+        wanted: list[Dim] = []
+        target: list[Dim] = []
+        for axis, d in enumerate(dims):
+            own = x.shape[axis - offset] if x.shape is not None and axis >= offset else 1
+            keeps = (isinstance(d, int) and d == -1) or (own is not None and own == d)
+            # ONNX Expand broadcasts both ways, so 1 keeps the input's dim.
+            target.append(1 if keeps and axis >= offset else d)
+            wanted.append(own if keeps and own is not None else d)
+        if rank == x.rank and all(isinstance(t, int) and t == 1 for t in target):
+            return x
+        result: Tensor = self.Expand(x, self.shape(target))
+        return self.with_shape(result, wanted)
+
+    def unsqueeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        if not axes:
+            return x
+        result: Tensor = self.Unsqueeze(x, list(axes))
+        return result
+
+    def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        if not axes:
+            return x
+        if x.const is not None and x.const.numel() <= 1024:
+            return self.const(x.const.squeeze(tuple(axes)))
+        result: Tensor = self.Squeeze(x, list(axes))
+        return result
+
+    def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
+        perm = [p % x.rank for p in perm]
+        if perm == list(range(x.rank)):
+            return x
+        result: Tensor = self.Transpose(x, perm=perm)
+        return result
+
+    def slice(
+        self,
+        x: Tensor,
+        axis: int,
+        start: Dim | Tensor,
+        end: Dim | Tensor | None,
+        step: int = 1,
+    ) -> Tensor:
+        """x[start:end:step] along one axis; None is the far end."""
+        last: Dim | Tensor = (2**63 - 1 if step > 0 else -(2**63)) if end is None else end
+        result: Tensor = self.Slice(
+            x, self.shape([start]), self.shape([last]), self.shape([axis]), self.shape([step])
+        )
+        return result
+
+    # -- arithmetic with PyTorch's promotion ---------------------------------------------------
+
+    def promote(self, *operands: Tensor | Scalar, dtype: torch.dtype | None = None) -> list[Tensor]:
+        """All operands as tensors of their common dtype (or of `dtype`)."""
+        common = dtype or promote.result_dtype(*operands)
+        return [self.scalar(operand, common) for operand in operands]
+
+    def broadcast_shape(self, *tensors: Tensor) -> Shape:
+        return broadcast_shapes(*(t.shape for t in tensors))
+
+
+def _attribute(schema: OpSchema, name: str, value: Any) -> ir.Attr:
+    kind = schema.attributes[name]
+    if isinstance(value, torch.dtype):
+        return ir.AttrInt64(name, int(onnx_dtype(value)))
+    if isinstance(value, torch.Tensor):
+        return ir.AttrTensor(name, TorchTensor(value.detach(), name))
+    if isinstance(value, ir.Graph):
+        return ir.AttrGraph(name, value)
+    if kind == ir.AttributeType.FLOAT:
+        return ir.AttrFloat32(name, float(value))
+    if kind == ir.AttributeType.INT:
+        return ir.AttrInt64(name, int(value))
+    if kind == ir.AttributeType.STRING:
+        return ir.AttrString(name, value)
+    if kind == ir.AttributeType.INTS:
+        return ir.AttrInt64s(name, [int(v) for v in value])
+    if kind == ir.AttributeType.FLOATS:
+        return ir.AttrFloat32s(name, [float(v) for v in value])
+    if kind == ir.AttributeType.STRINGS:
+        return ir.AttrStrings(name, list(value))
+    raise InternalError(f"{schema.name}.{name} cannot hold {value!r}")

@@ -1,0 +1,293 @@
+"""AtenGraph -> onnx-ir graph at the newest opset, through the one operator library."""
+
+from __future__ import annotations
+
+import sympy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from sardonyx.capture.bind import default_arguments
+from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
+from sardonyx.capture.infer import TypeInference
+from sardonyx.errors import InternalError, UnsupportedDtypeError, UnsupportedOperatorError, format_message
+from sardonyx.lower import ops
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.decompose import decompose
+from sardonyx.lower.fold import fold_constants
+from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
+from sardonyx.lower.schemas import NEWEST_OPSET
+from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
+from sardonyx.lower.weights import TorchTensor
+
+ops.load()
+
+
+@dataclass(frozen=True, slots=True)
+class LowerOptions:
+    fold_constants: bool = True
+    fold_parameters: bool = True
+    opset: int = NEWEST_OPSET
+    """The opset that was asked for; only error messages speak of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    node: Node
+    reason: str
+
+
+def lower(
+    graph: AtenGraph,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    options: LowerOptions,
+    library: Registry = LIBRARY,
+) -> ir.Model:
+    _remove_unused(graph)
+    if options.fold_constants:
+        fold_constants(graph, fold_parameters=options.fold_parameters)
+    problems = _expand_missing(graph, library)
+    if not problems:
+        _remove_unused(graph)
+        emitter = _Emitter(graph, library)
+        model = emitter.emit(input_names, output_names)
+        problems = emitter.problems
+        if not problems:
+            return model
+    raise UnsupportedOperatorError(_report(problems, graph, options))
+
+
+def _remove_unused(graph: AtenGraph) -> None:
+    """Drops nodes nothing reads. After functionalization no node has another effect."""
+    live: set[int] = set()
+
+    def mark(argument: Argument) -> None:
+        if isinstance(argument, Value):
+            live.add(id(argument))
+        elif isinstance(argument, list):
+            for item in argument:
+                mark(item)
+        elif isinstance(argument, sympy.Basic):
+            for symbol in argument.free_symbols:
+                source = graph.symbols.get(symbol)
+                if source is not None:
+                    live.add(id(source.value))
+
+    for output in [*graph.outputs, *(m.final for m in graph.mutated)]:
+        mark(output)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(id(o) in live for o in node.outputs):
+            kept.append(node)
+            for argument in node.arguments.values():
+                mark(argument)
+            for output in node.outputs:
+                for size in output.shape:
+                    # A symbol may be read off a value that computes nothing else.
+                    if isinstance(size, sympy.Basic):
+                        mark(size)
+    graph.nodes = kept[::-1]
+
+
+def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
+    """Puts PyTorch's decomposition in place of every node the library does not know."""
+    problems: list[_Problem] = []
+    if all(node.name in library for node in graph.nodes):
+        return problems
+    inference = TypeInference.for_graph(graph)
+    done: list[Node] = []
+    pending = graph.nodes[::-1]
+    while pending:
+        node = pending.pop()
+        if node.name in library:
+            done.append(node)
+            continue
+        parts = decompose(graph, node, inference)
+        if parts is None:
+            problems.append(_Problem(node, "no lowering and no decomposition"))
+        else:
+            pending += parts[::-1]
+    graph.nodes = done
+    return problems
+
+
+class _Emitter:
+    def __init__(self, graph: AtenGraph, library: Registry) -> None:
+        self._graph = graph
+        self._library = library
+        self._tensors: dict[int, Tensor] = {}
+        self.problems: list[_Problem] = []
+        self._initializers: dict[str, ir.Value] = {}
+        self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
+
+    def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
+        inputs = [self._input(v, n) for v, n in zip(self._graph.inputs, input_names, strict=True)]
+        for node in self._graph.nodes:
+            self._node(node)
+        outputs = self._outputs(inputs, output_names)
+        if self.problems:
+            return ir.Model(ir.Graph([], [], nodes=[]), ir_version=1)
+        graph = ir.Graph(
+            inputs,
+            outputs,
+            nodes=self.b.nodes,
+            initializers=[*self._ordered_parameters(), *self.b.initializers],
+            opset_imports={"": NEWEST_OPSET},
+            name="main_graph",
+        )
+        return ir.Model(graph, ir_version=10)
+
+    def _ordered_parameters(self) -> list[ir.Value]:
+        """In the order of the model's state_dict, not of first use."""
+        order = [n for n in self._graph.parameters if n in self._initializers]
+        rest = [n for n in self._initializers if n not in self._graph.parameters]
+        return [self._initializers[n] for n in (*order, *rest)]
+
+    def _input(self, value: Value, name: str) -> ir.Value:
+        if value.dtype not in TORCH_TO_ONNX or value.dtype.is_complex:
+            raise UnsupportedDtypeError(f"input {name!r} is {value.dtype}, which has no ONNX form here")
+        tensor = Tensor(ir.Value(name=name), value.dtype, value.shape)
+        self.b.declare(tensor)
+        self._tensors[id(value)] = tensor
+        return tensor.value
+
+    def _tensor(self, value: Value) -> Tensor:
+        found = self._tensors.get(id(value))
+        if found is not None:
+            return found
+        if value.constant is None:
+            raise InternalError(f"{value} is read before it is computed")
+        tensor = self._constant(value, value.constant)
+        self._tensors[id(value)] = tensor
+        return tensor
+
+    def _constant(self, value: Value, constant: torch.Tensor) -> Tensor:
+        if constant.dtype not in TORCH_TO_ONNX:
+            raise UnsupportedDtypeError(f"{value.name} is {constant.dtype}, which ONNX does not have")
+        if self._graph.parameters.get(value.name) is not value:
+            return self.b.const(constant)
+        initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
+        self._initializers[value.name] = initializer
+        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), constant)
+        self.b.declare(tensor)
+        return tensor
+
+    def _node(self, node: Node) -> None:
+        lowering = self._library.get(node.name)
+        assert lowering is not None
+        self.b.location = node.location
+        try:
+            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            results = call_lowering(self.b, lowering, arguments, default_arguments(node.op))
+        except Refusal as refusal:
+            self.problems.append(_Problem(node, str(refusal)))
+            self._stand_in(node)
+            return
+        except UnsupportedDtypeError as error:
+            self.problems.append(_Problem(node, str(error)))
+            self._stand_in(node)
+            return
+        except (InternalError, AssertionError, ValueError, TypeError, KeyError, IndexError) as error:
+            if self.problems:  # what follows a refusal has nothing to stand on
+                self._stand_in(node)
+                return
+            raise InternalError(
+                format_message(
+                    f"the lowering of {node.name} failed: {type(error).__name__}: {error}",
+                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
+                )
+            ) from error
+        self._bind_results(node, results)
+
+    def _bind_results(self, node: Node, results: Any) -> None:
+        given = list(results) if isinstance(results, (list, tuple)) else [results]
+        if len(given) < len(node.outputs):
+            raise InternalError(f"{node.name} gave {len(given)} of {len(node.outputs)} results")
+        for value, tensor in zip(node.outputs, given, strict=False):
+            if tensor is None:
+                continue
+            if tensor.dtype != value.dtype:
+                raise InternalError(
+                    f"the lowering of {node.name} gives {tensor.dtype}, PyTorch {value.dtype}\n"
+                    f"  inputs  {node.describe_inputs()}"
+                )
+            if tensor.shape is not None and len(tensor.shape) != value.type.rank:
+                raise InternalError(
+                    f"the lowering of {node.name} gives {len(tensor.shape)} dims, PyTorch"
+                    f" {value.type}\n  inputs  {node.describe_inputs()}"
+                )
+            if tensor.shape != value.shape:
+                tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const)
+                self.b.declare(tensor)
+            self._tensors[id(value)] = tensor
+
+    def _stand_in(self, node: Node) -> None:
+        """Lets the search for further problems go on behind a node that was refused."""
+        for value in node.outputs:
+            dtype = value.dtype if value.dtype in TORCH_TO_ONNX else torch.float32
+            tensor = Tensor(ir.Value(name=f"refused_{value.name}"), dtype, value.shape)
+            self._tensors[id(value)] = tensor
+
+    def _argument(self, argument: Argument) -> Any:
+        if isinstance(argument, Value):
+            return self._tensor(argument)
+        if isinstance(argument, list):
+            return [self._argument(a) for a in argument]
+        return argument
+
+    def _outputs(self, inputs: list[ir.Value], names: Sequence[str]) -> list[ir.Value]:
+        outputs: list[ir.Value] = []
+        wanted: list[Argument] = [*self._graph.outputs, *(m.final for m in self._graph.mutated)]
+        taken: set[int] = {id(v) for v in inputs} | {id(v) for v in self._initializers.values()}
+        for output, name in zip(wanted, names, strict=True):
+            tensor = self._tensor(output) if isinstance(output, Value) else self.b.scalar(output)
+            producer = tensor.value.producer()
+            if producer is None or producer.op_type == "Constant" or id(tensor.value) in taken:
+                shape = tensor.shape
+                tensor = self.b.Identity(tensor)
+                tensor.shape = shape
+                self.b.declare(tensor)
+            taken.add(id(tensor.value))
+            tensor.value.name = name
+            outputs.append(tensor.value)
+        return outputs
+
+
+def call_lowering(
+    b: Builder, lowering: Lowering, arguments: dict[str, Any], defaults: dict[str, Any]
+) -> Any:
+    """Calls a lowering with the arguments it declares; numbers in tensor slots become tensors
+    unless the lowering takes scalars there."""
+    for name, argument in arguments.items():
+        if isinstance(argument, (bool, int, float, sympy.Expr)) and lowering.annotations.get(name) in (
+            Tensor,
+            Tensor | None,
+        ):
+            arguments[name] = b.scalar(argument)
+    return lowering.function(b, **select_arguments(lowering, arguments, defaults))
+
+
+def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -> str:
+    counts: dict[str, int] = {}
+    for problem in problems:
+        counts[problem.node.name] = counts.get(problem.node.name, 0) + 1
+    names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
+    fields: list[tuple[str, str]] = [
+        ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {options.opset}")
+    ]
+    shown: set[tuple[str, str]] = set()
+    for problem in problems:
+        key = (problem.node.name, problem.reason)
+        if key in shown:
+            continue
+        shown.add(key)
+        fields += [
+            (problem.node.name, problem.reason),
+            ("  first", problem.node.location.describe()),
+            ("  inputs", problem.node.describe_inputs()),
+        ]
+    return format_message(f"no ONNX form for {names}", fields)

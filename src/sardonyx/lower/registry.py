@@ -1,0 +1,137 @@
+"""The one operator library: ATen name -> lowering function.
+
+The signature is the schema. A lowering declares the schema's argument names; annotations say
+what must be known at export time. What it does not declare must hold its default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sympy
+import torch
+
+from sardonyx.errors import InternalError
+from sardonyx.lower.values import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+HAVE_NO_MEANING_IN_ONNX = frozenset(
+    {"device", "pin_memory", "memory_format", "non_blocking", "layout", "generator"}
+)
+"""Schema arguments that steer where and how PyTorch computes, never what."""
+
+
+class Refusal(Exception):
+    """A lowering's word that this use of its operator has no ONNX form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    name: str
+    function: Callable[..., Any]
+    parameters: dict[str, inspect.Parameter]
+    annotations: dict[str, Any]
+
+    @property
+    def source(self) -> str:
+        return self.function.__module__
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._lowerings: dict[str, Lowering] = {}
+
+    def register(self, name: str, function: Callable[..., Any]) -> None:
+        base = name.split("::")[-1].split(".")[0]
+        if base.endswith("_") and not base.endswith("__"):
+            raise InternalError(f"{name} writes in place: functionalization removes it")
+        if name in self._lowerings:
+            raise InternalError(f"{name} is registered twice")
+        parameters = dict(list(inspect.signature(function).parameters.items())[1:])
+        annotations = typing.get_type_hints(function)
+        self._lowerings[name] = Lowering(name, function, parameters, annotations)
+
+    def get(self, name: str) -> Lowering | None:
+        return self._lowerings.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._lowerings
+
+    def names(self) -> list[str]:
+        return sorted(self._lowerings)
+
+
+LIBRARY = Registry()
+
+
+def lowering(*names: str) -> Callable[[Function], Function]:
+    """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`)."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            LIBRARY.register(name, function)
+        return function
+
+    return register
+
+
+def select_arguments(
+    lowering: Lowering, arguments: dict[str, Any], defaults: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments the lowering declares; refuses what it cannot honour."""
+    selected: dict[str, Any] = {}
+    for name, argument in arguments.items():
+        if name in lowering.parameters:
+            selected[name] = _checked(lowering, name, argument)
+        elif name in HAVE_NO_MEANING_IN_ONNX:
+            continue
+        elif name not in defaults or not _same(argument, defaults[name]):
+            raise Refusal(f"{name}={argument} is not supported")
+    return selected
+
+
+def _same(left: Any, right: Any) -> bool:
+    return bool(type(left) is type(right) and left == right)
+
+
+def _checked(lowering: Lowering, name: str, argument: Any) -> Any:
+    """Enforces the annotation, with one message for all operators."""
+    wanted = lowering.annotations.get(name)
+    if wanted is None or argument is None:
+        return argument
+    options = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+    if any(_fits(argument, option) for option in options):
+        return _converted(argument, options)
+    raise Refusal(f"{name} must be known at export time, but is computed ({argument})")
+
+
+def _fits(argument: Any, wanted: Any) -> bool:
+    if wanted is Any:
+        return True
+    origin = typing.get_origin(wanted)
+    if origin is list:
+        (item,) = typing.get_args(wanted)
+        items = typing.get_args(item) if isinstance(item, types.UnionType) else (item,)
+        return isinstance(argument, list) and all(
+            (entry is None and types.NoneType in items) or any(_fits(entry, i) for i in items)
+            for entry in argument
+        )
+    if wanted is float:
+        return isinstance(argument, (int, float)) and not isinstance(argument, bool)
+    if wanted is int:
+        return isinstance(argument, int)
+    if wanted in (bool, str, complex, torch.dtype, Tensor, sympy.Expr, torch.device):
+        return isinstance(argument, wanted)
+    return True
+
+
+def _converted(argument: Any, options: tuple[Any, ...]) -> Any:
+    if options[0] is float and isinstance(argument, int):
+        return float(argument)
+    return argument

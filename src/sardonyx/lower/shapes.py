@@ -1,0 +1,305 @@
+"""The shape of what an ONNX node gives, with symbolic dims, from the shapes it takes.
+
+Rules for the operators whose results our lowerings look at; every other operator falls back to
+onnx's own inference, which knows numbers but not our expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import onnx
+import onnx.shape_inference
+import onnx_ir as ir
+import sympy
+import torch
+
+from sardonyx.lower.schemas import NEWEST_OPSET, OpSchema, onnx_dtype
+from sardonyx.lower.values import Dim, Tensor
+
+Shape: TypeAlias = tuple[Dim | None, ...] | None
+Inputs: TypeAlias = Sequence[Tensor | None]
+Attributes: TypeAlias = dict[str, Any]
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    known = [s for s in shapes if s is not None]
+    if len(known) < len(shapes):
+        return None
+    rank = max((len(s) for s in known), default=0)
+    return tuple(
+        _broadcast_dims([s[axis - rank] for s in known if axis - rank >= -len(s)])
+        for axis in range(rank)
+    )
+
+
+def _broadcast_dims(dims: list[Dim | None]) -> Dim | None:
+    others = [d for d in dims if not (isinstance(d, int) and d == 1)]
+    if not others:
+        return 1
+    numbers = [d for d in others if isinstance(d, int)]
+    if numbers:
+        return numbers[0]
+    first = others[0]
+    return first if all(d == first for d in others) else None
+
+
+def _int_constant(tensor: Tensor | None) -> list[int] | None:
+    if tensor is None or tensor.const is None:
+        return None
+    return [int(v) for v in tensor.const.reshape(-1).tolist()]
+
+
+def _same(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    return [inputs[0].shape]
+
+
+def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    return [broadcast_shapes(*(i.shape for i in inputs if i is not None))]
+
+
+def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    if shape is None:
+        return [None]
+    perm = attributes.get("perm") or list(reversed(range(len(shape))))
+    return [tuple(shape[p] for p in perm)]
+
+
+def _matmul(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None and inputs[1] is not None
+    left, right = inputs[0].shape, inputs[1].shape
+    if left is None or right is None or not left or not right:
+        return [None]
+    if len(left) == 1 and len(right) == 1:
+        return [()]
+    if len(left) == 1:
+        return [(*right[:-2], right[-1])]
+    if len(right) == 1:
+        return [left[:-1]]
+    batch = broadcast_shapes(left[:-2], right[:-2])
+    return [None if batch is None else (*batch, left[-2], right[-1])]
+
+
+def _concat(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    shapes = [i.shape for i in inputs if i is not None]
+    if any(s is None for s in shapes):
+        return [None]
+    known = [s for s in shapes if s is not None]
+    axis = attributes["axis"] % len(known[0])
+    sizes = [s[axis] for s in known]
+    total: Dim | None = None if any(s is None for s in sizes) else sum(s for s in sizes if s is not None)
+    return [(*known[0][:axis], _dim(total), *known[0][axis + 1 :])]
+
+
+def _unsqueeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    axes, shape = _int_constant(inputs[1]), inputs[0].shape
+    if axes is None or shape is None:
+        return [None]
+    rank = len(shape) + len(axes)
+    places = {a % rank for a in axes}
+    rest = iter(shape)
+    return [tuple(1 if axis in places else next(rest) for axis in range(rank))]
+
+
+def _squeeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    axes = _int_constant(inputs[1]) if len(inputs) > 1 else None
+    if shape is None or axes is None:
+        return [None]
+    places = {a % len(shape) for a in axes}
+    return [tuple(d for axis, d in enumerate(shape) if axis not in places)]
+
+
+def _gather(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None and inputs[1] is not None
+    data, indices = inputs[0].shape, inputs[1].shape
+    if data is None or indices is None:
+        return [None]
+    axis = attributes.get("axis", 0) % max(len(data), 1)
+    return [(*data[:axis], *indices, *data[axis + 1 :])]
+
+
+def _reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    if shape is None:
+        return [None]
+    keep = attributes.get("keepdims", 1)
+    axes = _int_constant(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
+    if len(inputs) > 1 and inputs[1] is not None and axes is None:
+        return [None]
+    if not axes:
+        if attributes.get("noop_with_empty_axes", 0):
+            return [shape]
+        axes = list(range(len(shape)))
+    places = {a % len(shape) for a in axes} if shape else set()
+    if keep:
+        return [tuple(1 if axis in places else d for axis, d in enumerate(shape))]
+    return [tuple(d for axis, d in enumerate(shape) if axis not in places)]
+
+
+def _arg_reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    if shape is None:
+        return [None]
+    axis = attributes.get("axis", 0) % max(len(shape), 1)
+    middle: tuple[Dim | None, ...] = (1,) if attributes.get("keepdims", 1) else ()
+    return [(*shape[:axis], *middle, *shape[axis + 1 :])]
+
+
+def _expand(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    target = _int_constant(inputs[1])
+    if target is None or inputs[0].shape is None:
+        return [None]
+    return [broadcast_shapes(inputs[0].shape, tuple(target))]
+
+
+def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    target, shape = _int_constant(inputs[1]), inputs[0].shape
+    if target is None:
+        known = None if inputs[1] is None else inputs[1].static_shape
+        return [None if known is None else (None,) * known[0]]
+    keep_zero = bool(attributes.get("allowzero", 0))
+    dims: list[Dim | None] = []
+    for axis, size in enumerate(target):
+        if size == 0 and not keep_zero:
+            dims.append(None if shape is None or axis >= len(shape) else shape[axis])
+        else:
+            dims.append(None if size == -1 else size)
+    if -1 in target and shape is not None and all(d is not None for d in shape):
+        total, rest = _product(shape), _product([d for d, t in zip(dims, target, strict=True) if t != -1])
+        if total is not None and rest is not None and rest != 0:
+            quotient = sympy.simplify(total / sympy.sympify(rest))
+            if quotient.is_integer:
+                dims[target.index(-1)] = _dim(quotient)
+    return [tuple(dims)]
+
+
+def _product(dims: Sequence[Dim | None]) -> Dim | None:
+    result: Dim = sympy.Integer(1)
+    for d in dims:
+        if d is None:
+            return None
+        result = result * d
+    return result
+
+
+def _dim(size: Dim | None) -> Dim | None:
+    return int(size) if isinstance(size, sympy.Integer) else size
+
+
+def _shape_of(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    if shape is None:
+        return [(None,)]
+    return [(len(shape[slice(attributes.get("start", 0), attributes.get("end"))]),)]
+
+
+def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    target = _int_constant(inputs[0])
+    if target is not None:
+        return [tuple(target)]
+    assert inputs[0] is not None
+    known = inputs[0].static_shape
+    return [None if known is None else (None,) * known[0]]
+
+
+_UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh CumSum
+CumProd Elu Erf Exp Floor Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LeakyRelu Log
+LogSoftmax Mish Neg Not Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign
+Sin Sinh Softmax Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu ReverseSequence
+RMSNormalization InstanceNormalization GroupNormalization LpNormalization BitCast"""
+_BINARY = """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual
+Less LessOrEqual Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor"""
+_REDUCTIONS = """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
+ReduceProd ReduceSum ReduceSumSquare"""
+
+_RULES: dict[str, Callable[[Inputs, Attributes], list[Shape]]] = {
+    **dict.fromkeys(_UNARY.split(), _same),
+    **dict.fromkeys(_BINARY.split(), _broadcast),
+    **dict.fromkeys(_REDUCTIONS.split(), _reduce),
+    "ArgMax": _arg_reduce,
+    "ArgMin": _arg_reduce,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "Gather": _gather,
+    "GatherElements": lambda inputs, _: [None if inputs[1] is None else inputs[1].shape],
+    "MatMul": _matmul,
+    "Reshape": _reshape,
+    "Shape": _shape_of,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+
+
+_READABLE = (torch.int64, torch.float32)
+"""The dtypes of inputs whose values decide a shape (sizes, pads, scales)."""
+
+
+def output_shapes(
+    schema: OpSchema, inputs: Inputs, attributes: Attributes, count: int, node: ir.Node
+) -> list[Shape]:
+    rule = _RULES.get(schema.name)
+    if rule is not None:
+        shapes = rule(inputs, attributes)
+        return [*shapes, *[None] * (count - len(shapes))]
+    return _inferred_by_onnx(schema, inputs, node, count)
+
+
+def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: int) -> list[Shape]:
+    attributes = [a for a in node.attributes.values() if isinstance(a, ir.Attr)]
+    if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
+        return [None] * count
+    proto = onnx.NodeProto(op_type=schema.name)
+    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes)
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    names: dict[str, Dim] = {}
+    for position, tensor in enumerate(inputs):
+        name = "" if tensor is None else f"i{position}"
+        proto.input.append(name)
+        if tensor is None:
+            continue
+        dims = None
+        if tensor.shape is not None:
+            dims = []
+            for d in tensor.shape:
+                if isinstance(d, sympy.Expr):
+                    names[str(d)] = d
+                dims.append(str(d) if isinstance(d, sympy.Expr) else d)
+        types[name] = onnx.helper.make_tensor_type_proto(onnx_dtype(tensor.dtype), dims)
+        const = tensor.const
+        if const is not None and const.dtype in _READABLE and const.numel() <= 64:
+            data[name] = onnx.numpy_helper.from_array(const.cpu().numpy())
+    proto.output.extend(f"o{k}" for k in range(count))
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema.raw, proto, types, data, opset_imports=[onnx.helper.make_opsetid("", NEWEST_OPSET)]
+        )
+    except onnx.shape_inference.InferenceError:
+        return [None] * count
+    shapes: list[Shape] = []
+    for k in range(count):
+        tensor_type = found[f"o{k}"].tensor_type if f"o{k}" in found else None
+        if tensor_type is None or not tensor_type.HasField("shape"):
+            shapes.append(None)
+            continue
+        shapes.append(
+            tuple(
+                d.dim_value if d.HasField("dim_value") else names.get(d.dim_param)
+                for d in tensor_type.shape.dim
+            )
+        )
+    return shapes

@@ -1,0 +1,167 @@
+"""Size expressions computed in the graph: `h // 2 + 1` becomes Shape, Div, Add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from sardonyx.capture.graph import SymbolSource, Value
+from sardonyx.lower.registry import Refusal
+from sardonyx.lower.values import Dim, Tensor
+
+if TYPE_CHECKING:
+    from sardonyx.lower.builder import Builder
+
+
+class SizeArithmetic:
+    """Materializes each expression once, as an int64 (or float64) tensor of shape [1]."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        symbols: dict[sympy.Symbol, SymbolSource],
+        symbol_names: dict[sympy.Symbol, str],
+        value_of: Callable[[Value], Tensor],
+    ) -> None:
+        self._b = builder
+        self._symbols = symbols
+        self._names = symbol_names
+        self._value_of = value_of
+        self._made: dict[sympy.Basic, Tensor] = {}
+        self._texts: dict[sympy.Basic, str] = {}
+
+    def dim_name(self, dim: Dim | None) -> int | str | None:
+        """A dim as the file writes it: a number, a name, or an expression of names."""
+        if dim is None or isinstance(dim, int):
+            return dim
+        if isinstance(dim, sympy.Integer):
+            return int(dim)
+        if dim not in self._texts:
+            renamed = {s: sympy.Symbol(self._names.get(s, s.name)) for s in dim.free_symbols}
+            self._texts[dim] = str(dim.xreplace(renamed))
+        return self._texts[dim]
+
+    def materialize(self, expression: Dim) -> Tensor:
+        key = sympy.sympify(expression)
+        if key not in self._made:
+            self._made[key] = self._compute(key)
+        return self._made[key]
+
+    def _compute(self, e: Any) -> Tensor:
+        b = self._b
+        if isinstance(e, sympy.Integer):
+            return b.const(torch.tensor([int(e)], dtype=torch.int64))
+        if isinstance(e, (sympy.Float, sympy.Rational)):
+            return b.const(torch.tensor([float(e)], dtype=torch.float64))
+        if isinstance(e, sympy.Symbol):
+            return self._symbol(e)
+        if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and e.exp > 0:
+            base = self.materialize(e.base)
+            return reduce(b.Mul, [base] * int(e.exp))
+        handler = _HANDLERS.get(type(e).__name__)
+        if handler is None:
+            raise Refusal(f"the size {e} cannot be computed in the graph ({type(e).__name__})")
+        return handler(b, e, [self.materialize(a) for a in e.args])
+
+    def _symbol(self, symbol: sympy.Symbol) -> Tensor:
+        source = self._symbols.get(symbol)
+        if source is None:
+            raise Refusal(f"the size {symbol} has no source in the graph")
+        tensor = self._value_of(source.value)
+        if source.axis is None:
+            return self._b.size(tensor)
+        result: Tensor = self._b.Shape(tensor, start=source.axis, end=source.axis + 1)
+        return result
+
+
+def _common(b: Builder, operands: list[Tensor]) -> list[Tensor]:
+    if any(o.dtype == torch.float64 for o in operands):
+        return [b.cast(o, torch.float64) for o in operands]
+    return operands
+
+
+def _fold(op: str) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
+    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+        return reduce(getattr(b, op), _common(b, operands))
+
+    return handler
+
+
+def _floor_divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    left, right = operands
+    if e.args[0].is_nonnegative and e.args[1].is_positive:
+        result: Tensor = b.Div(left, right)
+    else:  # ONNX Div truncates; Mod takes the divisor's sign, as Python's does.
+        result = b.Div(b.Sub(left, b.Mod(left, right)), right)
+    return result
+
+
+def _divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    left, right = (b.cast(o, torch.float64) for o in operands)
+    result: Tensor = b.Div(left, right)
+    return result
+
+
+def _unary(op: str, dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
+    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+        x = b.cast(operands[0], torch.float64)
+        return b.cast(getattr(b, op)(x), dtype)
+
+    return handler
+
+
+def _cast(dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
+    return lambda b, e, operands: b.cast(operands[0], dtype)
+
+
+def _where(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    condition, then, otherwise = operands
+    then, otherwise = _common(b, [then, otherwise])
+    result: Tensor = b.Where(condition, then, otherwise)
+    return result
+
+
+def _compare(op: str, negate: bool = False) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
+    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+        result: Tensor = getattr(b, op)(*_common(b, operands))
+        return b.Not(result) if negate else result
+
+    return handler
+
+
+_HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
+    "Add": _fold("Add"),
+    "Mul": _fold("Mul"),
+    "Max": _fold("Max"),
+    "Min": _fold("Min"),
+    "FloorDiv": _floor_divide,
+    "CleanDiv": _floor_divide,
+    "Mod": _fold("Mod"),
+    "PythonMod": _fold("Mod"),
+    "IntTrueDiv": _divide,
+    "FloatTrueDiv": _divide,
+    "ToFloat": _cast(torch.float64),
+    "TruncToInt": _cast(torch.int64),
+    "FloorToInt": _unary("Floor", torch.int64),
+    "CeilToInt": _unary("Ceil", torch.int64),
+    "RoundToInt": _unary("Round", torch.int64),
+    "floor": _unary("Floor", torch.int64),
+    "ceiling": _unary("Ceil", torch.int64),
+    "OpaqueUnaryFn_sqrt": _unary("Sqrt", torch.float64),
+    "Abs": lambda b, e, operands: b.Abs(operands[0]),
+    "Identity": lambda b, e, operands: operands[0],
+    "Where": _where,
+    "Equality": _compare("Equal"),
+    "Unequality": _compare("Equal", negate=True),
+    "StrictLessThan": _compare("Less"),
+    "LessThan": _compare("LessOrEqual"),
+    "StrictGreaterThan": _compare("Greater"),
+    "GreaterThan": _compare("GreaterOrEqual"),
+    "Not": lambda b, e, operands: b.Not(operands[0]),
+    "And": _fold("And"),
+    "Or": _fold("Or"),
+}

@@ -1,0 +1,162 @@
+"""ONNXProgram: what an export returns; save it, call it, verify it, look at it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import torch
+
+from sardonyx.capture.signature import Signature
+from sardonyx.errors import VerificationError, format_message
+from sardonyx.optimize.pipeline import optimize
+from sardonyx.options import Options
+from sardonyx.report import summary
+from sardonyx.serialize.destination import Destination
+from sardonyx.serialize.external_data import ExternalData
+from sardonyx.serialize.parameters import parameters_as_inputs
+from sardonyx.serialize.text import to_text
+from sardonyx.serialize.write import WriteResult, write_model
+from sardonyx.verify.check import VerificationReport, verify
+from sardonyx.verify.eager import EagerModel
+from sardonyx.verify.run import Session
+
+
+class ONNXProgram:
+    """An exported model.
+
+    `model` refers to the memory of the PyTorch model's parameters; `save` streams from there.
+    `verification` is the last report of `verify`, None before the first.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        *,
+        signature: Signature,
+        options: Options,
+        verifier_context: EagerModel | None,
+        notes: tuple[str, ...] = (),
+        stage_seconds: dict[str, float] | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.model = model
+        self.signature = signature
+        self.options = options
+        self.notes = notes
+        self.stage_seconds: dict[str, float] = {} if stage_seconds is None else stage_seconds
+        self.path = path
+        self.verification: VerificationReport | None = None
+        self._eager = verifier_context
+        self._file_as_written = _file_stamp(path)
+        self._session: Session | None = None
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model as protobuf, weights copied into it."""
+        return ir.to_proto(self.model)
+
+    def save(
+        self,
+        destination: Destination,
+        *,
+        external_data: bool | ExternalData | None = None,
+        keep_initializers_as_inputs: bool = False,
+    ) -> WriteResult:
+        """Write to a path or a binary file. `external_data` is as in `export`."""
+        model = self.model
+        if keep_initializers_as_inputs:
+            model = model.clone()
+            parameters_as_inputs(model, keep_data=True)
+        return write_model(model, destination, external_data=external_data)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run in ONNX Runtime; takes and returns what the PyTorch model does."""
+        outputs = self._run(self.signature.flatten(args, kwargs))
+        return self.signature.unflatten([outputs[spec.name] for spec in self.signature.outputs])
+
+    def verify(
+        self,
+        args: Any = None,
+        kwargs: Mapping[str, Any] | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> VerificationReport:
+        """Compare with the PyTorch model, at the example's inputs unless others are given, and
+        where dims are dynamic at other sizes too. Raises VerificationError where they differ.
+        """
+        if self._eager is None:
+            raise VerificationError(
+                format_message(
+                    "there is no PyTorch model to compare with",
+                    [("reason", "this program was made without one")],
+                )
+            )
+        if args is None and kwargs is None:
+            args, kwargs = self._eager.args, self._eager.kwargs
+        elif args is None:
+            args = ()
+        elif isinstance(args, torch.Tensor):
+            args = (args,)
+        self.verification = verify(
+            self._run, self.signature, self._eager, tuple(args), kwargs or {}, rtol=rtol, atol=atol
+        )
+        return self.verification
+
+    def optimize(self) -> None:
+        """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
+        optimize(self.model, fold_parameters=not self.options.keeps_parameters)
+        self._session = None
+        self._file_as_written = None
+
+    def to_text(self) -> str:
+        """The graph in the textual form that `verbose=True` and `sardonyx show` print."""
+        return to_text(self.model)
+
+    def report(self) -> str:
+        """A short account: operators, size, time by stage, verification, notes."""
+        return summary.summary_text(self)
+
+    def __repr__(self) -> str:
+        graph = self.model.graph
+        inputs = ", ".join(summary.describe_value(value) for value in graph.inputs)
+        outputs = ", ".join(summary.describe_value(value) for value in graph.outputs)
+        return (
+            f"ONNXProgram(opset {self.model.opset_imports.get('')}, "
+            f"{summary.node_count(self.model)} nodes, ({inputs}) -> ({outputs}))"
+        )
+
+    def _repr_html_(self) -> str:
+        return summary.summary_html(self)
+
+    def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+        if self._session is None:
+            self._session = Session(self._runnable())
+        dropped = self.signature.dropped
+        names = [spec.name for spec in self.signature.inputs if spec.name not in dropped]
+        feeds = dict(zip(names, tensors, strict=True))
+        unfed = [name for name in self._session.input_names if name not in feeds]
+        if unfed and self._eager is not None and isinstance(self._eager.model, torch.nn.Module):
+            # export_params=False: the weights are inputs, under their state_dict names.
+            state = self._eager.model.state_dict(keep_vars=True)
+            feeds.update({name: state[name] for name in unfed if name in state})
+        return self._session.run(feeds)
+
+    def _runnable(self) -> Path | ir.Model:
+        """The file, where it is still the one the export wrote; else the model in memory."""
+        unchanged = self._file_as_written == _file_stamp(self.path)
+        return self.path if self.path is not None and unchanged else self.model
+
+
+def _file_stamp(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size

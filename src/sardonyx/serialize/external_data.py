@@ -1,0 +1,103 @@
+"""Weights in a file of their own, beside the model: when, which of them, and where in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from sardonyx.errors import InvalidOptionError, SerializeError
+from sardonyx.lower.weights import TorchTensor, storage_key
+
+PROTOBUF_LIMIT = 2**31 - 1
+"""Protobuf readers take no message of this size or more."""
+
+_PAGE = 4096
+_PAGE_ALIGNED_FROM = 2**20
+_CACHE_LINE = 64
+
+
+@dataclass(frozen=True)
+class ExternalData:
+    """How weights are kept outside of the model file.
+
+    `size_threshold`: tensors of fewer bytes stay in the model file.
+    `location`: the name of the weights file, in the model's folder; `<model file>.data` if None.
+    """
+
+    size_threshold: int = 1024
+    location: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.size_threshold < 0:
+            raise InvalidOptionError(
+                f"external_data: size_threshold must not be negative, got {self.size_threshold}"
+            )
+        name = self.location
+        if name is not None and (not name or name in (".", "..") or set(name) & set("/\\:\0")):
+            raise InvalidOptionError(
+                f"external_data: location must be a plain file name, got {name!r}: "
+                "the weights lie in the model's own folder"
+            )
+
+    def file_name(self, model_path: str) -> str:
+        model_name = os.path.basename(model_path)
+        name = self.location or f"{model_name}.data"
+        if name == model_name:
+            raise InvalidOptionError(
+                f"external_data: the weights cannot go into the model file itself ({name})"
+            )
+        return name
+
+
+def resolve_external_data(
+    option: bool | ExternalData | None, total_bytes: int, has_path: bool
+) -> ExternalData | None:
+    """What the caller's `external_data` means for a model of `total_bytes` in one file."""
+    too_large = total_bytes >= PROTOBUF_LIMIT
+    size = f"the model takes {total_bytes / 2**30:.2f} GiB, and one file holds less than 2 GiB"
+    if not has_path:
+        if option:
+            raise SerializeError(
+                "external_data needs a path: f is a stream, with no folder for the weights file"
+            )
+        if too_large:
+            raise SerializeError(f"{size}: give f as a path, so that weights go into a second file")
+        return None
+    if option is False:
+        if too_large:
+            raise SerializeError(f"{size}: leave external_data=False away")
+        return None
+    if option is None:
+        return ExternalData() if too_large else None
+    return ExternalData() if option is True else option
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where in the weights file a tensor lies."""
+
+    offset: int
+    length: int
+
+
+def place(tensors: Iterable[ir.TensorProtocol]) -> list[Placement]:
+    """One place per tensor, in order; tied tensors share theirs."""
+    placements: dict[Hashable, Placement] = {}
+    result: list[Placement] = []
+    end = 0
+    for tensor in tensors:
+        key = _identity(tensor)
+        if key not in placements:
+            alignment = _PAGE if tensor.nbytes >= _PAGE_ALIGNED_FROM else _CACHE_LINE
+            offset = -(-end // alignment) * alignment
+            placements[key] = Placement(offset, tensor.nbytes)
+            end = offset + tensor.nbytes
+        result.append(placements[key])
+    return result
+
+
+def _identity(tensor: ir.TensorProtocol) -> Hashable:
+    return storage_key(tensor.raw) if isinstance(tensor, TorchTensor) else id(tensor)

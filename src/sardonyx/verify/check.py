@@ -1,0 +1,270 @@
+"""Verification: the ONNX model and the PyTorch model on the same inputs, at more than one size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from sardonyx.capture import tree
+from sardonyx.capture.signature import InputSpec, Signature
+from sardonyx.errors import VerificationError, format_message
+from sardonyx.verify.compare import OutputComparison, compare_output
+from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
+from sardonyx.verify.inputs import (
+    UnknownSizeError,
+    drawn_like,
+    other_sizes,
+    resized,
+    sizes_label,
+    symbol_sizes,
+)
+
+RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, torch.Tensor]]
+"""Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
+
+_OTHER_SEED = 0x5A4D
+
+
+@dataclass(frozen=True)
+class Run:
+    """One set of inputs: `label` is "example", or the sizes, such as "batch=3"."""
+
+    label: str
+    outputs: tuple[OutputComparison, ...]
+
+
+@dataclass(frozen=True)
+class VerificationReport:
+    """What was run and how far the results were apart; `skipped` says what was not compared."""
+
+    runs: tuple[Run, ...]
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def largest_absolute(self) -> float:
+        return max((o.max_abs for run in self.runs for o in run.outputs), default=0.0)
+
+    @property
+    def largest_relative(self) -> float:
+        return max((o.max_rel for run in self.runs for o in run.outputs), default=0.0)
+
+    def __str__(self) -> str:
+        labels = "; ".join(run.label for run in self.runs)
+        return format_message(
+            f"ONNX Runtime and PyTorch agree ({labels})",
+            [
+                ("error", f"largest absolute {self.largest_absolute:.3g}"),
+                ("", f"largest relative {self.largest_relative:.3g}"),
+                ("skipped", self.skipped),
+            ],
+        )
+
+
+def verify(
+    run_onnx: RunOnnx,
+    signature: Signature,
+    eager: EagerModel,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> VerificationReport:
+    """Compare at the inputs given and, where dims are dynamic, at other sizes too.
+
+    Raises VerificationError where they differ. Sizes that PyTorch itself rejects are skipped.
+    """
+    checker = _Checker(run_onnx, signature, eager, rtol, atol)
+    checker.compare("example", args, kwargs, eager.run(args, kwargs))
+    checker.compare_other_sizes(args, kwargs)
+    return VerificationReport(tuple(checker.runs), tuple(checker.skipped))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    name: str
+    path: str
+    expected: torch.Tensor
+    actual: torch.Tensor
+
+
+class _Checker:
+    def __init__(
+        self,
+        run_onnx: RunOnnx,
+        signature: Signature,
+        eager: EagerModel,
+        rtol: float | None,
+        atol: float | None,
+    ) -> None:
+        self.run_onnx = run_onnx
+        self.signature = signature
+        self.eager = eager
+        self.rtol = rtol
+        self.atol = atol
+        self.runs: list[Run] = []
+        self.skipped: list[str] = []
+
+    def compare(
+        self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
+    ) -> None:
+        actual = self.run_onnx(self.signature.flatten(args, dict(kwargs)))
+        pairs = self._pairs(expected, actual)
+        paired = {pair.name for pair in pairs}
+        for name in self.signature.state_outputs:
+            if name not in paired:
+                self.skipped.append(f"{label}: {name} has no counterpart in PyTorch of that name")
+        comparisons = [self._comparison(pair) for pair in pairs]
+        if any(comparison.problem for comparison in comparisons):
+            random = self._random_outputs(args, kwargs, pairs, actual)
+            for name in random:
+                self.skipped.append(
+                    f"{label}: {name} is random in PyTorch too, values not compared"
+                )
+            comparisons = [
+                comparison for comparison in comparisons if comparison.name not in random
+            ]
+        different = [comparison for comparison in comparisons if comparison.problem]
+        if different:
+            raise VerificationError(_message(label, different, len(pairs)))
+        self.runs.append(Run(label, tuple(comparisons)))
+
+    def compare_other_sizes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        examples = self.signature.flatten(args, dict(kwargs))
+        dims = [spec.dims for spec in _fed(self.signature)]
+        sizes = symbol_sizes(dims, examples)
+        if not sizes:
+            return
+        reason = ""
+        for other in other_sizes(sizes):
+            label = sizes_label(other)
+            try:
+                new_args, new_kwargs = self._drawn(args, kwargs, other)
+                expected = self.eager.run(new_args, new_kwargs)
+            except Exception as error:
+                # The first reason is for the plainest change of sizes, and so the clearest.
+                if isinstance(error, UnknownSizeError):
+                    reason = reason or f"{label}: {error}"
+                else:
+                    reason = reason or f"{label}: PyTorch rejects it: {_first_line(error)}"
+                continue
+            self.compare(label, new_args, new_kwargs, expected)
+            return
+        self.skipped.append(reason)
+
+    def _drawn(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        # Copies are told apart by identity even where the caller passed one tensor twice.
+        separate_args, separate_kwargs = map_leaves(_aliased, (args, dict(kwargs)))
+        generator = torch.Generator().manual_seed(_OTHER_SEED)
+        drawn: dict[int, torch.Tensor] = {}
+        flat = self.signature.flatten(separate_args, separate_kwargs)
+        for spec, example in zip(_fed(self.signature), flat, strict=True):
+            if spec.kind == "tensor":
+                drawn[id(example)] = drawn_like(example, resized(spec.dims, sizes), generator)
+        new_args, new_kwargs = map_leaves(
+            lambda leaf: drawn.get(id(leaf), leaf), (separate_args, separate_kwargs)
+        )
+        return new_args, new_kwargs
+
+    def _pairs(self, expected: EagerRun, actual: Mapping[str, torch.Tensor]) -> list[_Pair]:
+        """Every ONNX output beside the leaf of PyTorch's result it stands for."""
+        tensors = [actual[spec.name] for spec in self.signature.outputs]
+        specs = {id(t): s for t, s in zip(tensors, self.signature.outputs, strict=True)}
+        want, want_structure = tree.flatten(expected.output)
+        got, got_structure = tree.flatten(self.signature.unflatten(tensors))
+        if not tree.same_structure(want_structure, got_structure):
+            raise VerificationError(
+                format_message(
+                    "PyTorch returns another structure than the one that was exported",
+                    [("torch", _places(want_structure)), ("onnx", _places(got_structure))],
+                )
+            )
+        pairs = []
+        for want_leaf, got_leaf in zip(want, got, strict=True):
+            spec = specs.get(id(got_leaf))
+            if spec is not None:
+                got_tensor = actual[spec.name]
+                if not isinstance(want_leaf, torch.Tensor):
+                    want_leaf = torch.tensor(want_leaf, dtype=got_tensor.dtype)
+                pairs.append(_Pair(spec.name, spec.path, want_leaf, got_tensor))
+            elif want_leaf is not got_leaf and want_leaf != got_leaf:
+                raise VerificationError(
+                    f"the model returned {want_leaf!r} where {got_leaf!r} was exported"
+                )
+        state = self._state(expected)
+        for name in self.signature.state_outputs:
+            written = name.removesuffix(".out")
+            if written in state:
+                pairs.append(_Pair(name, written, state[written], actual[name]))
+        return pairs
+
+    def _state(self, run: EagerRun) -> dict[str, torch.Tensor]:
+        """Buffers and inputs by name, as the model left them."""
+        inputs = self.signature.flatten(run.args, run.kwargs)
+        names = [spec.name for spec in _fed(self.signature)]
+        return {**run.buffers, **dict(zip(names, inputs, strict=True))}
+
+    def _comparison(self, pair: _Pair) -> OutputComparison:
+        return compare_output(
+            pair.name, pair.path, pair.expected, pair.actual, rtol=self.rtol, atol=self.atol
+        )
+
+    def _random_outputs(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        pairs: Sequence[_Pair],
+        actual: Mapping[str, torch.Tensor],
+    ) -> list[str]:
+        """Outputs of the right dtype and shape that PyTorch itself does not repeat."""
+        again = self._pairs(self.eager.run(args, kwargs, seed=_OTHER_SEED), actual)
+        return [
+            first.name
+            for first, second in zip(pairs, again, strict=True)
+            if first.actual.dtype == first.expected.dtype
+            and first.actual.shape == first.expected.shape
+            and self._comparison(replace(second, actual=first.expected)).problem
+        ]
+
+
+def _fed(signature: Signature) -> list[InputSpec]:
+    """The inputs the file has: one for every tensor `flatten` gives."""
+    return [spec for spec in signature.inputs if spec.name not in signature.dropped]
+
+
+def _places(structure: tree.Structure) -> str:
+    return ", ".join(".".join(path) or "a single value" for path in tree.paths(structure))
+
+
+def _aliased(leaf: Any) -> Any:
+    return leaf.detach().view_as(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _message(label: str, different: Sequence[OutputComparison], total: int) -> str:
+    names = ", ".join(comparison.name for comparison in different)
+    rows = []
+    for c in different:
+        rows.append(f"{c.name} · {c.path} · {str(c.dtype).removeprefix('torch.')}{list(c.shape)}")
+        rows.append(f"  {c.problem}")
+        if c.max_abs != float("inf"):
+            rows.append(
+                f"  largest absolute error {c.max_abs:.3g}, largest relative {c.max_rel:.3g}"
+            )
+    return format_message(
+        f"ONNX Runtime and PyTorch disagree on {names} ({len(different)} of {total} outputs)",
+        [
+            ("run", label),
+            ("output", rows),
+            ("try", "program.verify(rtol=..., atol=...) if the error is one you accept"),
+        ],
+    )

@@ -1,0 +1,162 @@
+"""Runs a model in ONNX Runtime, torch tensors in and out."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import onnx_ir as ir
+import torch
+
+from sardonyx.errors import MissingDependencyError, VerificationError, format_message
+from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
+from sardonyx.serialize.external_data import ExternalData
+from sardonyx.serialize.write import write_model
+
+IN_MEMORY_LIMIT = 256 * 1024 * 1024
+"""Models with more weight bytes than this reach ONNX Runtime through a temporary folder: it maps
+weights kept outside the .onnx file, where a model handed over as bytes would be copied twice."""
+
+# ONNX Runtime takes an element type of its own over any array of the same width.
+_CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+
+
+class Session:
+    """A model loaded in ONNX Runtime.
+
+    `source` is an .onnx file or a model in memory. Tensors of every dtype both sides know go in
+    and come out (bfloat16 and float8 included); results live on the CPU.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | ir.Model,
+        *,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+    ) -> None:
+        self._runtime = _import_onnxruntime()
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = torch.get_num_threads()
+        try:
+            self._session = self._runtime.InferenceSession(
+                self._loadable(source), options, providers=list(providers)
+            )
+        except Exception as error:
+            raise VerificationError(
+                format_message(
+                    "ONNX Runtime cannot load the model",
+                    [("reason", str(error)), ("runtime", self._runtime.__version__)],
+                )
+            ) from error
+        self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
+        self.output_names: tuple[str, ...] = tuple(o.name for o in self._session.get_outputs())
+
+    def _loadable(self, source: str | os.PathLike[str] | ir.Model) -> str | bytes:
+        if not isinstance(source, ir.Model):
+            return os.fspath(source)
+        if weight_bytes(source) <= IN_MEMORY_LIMIT:
+            buffer = io.BytesIO()
+            write_model(source, buffer, external_data=None)
+            return buffer.getvalue()
+        folder = tempfile.mkdtemp(prefix="sardonyx-")
+        # The session maps the weights from there as long as it lives.
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "model.onnx"
+        write_model(source, path, external_data=ExternalData())
+        return str(path)
+
+    def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Every output by name. `inputs` must give every input the model has no default for."""
+        missing = [name for name in self.input_names if name not in inputs]
+        unknown = [name for name in inputs if name not in self.input_names]
+        if missing or unknown:
+            raise VerificationError(
+                format_message(
+                    "the inputs do not fit the ONNX model",
+                    [
+                        ("missing", ", ".join(missing)),
+                        ("unknown", ", ".join(unknown)),
+                        ("expected", ", ".join(self.input_names)),
+                    ],
+                )
+            )
+        # The tensors must outlive the run: an OrtValue only refers to their memory.
+        tensors = {name: _host_tensor(tensor) for name, tensor in inputs.items()}
+        feeds = {name: self._to_ort(name, tensor) for name, tensor in tensors.items()}
+        try:
+            outputs = self._session.run_with_ort_values(list(self.output_names), feeds)
+        except Exception as error:
+            shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
+            raise VerificationError(
+                format_message(
+                    "ONNX Runtime failed while running the model",
+                    [("reason", str(error)), ("inputs", shapes)],
+                )
+            ) from error
+        return {
+            name: _to_torch(name, value)
+            for name, value in zip(self.output_names, outputs, strict=True)
+        }
+
+    def _to_ort(self, name: str, tensor: torch.Tensor) -> Any:
+        element_type = TORCH_TO_ONNX.get(tensor.dtype)
+        carrier = _CARRIER.get(tensor.element_size())
+        if element_type is None or element_type.bitwidth < 8 or carrier is None:
+            raise VerificationError(f"input {name}: ONNX Runtime does not take {tensor.dtype}")
+        return self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(
+            tensor.view(carrier).numpy(), int(element_type)
+        )
+
+
+def _import_onnxruntime() -> ModuleType:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependencyError(
+            format_message(
+                "running a model needs ONNX Runtime, which is not installed",
+                [("try", "pip install sardonyx[verify]")],
+            )
+        ) from error
+    module: ModuleType = onnxruntime
+    return module
+
+
+def weight_bytes(model: ir.Model) -> int:
+    """The size of all initializers of the graph."""
+    return sum(
+        value.const_value.nbytes
+        for value in model.graph.initializers.values()
+        if value.const_value is not None
+    )
+
+
+def _host_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+
+
+def _to_torch(name: str, value: Any) -> torch.Tensor:
+    if not value.is_tensor():
+        raise VerificationError(f"output {name} is not a tensor: {value.data_type()}")
+    dtype = ONNX_TO_TORCH.get(ir.DataType(value.element_type()))
+    if dtype is None:
+        raise VerificationError(f"output {name}: PyTorch has no dtype for {value.data_type()}")
+    count = value.tensor_size_in_bytes()
+    if count == 0:
+        return torch.empty(value.shape(), dtype=dtype)
+    memory = (ctypes.c_ubyte * count).from_address(value.data_ptr())
+    # Cloned while `value` still owns the memory.
+    return torch.frombuffer(memory, dtype=torch.uint8).clone().view(dtype).reshape(value.shape())
+
+
+def _describe(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"

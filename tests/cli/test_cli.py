@@ -1,0 +1,170 @@
+import json
+
+import onnx
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import sardonyx.cli
+from sardonyx.cli import app
+from sardonyx.errors import CaptureError, VerificationError
+
+MODELS = """
+import torch
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)).unsqueeze(1)
+
+class Embed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(50, 4)
+
+    def forward(self, ids, scale):
+        return self.table(ids) * scale
+
+def inputs():
+    return (torch.randn(2, 4),)
+
+def broken():
+    raise RuntimeError("no weights here")
+"""
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.py").write_text(MODELS)
+    return tmp_path
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_export_writes_verifies_and_sums_up(models):
+    result = run("export", "models.py:Scale", "--input", "2x4", "-o", "scale.onnx")
+    assert result.exit_code == 0, result.output
+    onnx.checker.check_model("scale.onnx")
+    assert "equal to PyTorch at example" in result.stdout
+    assert "largest absolute error" in result.stdout
+    assert "capture" in result.stdout
+    assert "1/6 capture" in result.stderr
+    assert "6/6 verify" in result.stderr
+
+
+def test_json_is_all_that_is_printed(models):
+    result = run(
+        *("export", "models.py:Scale", "--inputs", "models.py:inputs", "--json"),
+        *("--dynamic", "x:0=batch", "--opset", "17", "--output-names", "y"),
+    )
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["ok"] is True
+    assert summary["path"] == "Scale.onnx"
+    assert summary["opset"] == 17
+    assert summary["inputs"] == [{"name": "x", "dtype": "FLOAT", "dims": ["batch", 4]}]
+    assert summary["outputs"][0]["name"] == "y"
+    assert summary["weight_bytes"] >= 15 * 4
+    assert summary["verification"]["runs"] == ["example", "batch=3"]
+    assert set(summary["stage_seconds"]) >= {"capture", "lower", "serialize", "verify"}
+
+
+def test_named_inputs_are_keyword_arguments(models):
+    result = run(
+        *("export", "models.py:Embed", "--input", "ids=2x5:int64:0..50", "--input", "scale=1"),
+        *("-o", "embed.onnx"),
+    )
+    assert result.exit_code == 0, result.output
+    assert [i.name for i in onnx.load("embed.onnx").graph.input] == ["ids", "scale"]
+
+
+def test_verification_can_be_left_out(models):
+    result = run("export", "models.py:Scale", "--input", "2x4", "--no-verify", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["verification"] is None
+
+
+def test_weights_can_go_into_a_second_file(models):
+    class Wide(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(64, 64)
+
+    torch.jit.script(Wide()).save("wide.pt")
+    result = run("export", "wide.pt", "--input", "1x64", "--external-data", "--no-verify")
+    assert result.exit_code == 0, result.output
+    assert (models / "wide.onnx.data").stat().st_size >= 64 * 64 * 4
+
+
+def test_stored_programs_bring_their_inputs(models):
+    program = torch.export.export(torch.nn.ReLU(), (torch.randn(2, 3),))
+    torch.export.save(program, "relu.pt2")
+    result = run("export", "relu.pt2")
+    assert result.exit_code == 0, result.output
+    onnx.checker.check_model("relu.onnx")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nothing"], "MODULE:CALLABLE"),
+        (["models.py:Missing"], "has no 'Missing'"),
+        (["models.py:Scale"], "the model takes x"),
+        (["models.py:Scale", "--input", "axb"], "not of the form"),
+        (["models.py:Scale", "--input", "2x4", "--inputs", "models.py:inputs"], "exclude"),
+        (["models.py:Scale", "--input", "2x4", "--dynamic", "x"], "x:0=batch"),
+        (["models.py:Scale", "--input", "2x4", "--capture", "guess"], "one of auto"),
+        (["models.py:Scale", "--input", "2x4", "--opset", "3"], "opset"),
+        (["models.py:Scale", "--no-such-option"], "--no-such-option"),
+    ],
+)
+def test_bad_usage_is_status_2(models, arguments, reason):
+    result = run("export", *arguments)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert not list(models.glob("*.onnx"))
+
+
+def test_a_failed_export_is_status_1(models, monkeypatch):
+    assert run("export", "models.py:broken", "--input", "2x4").exit_code == 1
+
+    def refuse(*args, **kwargs):
+        raise CaptureError("this model cannot be recorded")
+
+    monkeypatch.setattr(sardonyx.cli, "export", refuse)
+    result = run("export", "models.py:Scale", "--input", "2x4")
+    assert result.exit_code == 1
+    assert "CaptureError: this model cannot be recorded" in result.stderr
+
+
+def test_a_failed_verification_is_status_3(models, monkeypatch):
+    def differ(*args, **kwargs):
+        raise VerificationError("ONNX Runtime and PyTorch disagree on y")
+
+    monkeypatch.setattr(sardonyx.cli, "export", differ)
+    result = run("export", "models.py:Scale", "--input", "2x4", "--json")
+    assert result.exit_code == 3
+    report = json.loads(result.stdout)
+    assert report["ok"] is False
+    assert report["error"] == "VerificationError"
+
+
+def test_show_prints_the_graph(models):
+    assert run("export", "models.py:Scale", "--input", "2x4", "-o", "s.onnx").exit_code == 0
+    result = run("show", "s.onnx")
+    assert result.exit_code == 0
+    assert "onnx::Relu" in result.stdout
+    assert run("show", "missing.onnx").exit_code == 2
+    (models / "broken.onnx").write_bytes(b"\xff\xff no model")
+    assert run("show", "broken.onnx").exit_code == 1
+
+
+def test_version():
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("sardonyx ")
