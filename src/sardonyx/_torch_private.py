@@ -132,7 +132,10 @@ def sym_int(mode: Any, expression: Any) -> Any:
     """The torch.SymInt or SymFloat of a size expression."""
     env = mode.shape_env
     if expression.is_integer:
-        return env.create_symintnode(expression, hint=env.size_hint(expression, allow_none=True))
+        # torch 2.11 calls the table of example sizes var_to_val.
+        sizes = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+        hint = expression.xreplace(dict(sizes))
+        return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     from torch.fx.experimental.sym_node import SymNode
 
     return torch.SymFloat(SymNode(expression, env, float, None))
@@ -215,3 +218,20 @@ def guard_places(mode: Any) -> list[tuple[Any, str]]:
         user = getattr(guard.sloc, "maybe_user_loc", None)
         places.append((guard.expr, str(user or "")))
     return places
+
+
+def overload_of(node: Any) -> Any:
+    """The operator overload that a TorchScript node calls; None for what is no operator."""
+    text = node.schema()
+    if not text.startswith(node.kind()):
+        return None
+    namespace, name = node.kind().split("::")
+    head = text[len(node.kind()) :].split("(", 1)[0]
+    packet = getattr(getattr(torch.ops, namespace), name)
+    return getattr(packet, head.lstrip(".") or "default")
+
+
+def is_composite(op: Any) -> bool:
+    """Whether an operator is made of others, and so may return its argument or a view of it."""
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))

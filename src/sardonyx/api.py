@@ -183,11 +183,14 @@ class _Stages:
             self.seconds[name] = time.perf_counter() - start
 
 
-def _eager(model: Any, captured: Captured, options: Options) -> EagerModel:
+def _eager(model: Any, captured: Captured, options: Options) -> EagerModel | None:
     inputs = captured.inputs
     if isinstance(model, ExportedProgram):
+        if model.example_inputs is None:
+            return None
+        args, kwargs = model.example_inputs
         # Its mode was fixed when it was exported, and its module refuses to be told one.
-        return EagerModel(model.module(), inputs.args, inputs.kwargs, TrainingMode.PRESERVE)
+        return EagerModel(model.module(), args, kwargs, TrainingMode.PRESERVE)
     return EagerModel(model, inputs.args, inputs.kwargs, options.training)
 
 

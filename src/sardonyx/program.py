@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.capture.signature import Signature
-from sardonyx.errors import VerificationError, format_message
+from sardonyx.errors import VerificationError
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import Options
 from sardonyx.report import summary
@@ -91,10 +91,7 @@ class ONNXProgram:
         """
         if self._eager is None:
             raise VerificationError(
-                format_message(
-                    "there is no PyTorch model to compare with",
-                    [("reason", "this program was made without one")],
-                )
+                "there is no PyTorch model to compare with, or it holds no example inputs"
             )
         if args is None and kwargs is None:
             args, kwargs = self._eager.args, self._eager.kwargs

@@ -28,6 +28,10 @@ class Embed(torch.nn.Module):
     def forward(self, ids, scale):
         return self.table(ids) * scale
 
+class Wide(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(64, 64)
+
 def inputs():
     return (torch.randn(2, 4),)
 
@@ -91,14 +95,9 @@ def test_verification_can_be_left_out(models):
 
 
 def test_weights_can_go_into_a_second_file(models):
-    class Wide(torch.nn.Linear):
-        def __init__(self):
-            super().__init__(64, 64)
-
-    torch.jit.script(Wide()).save("wide.pt")
-    result = run("export", "wide.pt", "--input", "1x64", "--external-data", "--no-verify")
+    result = run("export", "models.py:Wide", "--input", "1x64", "--external-data", "--no-verify")
     assert result.exit_code == 0, result.output
-    assert (models / "wide.onnx.data").stat().st_size >= 64 * 64 * 4
+    assert (models / "Wide.onnx.data").stat().st_size >= 64 * 64 * 4
 
 
 def test_stored_programs_bring_their_inputs(models):

@@ -97,7 +97,9 @@ def test_a_fully_masked_row_gives_zeros(kind: str, outputs: int) -> None:
         compare(inputs, outputs=outputs, qk_matmul_output_mode=3)
     model = model_of("Attention", inputs)
     legalize(model, 20)
-    assert not run_lowered(model, {k: v for k, v in inputs.items() if v is not None})[0][:, :, 1].any()
+    assert not run_lowered(model, {k: v for k, v in inputs.items() if v is not None})[0][
+        :, :, 1
+    ].any()
 
 
 @pytest.mark.parametrize("is_causal", [0, 1])
@@ -132,9 +134,7 @@ def test_windows(left: int, right: int, is_causal: int, cache: str) -> None:
     elif cache == "nonpad":
         inputs |= dict.fromkeys(("mask", "past_key", "past_value"))
         inputs["nonpad"] = np.array([5, 3], dtype=np.int64)
-    compare(
-        inputs, since=25, is_causal=is_causal, left_window_size=left, right_window_size=right
-    )
+    compare(inputs, since=25, is_causal=is_causal, left_window_size=left, right_window_size=right)
 
 
 def test_float16_with_float32_softmax() -> None:

@@ -57,9 +57,7 @@ def test_rms_normalization_of_float16_is_computed_in_float32() -> None:
     scale = np.ones(3, dtype=np.float16)
     wide = torch.from_numpy(x).float()
     expected = torch.nn.functional.rms_norm(wide, (3,), eps=1e-5).half().numpy()
-    check(
-        "RMSNormalization", {"x": x, "scale": scale}, since=23, expected=[expected], rtol=1e-3
-    )
+    check("RMSNormalization", {"x": x, "scale": scale}, since=23, expected=[expected], rtol=1e-3)
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])

@@ -33,7 +33,13 @@ def test_float_mod_has_the_sign_of_the_divisor(dtype: type) -> None:
     a = np.array([5, -5, 5, -5, 0, 3, -3, 2.5, np.inf, 1], dtype=dtype)
     b = np.array([3, 3, -3, -3, 3, np.inf, np.inf, -0.7, 2, 0], dtype=dtype)
     expected = torch.remainder(torch.from_numpy(a), torch.from_numpy(b)).numpy()
-    check("Mod", {"a": a, "b": b}, since=28, expected=[expected], rtol=1e-2 if dtype == np.float16 else 1e-6)
+    check(
+        "Mod",
+        {"a": a, "b": b},
+        since=28,
+        expected=[expected],
+        rtol=1e-2 if dtype == np.float16 else 1e-6,
+    )
 
 
 def test_integer_mod_and_fmod_stay() -> None:

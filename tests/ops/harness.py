@@ -9,7 +9,7 @@ import torch
 
 import sardonyx
 
-CAPTURES: tuple[str, ...] = ("export",)
+CAPTURES = ("trace", "export")
 OPSETS = {"trace": (17, 23), "export": (20,)}
 """Which opsets a case is exported for, by capture; every case meets the boundaries in between."""
 

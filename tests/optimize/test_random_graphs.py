@@ -12,6 +12,10 @@ from sardonyx.optimize.pipeline import optimize
 from tests.optimize.comparison import check, floats, parse
 
 Shape = tuple[int, ...]
+KINDS = [
+    *("Relu", "Identity", "Cast", "Transpose", "Reshape", "View"),
+    *("Squeeze", "Unsqueeze", "Slice", "Add"),
+]
 
 
 class RandomGraph:
@@ -28,7 +32,7 @@ class RandomGraph:
 
     def _add(self, source: str, shape: Shape) -> None:
         rank, pick = len(shape), self.random.choice
-        kind = pick("Relu Identity Cast Transpose Reshape Squeeze Unsqueeze Slice Add View".split())
+        kind = pick(KINDS)
         if kind in ("Relu", "Identity"):
             self._node(f"{kind}({source})", shape)
         elif kind == "Cast":

@@ -6,12 +6,14 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
+from rich.console import Console
 
 from sardonyx.capture import tree
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.options import Options
 from sardonyx.program import ONNXProgram
+from sardonyx.report.summary import summary_table
 from sardonyx.verify.eager import EagerModel
 
 WEIGHT = torch.tensor([2.0, 3.0])
@@ -213,6 +215,9 @@ def test_displays_name_inputs_outputs_and_operators():
     assert "1  Mul" in report
     assert "0.750 s" in report
     assert "not run" in report
+    console = Console(file=io.StringIO(), width=100)
+    console.print(summary_table(program))
+    assert "x: float32[batch, 2]" in console.file.getvalue()
     page = program._repr_html_()
     assert "a &lt;note&gt;" in page
     assert "<table>" in page

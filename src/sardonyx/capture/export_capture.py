@@ -120,24 +120,28 @@ def _check_dynamic(graph: AtenGraph, inputs: PreparedInputs) -> None:
             if isinstance(size, sympy.Symbol):
                 graph.symbol_names.setdefault(size, dim.name)
             elif isinstance(size, int) and dim.required:
-                raise fixed_dim_error(graph, name, axis, dim, size)
+                raise fixed_dim_error(name, axis, dim, size, _places_of(graph, size))
+
+
+def _places_of(graph: AtenGraph, size: int) -> list[str]:
+    """Where the capture took a size for the number it was in the example."""
+    mode = TypeInference.for_graph(graph).mode
+    return [
+        f"{place}   ({condition})"
+        for condition, place in _torch_private.guard_places(mode)
+        if isinstance(condition, sympy.Eq) and size in condition.args
+    ]
 
 
 def fixed_dim_error(
-    graph: AtenGraph, name: str, axis: int, dim: DynamicDim, size: int
+    name: str, axis: int, dim: DynamicDim, size: int, places: list[str]
 ) -> DynamicDimError:
-    mode = TypeInference.for_graph(graph).mode
-    places = [
-        (str(expression), place)
-        for expression, place in _torch_private.guard_places(mode)
-        if isinstance(expression, sympy.Eq) and size in expression.args
-    ]
     return DynamicDimError(
         format_message(
             f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it to"
             f" {size}",
             [
-                ("by", [f"{place}   ({condition})" for condition, place in places[:3]]),
+                ("by", places[:3]),
                 ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),
             ],
         )

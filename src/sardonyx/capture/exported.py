@@ -15,6 +15,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.graph import (
+    READS_A_NUMBER,
     Argument,
     AtenGraph,
     Node,
@@ -25,7 +26,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
 from sardonyx.errors import UnsupportedOperatorError
-from sardonyx.lower.weights import storage_key
+from sardonyx.capture.storage import storage_key
 
 _ASSERTIONS = frozenset(
     {
@@ -161,6 +162,8 @@ class _Converter:
             expression = _torch_private.dim_of(result)
             if name in _READS_A_SCALAR and isinstance(expression, sympy.Symbol):
                 self._graph.symbols.setdefault(expression, SymbolSource(arguments["self"], None))
+                marker = {"self": arguments["self"]}
+                self._graph.nodes.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
             self._env[node] = expression
             return
         fakes = list(result) if isinstance(result, (list, tuple)) else [result]

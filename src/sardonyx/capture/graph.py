@@ -34,6 +34,9 @@ class SourceLocation:
 
 
 UNKNOWN_LOCATION = SourceLocation()
+READS_A_NUMBER = torch.ops.aten._local_scalar_dense.default
+"""Marks, until functionalization, where a number was read off a tensor: later writes of the tensor
+do not change the number."""
 
 
 @dataclass(frozen=True, slots=True)

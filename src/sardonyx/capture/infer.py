@@ -19,6 +19,7 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
+from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.errors import CaptureError, format_message
 
 
@@ -60,6 +61,9 @@ class TypeInference:
         return argument
 
     def run(self, op: torch._ops.OpOverload, arguments: dict[str, Argument]) -> Any:
+        as_view = METADATA_WRITES.get(op._schema.name)
+        if as_view is not None:  # would change the fake of a value that earlier nodes read
+            op = as_view(op)
         return _torch_private.run_on_fakes(
             op, {name: self.argument(a) for name, a in arguments.items()}, self.mode
         )

@@ -20,7 +20,7 @@ _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 def _is_users(file: str) -> bool:
     return not (
-        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<")) or "/torch/fx/" in file
+        file.startswith((_TORCH_FOLDER, "torch/", "<")) or "/torch/fx/" in file
     )
 
 
@@ -39,14 +39,16 @@ def from_source_range(text: str) -> tuple[str, int, str]:
 def _innermost(frames: Iterable[tuple[str, str]]) -> tuple[str, int, str]:
     fallback = ("", 0, "")
     for file, number in frames:
+        if file.startswith(_OWN_FOLDER):
+            break  # what called the exporter is not the model
         found = (file, int(number), linecache.getline(file, int(number)).strip())
         if _is_users(file):
-            return _shortened(found)
+            return shortened(found)
         fallback = fallback if fallback[0] else found
-    return _shortened(fallback)
+    return shortened(fallback)
 
 
-def _shortened(found: tuple[str, int, str]) -> tuple[str, int, str]:
+def shortened(found: tuple[str, int, str]) -> tuple[str, int, str]:
     """The file relative to the working folder or to where packages are installed."""
     file, line, text = found
     if "site-packages" + os.sep in file:

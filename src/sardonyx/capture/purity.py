@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.options import TrainingMode
@@ -42,6 +43,7 @@ def undisturbed(model: Any) -> Iterator[None]:
         torch.no_grad(),
         _torch_private.in_onnx_export(),
         warnings.catch_warnings(),
+        _DataAsDetach(),
     ):
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)
@@ -52,6 +54,20 @@ def undisturbed(model: Any) -> Iterator[None]:
             for buffer, content, version in buffers:
                 if buffer._version != version:
                     buffer.copy_(content)
+
+
+class _DataAsDetach(TorchFunctionMode):
+    """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func == _READ_DATA:
+            return args[0].detach()
+        return func(*args, **(kwargs or {}))
+
+
+_READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 
 def _has_data(tensor: torch.Tensor) -> bool:

@@ -23,7 +23,7 @@ from sardonyx.legalize import (
     to_opset_27,
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, subgraphs_of
+from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted, subgraphs_of
 from sardonyx.legalize.half_precision import widen_to_float32
 from sardonyx.legalize.legality import (
     is_standard,
@@ -161,6 +161,8 @@ def _replace(
 ) -> None:
     emitted = {value for new_node in emitter.nodes for value in new_node.outputs}
     for old, new in zip(node.outputs, replacements, strict=True):
+        if is_omitted(old):
+            continue
         if new not in emitted:  # an input of the node, or a value given twice
             new = emitter.Identity(new)
         emitted.discard(new)

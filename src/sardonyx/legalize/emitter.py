@@ -10,7 +10,8 @@ import onnx
 import onnx_ir as ir
 from onnx import shape_inference
 
-from sardonyx.legalize.legality import schema_of
+from sardonyx.errors import InternalError
+from sardonyx.legalize.legality import parameters_given, schema_of, signature_of
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -71,8 +72,13 @@ def input_of(node: ir.Node, index: int) -> ir.Value | None:
 def required_input(node: ir.Node, index: int) -> ir.Value:
     value = input_of(node, index)
     if value is None:
-        raise ValueError(f"input {index} of {node.op_type} is missing")
+        raise InternalError(f"input {index} of {node.op_type} ({node.name}) is missing")
     return value
+
+
+def is_omitted(output: ir.Value) -> bool:
+    """True for an optional output that a node leaves out: ONNX gives it an empty name."""
+    return output.name == ""
 
 
 class Emitter:
@@ -129,9 +135,12 @@ class Emitter:
         given = list(self._replaced.inputs if inputs is None else inputs)
         while given and given[-1] is None:
             given.pop()
-        return self.node(
-            self._replaced.op_type, given, attributes, outputs=len(self._replaced.outputs)
-        )
+        old_outputs = self._replaced.outputs
+        outputs = self.node(self._replaced.op_type, given, attributes, outputs=len(old_outputs))
+        for old, new in zip(old_outputs, outputs, strict=True):
+            if is_omitted(old):
+                new.name = ""
+        return outputs
 
     def const(self, data: Any, dtype: ir.DataType) -> ir.Value:
         return self.Constant(value=ir.tensor(data, dtype=dtype))
@@ -202,13 +211,27 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
         inferred = shape_inference.infer_node_outputs(
             schema, ir.serde.serialize_node(node), types, data
         )
-    except shape_inference.InferenceError:
+    except (shape_inference.InferenceError, onnx.checker.ValidationError):
+        _bind_output_types(node, opset)  # legality will have its say about the node
         return
     for output in node.outputs:
         proto_type = inferred.get(str(output.name))
         if proto_type is not None:
             output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
             output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
+
+
+def _bind_output_types(node: ir.Node, opset: int) -> None:
+    """Give each output the type of the first input that shares its type variable."""
+    signature = signature_of(node.op_type, opset)
+    if signature is None:
+        return
+    bound = {
+        parameter.type_variable: value.type
+        for value, parameter in reversed(list(parameters_given(node.inputs, signature.inputs)))
+    }
+    for output, parameter in parameters_given(node.outputs, signature.outputs):
+        output.type = bound.get(parameter.type_variable)
 
 
 def _has_subgraph(node: ir.Node) -> bool:

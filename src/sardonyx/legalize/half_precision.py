@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, subgraphs_of
+from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, is_omitted, subgraphs_of
 from sardonyx.legalize.legality import Parameter, Signature, parameters_given, type_string
 
 _FLOAT = "tensor(float)"
@@ -30,7 +30,7 @@ def widen_to_float32(b: Emitter, node: ir.Node, signature: Signature) -> Sequenc
     outputs = b.again(inputs, **changes)
     return [
         b.cast(new, old.dtype)
-        if _parameter(signature.outputs, index).type_variable in variables
+        if _parameter(signature.outputs, index).type_variable in variables and not is_omitted(old)
         else new
         for index, (old, new) in enumerate(zip(node.outputs, outputs, strict=True))
     ]

@@ -166,18 +166,25 @@ def parameters_given(
             yield value, parameters[min(index, len(parameters) - 1)]
 
 
+_TENSOR_TYPES: dict[ir.DataType, str] = {
+    dtype: f"tensor({dtype.name.lower()})"
+    for dtype in ir.DataType
+    if dtype != ir.DataType.UNDEFINED
+}
+
+
 def type_string(value: ir.Value) -> str | None:
     """The type of a value as schemas spell it, e.g. `tensor(float)`, or None if unknown."""
     return None if value.type is None else _spelled(value.type)
 
 
 def _spelled(type_: ir.TypeProtocol) -> str | None:
+    if isinstance(type_, ir.TensorType):
+        return _TENSOR_TYPES.get(type_.dtype)
     if isinstance(type_, ir.SequenceType | ir.OptionalType):
         container = "seq" if isinstance(type_, ir.SequenceType) else "optional"
         inner = _spelled(type_.elem_type)
         return None if inner is None else f"{container}({inner})"
-    if isinstance(type_, ir.TensorType) and type_.dtype != ir.DataType.UNDEFINED:
-        return f"tensor({type_.dtype.name.lower()})"
     return None
 
 

@@ -221,6 +221,8 @@ class Builder:
             value = float(value)
         elif isinstance(value, float) and not dtype.is_complex:
             value = int(value)
+        if isinstance(value, int):  # one out of range wraps, as in PyTorch's arithmetic
+            return self.const(torch.tensor(value).to(dtype))
         return self.const(torch.tensor(value, dtype=dtype))
 
     def zeros_like(self, x: Tensor) -> Tensor:

@@ -100,19 +100,24 @@ def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
         return problems
     inference = TypeInference.for_graph(graph)
     done: list[Node] = []
-    pending = graph.nodes[::-1]
+    pending: list[tuple[Node, tuple[str, ...]]] = [(n, ()) for n in reversed(graph.nodes)]
     while pending:
-        node = pending.pop()
+        node, within = pending.pop()
         if node.name in library:
             done.append(node)
             continue
-        parts = decompose(graph, node, inference)
+        parts = None if node.name in within else decompose(graph, node, inference)
         if parts is None:
-            problems.append(_Problem(node, "no lowering and no decomposition"))
+            problems.append(_Problem(node, _missing_reason(within)))
         else:
-            pending += parts[::-1]
+            pending += [(part, (*within, node.name)) for part in reversed(parts)]
     graph.nodes = done
     return problems
+
+
+def _missing_reason(within: tuple[str, ...]) -> str:
+    reason = "no lowering and no decomposition"
+    return f"{reason} (a part of {within[0]})" if within else reason
 
 
 class _Emitter:

@@ -7,6 +7,7 @@ what must be known at export time. What it does not declare must hold its defaul
 from __future__ import annotations
 
 import inspect
+import keyword
 import types
 import typing
 from collections.abc import Callable
@@ -87,8 +88,10 @@ def select_arguments(
     """The arguments the lowering declares; refuses what it cannot honour."""
     selected: dict[str, Any] = {}
     for name, argument in arguments.items():
-        if name in lowering.parameters:
-            selected[name] = _checked(lowering, name, argument)
+        # A schema name that is a word of Python (`from`) is declared with an underscore.
+        parameter = f"{name}_" if keyword.iskeyword(name) else name
+        if parameter in lowering.parameters:
+            selected[parameter] = _checked(lowering, parameter, argument)
         elif name in HAVE_NO_MEANING_IN_ONNX:
             continue
         elif name not in defaults or not _same(argument, defaults[name]):

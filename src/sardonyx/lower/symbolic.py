@@ -106,6 +106,12 @@ def _divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     return result
 
 
+def _power(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    base, exponent = _common(b, operands)
+    result: Tensor = b.Pow(base, exponent)
+    return result
+
+
 def _unary(op: str, dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
     def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
         x = b.cast(operands[0], torch.float64)
@@ -144,6 +150,8 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "PythonMod": _fold("Mod"),
     "IntTrueDiv": _divide,
     "FloatTrueDiv": _divide,
+    "FloatPow": _power,
+    "PowByNatural": _power,
     "ToFloat": _cast(torch.float64),
     "TruncToInt": _cast(torch.int64),
     "FloorToInt": _unary("Floor", torch.int64),
@@ -151,7 +159,10 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "RoundToInt": _unary("Round", torch.int64),
     "floor": _unary("Floor", torch.int64),
     "ceiling": _unary("Ceil", torch.int64),
-    "OpaqueUnaryFn_sqrt": _unary("Sqrt", torch.float64),
+    **{
+        f"OpaqueUnaryFn_{op.lower()}": _unary(op, torch.float64)
+        for op in ("Sqrt", "Exp", "Log", "Sin", "Cos", "Tanh")
+    },
     "Abs": lambda b, e, operands: b.Abs(operands[0]),
     "Identity": lambda b, e, operands: operands[0],
     "Where": _where,

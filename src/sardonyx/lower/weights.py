@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir as ir
 import torch
 
+from sardonyx.capture.storage import holds_memory
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower.values import TORCH_TO_ONNX
 
@@ -53,7 +54,7 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
     @property
     def has_data(self) -> bool:
         """False for a meta or fake tensor, and for one whose memory was given back."""
-        return _holds_memory(self.raw)
+        return holds_memory(self.raw)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         self._require_data()
@@ -101,35 +102,6 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
                 f"the weights are missing: {self.name or 'a tensor'} is a meta or fake tensor "
                 f"of shape {tuple(self.raw.shape)}, which has a shape and no values"
             )
-
-
-def storage_key(tensor: torch.Tensor) -> Hashable:
-    """Equal for tensors that are the same view of the same memory: tied weights."""
-    if not _holds_memory(tensor):
-        return ("no memory", id(tensor))
-    return (
-        tensor.device,
-        tensor.data_ptr(),
-        tensor.dtype,
-        tuple(tensor.shape),
-        tensor.stride(),
-        tensor.storage_offset(),
-        tensor.is_conj(),
-        tensor.is_neg(),
-    )
-
-
-def _holds_memory(tensor: torch.Tensor) -> bool:
-    if tensor.numel() == 0:
-        return True
-    storage = tensor.untyped_storage()
-    # The storage of a fake tensor lies on the meta device, whatever the tensor says of itself.
-    # A tensor subclass that only wraps others has an address of zero.
-    return (
-        storage.device.type != "meta"
-        and storage.nbytes() > 0
-        and (storage.device.type != "cpu" or tensor.data_ptr() != 0)
-    )
 
 
 def _onnx_dtype(tensor: torch.Tensor, name: str | None) -> ir.DataType:

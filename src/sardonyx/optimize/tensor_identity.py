@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from sardonyx.lower.weights import TorchTensor, storage_key
+from sardonyx.capture.storage import storage_key
+from sardonyx.lower.weights import TorchTensor
 
 MAX_COMPARED_BYTES = 1024
 

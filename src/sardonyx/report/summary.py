@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 from rich.table import Table
+from rich.text import Text
 
 from sardonyx.errors import format_message
 from sardonyx.verify.run import weight_bytes
@@ -21,11 +22,13 @@ _SHOWN_OPERATORS = 12
 
 def summary_table(program: ONNXProgram) -> Table:
     """The summary as a rich table of two columns."""
-    table = Table(title=_title(program), show_header=False, title_justify="left")
+    # As Text: rich would take the dims in `x: float32[batch, 3]` for markup.
+    table = Table(title=Text(_title(program)), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for label, lines in _rows(program):
-        table.add_row(label, "\n".join(lines))
+        if lines:
+            table.add_row(label, Text("\n".join(lines)))
     return table
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from sardonyx.errors import InvalidOptionError, SerializeError
-from sardonyx.lower.weights import TorchTensor, storage_key
+from sardonyx.capture.storage import storage_key
+from sardonyx.lower.weights import TorchTensor
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Protobuf readers take no message of this size or more."""

@@ -91,9 +91,13 @@ def _state_restored(module: torch.nn.Module | None) -> Iterator[None]:
             submodule.__dict__["_buffers"].update(buffers)
         for tensor, value in held:
             # Writing an unchanged buffer would still disturb an autograd graph that saved it.
-            if not torch.equal(tensor, value):
+            if not torch.equal(_bytes(tensor), _bytes(value)):
                 tensor.copy_(value)
 
 
 def _attributes(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(module.__dict__), dict(module.__dict__["_buffers"])
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().flatten().view(torch.uint8)

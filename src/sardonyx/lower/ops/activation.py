@@ -2,12 +2,151 @@
 
 from __future__ import annotations
 
+import torch
+
+from sardonyx.lower import elementwise, noise
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Scalar, Tensor
+
+_ONE_TO_ONE = {"selu": "Selu", "silu": "Swish", "mish": "Mish", "hardswish": "HardSwish"}
+
+
+def _register_one_to_one(name: str, op: str) -> None:
+    @lowering(f"aten::{name}")
+    def activation(b: Builder, self: Tensor) -> Tensor:
+        result: Tensor = b.op(op, self)
+        return result
+
+
+for _name, _op in _ONE_TO_ONE.items():
+    _register_one_to_one(_name, _op)
 
 
 @lowering("aten::relu")
 def relu(b: Builder, self: Tensor) -> Tensor:
+    if not self.is_floating_point:
+        return elementwise.maximum(b, self, b.scalar(0, self.dtype))
     result: Tensor = b.Relu(self)
+    return result
+
+
+@lowering("aten::relu6")
+def relu6(b: Builder, self: Tensor) -> Tensor:
+    return hardtanh(b, self, 0, 6)
+
+
+@lowering("aten::hardtanh")
+def hardtanh(b: Builder, self: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor:
+    result: Tensor = b.Clip(self, b.scalar(min_val, self.dtype), b.scalar(max_val, self.dtype))
+    return result
+
+
+@lowering("aten::hardsigmoid")
+def hardsigmoid(b: Builder, self: Tensor) -> Tensor:
+    result: Tensor = b.HardSigmoid(self, alpha=1 / 6, beta=0.5)
+    return result
+
+
+@lowering("aten::leaky_relu")
+def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
+    result: Tensor = b.LeakyRelu(self, alpha=negative_slope)
+    return result
+
+
+@lowering("aten::elu")
+def elu(
+    b: Builder, self: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+) -> Tensor:
+    if input_scale == 1:
+        return elementwise.multiply(b, b.Elu(self, alpha=alpha), scale)
+    # input_scale touches the negative branch only.
+    negative = b.Mul(elementwise.expm1(b, b.Mul(self, input_scale)), alpha)
+    return elementwise.multiply(b, b.Where(b.Greater(self, 0), self, negative), scale)
+
+
+@lowering("aten::celu")
+def celu(b: Builder, self: Tensor, alpha: float = 1.0) -> Tensor:
+    result: Tensor = b.Celu(self, alpha=alpha)
+    return result
+
+
+@lowering("aten::gelu")
+def gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
+    result: Tensor = b.Gelu(self, approximate=None if approximate == "none" else approximate)
+    return result
+
+
+@lowering("aten::softplus")
+def softplus(b: Builder, self: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    scaled = elementwise.multiply(b, self, beta)
+    smooth = elementwise.multiply(b, elementwise.softplus(b, scaled), 1 / beta)
+    if threshold >= 20 and self.dtype != torch.float64:
+        return smooth  # from 20 on, softplus(x) is x to within a float32's precision
+    result: Tensor = b.Where(b.Greater(scaled, threshold), self, smooth)
+    return result
+
+
+@lowering("aten::log_sigmoid")
+def log_sigmoid(b: Builder, self: Tensor) -> Tensor:
+    result: Tensor = b.Neg(elementwise.softplus(b, b.Neg(self)))
+    return result
+
+
+@lowering("aten::log_sigmoid_forward")
+def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
+    return log_sigmoid(b, self), b.Exp(b.Neg(b.Abs(self)))
+
+
+@lowering("aten::softshrink")
+def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+    # ONNX Shrink turns NaN into 0.
+    bounds = b.scalar(-lambd, self.dtype), b.scalar(lambd, self.dtype)
+    result: Tensor = b.Sub(self, b.Clip(self, *bounds))
+    return result
+
+
+@lowering("aten::hardshrink")
+def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+    result: Tensor = b.Where(b.LessOrEqual(b.Abs(self), lambd), 0, self)
+    return result
+
+
+@lowering("aten::threshold")
+def threshold(b: Builder, self: Tensor, threshold: Scalar, value: Scalar) -> Tensor:
+    below = b.LessOrEqual(self, b.scalar(threshold, self.dtype))
+    return elementwise.where(b, below, b.scalar(value, self.dtype), self)
+
+
+@lowering("aten::prelu")
+def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+    # One slope for all, or one for each channel, which is dim 1.
+    trailing = [1] * max(self.rank - 2, 0) if self.rank > 1 else []
+    dims = [*(weight.dim(axis) for axis in range(weight.rank)), *trailing]
+    slope = b.reshape(weight, dims if self.rank else [])
+    return prelu_kernel(b, self, slope)
+
+
+@lowering("aten::_prelu_kernel")
+def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+    result: Tensor = b.PRelu(self, weight)
+    return result
+
+
+@lowering("aten::glu")
+def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
+    value, gate = b.Split(self, axis=dim % self.rank, num_outputs=2, outputs=2)
+    result: Tensor = b.Mul(value, b.Sigmoid(gate))
+    return result
+
+
+@lowering("aten::rrelu")
+def rrelu(
+    b: Builder, self: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+) -> Tensor:
+    if not training:
+        return leaky_relu(b, self, (lower + upper) / 2)
+    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    slope = b.Add(b.Mul(drawn, upper - lower), lower)
+    result: Tensor = b.Where(b.Less(self, 0), b.Mul(self, slope), self)
     return result

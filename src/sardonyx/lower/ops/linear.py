@@ -2,16 +2,240 @@
 
 from __future__ import annotations
 
+import struct
+
+import torch
+
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
+from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Ints, Scalar, Tensor
+
+# -- products --------------------------------------------------------------------------------------
 
 
 @lowering("aten::linear")
 def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    if input.rank == 2 and weight.rank == 2:
+    if input.rank == 2 and weight.rank == 2 and input.is_floating_point:
         result: Tensor = b.Gemm(input, weight, bias, transB=1)
         return result
-    perm = [1, 0] if weight.rank == 2 else [0]
-    result = b.MatMul(input, b.transpose(weight, perm))
+    # The transpose of a weight is a node: runtimes fold it when they load the model.
+    result = matmul(b, input, b.transpose(weight, [1, 0] if weight.rank == 2 else [0]))
+    return result if bias is None else b.Add(result, bias)
+
+
+@lowering("aten::matmul", "aten::linalg_matmul")
+def matmul_(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return matmul(b, self, other)
+
+
+@lowering("aten::mm", "aten::bmm", "aten::mm.dtype", "aten::bmm.dtype")
+def mm(b: Builder, self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None) -> Tensor:
+    return matmul(b, b.cast(self, out_dtype), b.cast(mat2, out_dtype))
+
+
+@lowering("aten::_int_mm")
+def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
+    result: Tensor = b.MatMulInteger(self, mat2)
+    return result
+
+
+@lowering("aten::mv")
+def mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
+    return matmul(b, self, vec)
+
+
+@lowering("aten::dot")
+def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
+    return matmul(b, self, tensor)
+
+
+@lowering("aten::vdot")
+def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return matmul(b, self, other)
+
+
+@lowering("aten::outer", "aten::ger")
+def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
+    left, right = b.promote(self, vec2)
+    result: Tensor = b.Mul(b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
+    return result
+
+
+# -- beta * input + alpha * product ----------------------------------------------------------------
+
+
+@lowering("aten::addmm", "aten::addmm.dtype")
+def addmm(
+    b: Builder,
+    self: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: torch.dtype | None = None,
+    *,
+    beta: Scalar = 1,
+    alpha: Scalar = 1,
+) -> Tensor:
+    self, mat1, mat2 = (b.cast(x, out_dtype) for x in (self, mat1, mat2))
+    if mat1.is_floating_point and all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta)):
+        added = None if beta == 0 else self  # at beta = 0 even NaN is not added
+        result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
+        return result
+    return _combined(b, self, matmul(b, mat1, mat2), beta, alpha)
+
+
+@lowering("aten::_addmm_activation")
+def addmm_activation(
+    b: Builder,
+    self: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Scalar = 1,
+    alpha: Scalar = 1,
+    use_gelu: bool = False,
+) -> Tensor:
+    product = addmm(b, self, mat1, mat2, beta=beta, alpha=alpha)
+    result: Tensor = b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
+    return result
+
+
+@lowering("aten::baddbmm", "aten::baddbmm.dtype")
+def baddbmm(
+    b: Builder,
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    out_dtype: torch.dtype | None = None,
+    *,
+    beta: Scalar = 1,
+    alpha: Scalar = 1,
+) -> Tensor:
+    self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
+    return _combined(b, self, matmul(b, batch1, batch2), beta, alpha)
+
+
+@lowering("aten::addbmm")
+def addbmm(
+    b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
+) -> Tensor:
+    total = accumulate(b, "ReduceSum", matmul(b, batch1, batch2), 0)
+    return _combined(b, self, total, beta, alpha)
+
+
+@lowering("aten::addmv")
+def addmv(
+    b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
+) -> Tensor:
+    return _combined(b, self, matmul(b, mat, vec), beta, alpha)
+
+
+@lowering("aten::addr")
+def addr(
+    b: Builder, self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
+) -> Tensor:
+    self, vec1, vec2 = b.promote(self, vec1, vec2)
+    if self.dtype == torch.bool:
+        product = b.And(b.unsqueeze(vec1, [1]), b.unsqueeze(vec2, [0]))
+        kept = b.And(product, bool(alpha))
+        result: Tensor = kept if not beta else b.Or(kept, self)
+        return result
+    return _combined(b, self, outer(b, vec1, vec2), beta, alpha)
+
+
+def _combined(b: Builder, added: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:
+    if alpha != 1:
+        product = b.Mul(product, b.scalar(alpha, product.dtype))
+    if beta == 0:
+        return product
+    if beta != 1:
+        added = b.Mul(added, b.scalar(beta, added.dtype))
+    result: Tensor = b.Add(added, product)
+    return result
+
+
+def _is_exact_attribute(factor: Scalar, dtype: torch.dtype) -> bool:
+    """Whether an ONNX attribute, a float32, holds the factor as well as the computation would."""
+    if not isinstance(factor, (int, float)):
+        return False
+    return dtype != torch.float64 or struct.unpack("f", struct.pack("f", factor))[0] == factor
+
+
+# -- sums of products ------------------------------------------------------------------------------
+
+
+@lowering("aten::einsum")
+def einsum(b: Builder, equation: str, tensors: list[Tensor], *, path: Ints | None = None) -> Tensor:
+    # `path` is the order of the products: it changes the time they take, not what they are.
+    subscripts, _, given = equation.replace(" ", "").partition("->")
+    terms = subscripts.split(",")
+    ellipses = [x.rank - len(t.replace("...", "")) for t, x in zip(terms, tensors, strict=True)]
+    longest = max((e for t, e in zip(terms, ellipses, strict=True) if "..." in t), default=0)
+    labels = [_labels(t, e) for t, e in zip(terms, ellipses, strict=True)]
+    if "->" in equation:
+        output = _labels(given, longest)
+    else:
+        letters = [label for term in labels for label in term if label >= 0]
+        once = sorted(label for label in set(letters) if letters.count(label) == 1)
+        output = [*range(-longest, 0), *once]
+    operands = [_on_diagonals(b, x, term) for x, term in zip(tensors, labels, strict=True)]
+    return contract(b, operands, output)
+
+
+def _labels(term: str, ellipsis: int) -> list[int]:
+    """A letter is labelled by its code point, the axes of `...` by -1, -2, ... from the right."""
+    before, dots, after = term.partition("...")
+    middle = range(-ellipsis, 0) if dots else ()
+    return [*map(ord, before), *middle, *map(ord, after)]
+
+
+def _on_diagonals(b: Builder, x: Tensor, labels: list[int]) -> Labelled:
+    labels = list(labels)
+    while len(set(labels)) < len(labels):
+        repeated = next(label for label in labels if labels.count(label) > 1)
+        first = labels.index(repeated)
+        second = labels.index(repeated, first + 1)
+        x = diagonal(b, x, first, second)
+        del labels[second], labels[first]
+        labels.append(repeated)
+    return Labelled(x, tuple(labels))
+
+
+@lowering("aten::tensordot")
+def tensordot(
+    b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints
+) -> Tensor:
+    left = list(range(self.rank))
+    right = list(range(self.rank, self.rank + other.rank))
+    for mine, theirs in zip(dims_self, dims_other, strict=True):
+        right[theirs] = left[mine]
+    summed = {left[d] for d in dims_self}
+    output = [label for label in (*left, *right) if label not in summed]
+    return contract(b, [Labelled(self, tuple(left)), Labelled(other, tuple(right))], output)
+
+
+@lowering("aten::inner")
+def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    if self.rank == 0 or other.rank == 0:
+        result: Tensor = b.Mul(*b.promote(self, other))
+        return result
+    return tensordot(b, self, other, [-1], [-1])
+
+
+@lowering("aten::bilinear")
+def bilinear(
+    b: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    batch = tuple(range(input1.rank - 1))
+    out, in1, in2 = 100, 101, 102
+    result = contract(
+        b,
+        [
+            Labelled(input1, (*batch, in1)),
+            Labelled(weight, (out, in1, in2)),
+            Labelled(input2, (*batch, in2)),
+        ],
+        [*batch, out],
+    )
     return result if bias is None else b.Add(result, bias)

@@ -1,0 +1,149 @@
+"""The functional form of every operator that writes: `add_` is `add`, `add.out` is `add.Tensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.graph import Argument, Node
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True, slots=True)
+class PureForm:
+    """A functional call, and which of its results goes where."""
+
+    op: Any
+    arguments: dict[str, Argument]
+    written: dict[str, int]
+    """The written argument -> the position of its new content among the results."""
+    returned: dict[int, str]
+    """The output of the original node -> the written argument that it is."""
+
+
+WITHOUT_EFFECT = frozenset({"aten::requires_grad_", "aten::detach_", "aten::rename_"})
+"""Operators that return their argument as it is."""
+
+
+def _out_of_place(name: str) -> Callable[[Any], Any]:
+    return lambda op: getattr(getattr(aten, name), op._schema.overload_name or "default")
+
+
+METADATA_WRITES: dict[str, Callable[[Any], Any]] = {
+    f"aten::{name}_": _out_of_place(name)
+    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
+}
+"""In-place operators that change the shape of their argument, by the view they make of it."""
+
+_OTHER_NAMES = {
+    "_index_put_impl_": "index_put",
+    "normal_": "normal_functional",
+    "bernoulli_": "bernoulli",
+    "geometric_": "geometric",
+}
+_OTHER_OVERLOADS = {("bernoulli_", "float"): "p", ("bernoulli_", "Tensor"): "Tensor"}
+_NEVER = frozenset({"set_", "resize_", "resize_as_", "_resize_output_"})
+
+
+def pure_form(node: Node) -> PureForm | None:
+    name = node.op._schema.name.split("::")[1]
+    if not node.op._schema.name.startswith("aten::") or name in _NEVER:
+        return None
+    written = [p.name for p in parameters_of(node.op) if p.is_written]
+    if node.name == "aten::batch_norm":
+        return _batch_norm(node)
+    if any(p.is_out for p in parameters_of(node.op)):
+        return _without_out(node, name, written)
+    if name.endswith("_") or name.startswith("__i"):
+        return _in_place(node, name)
+    return _functional_twin(node, name, written)
+
+
+def _in_place(node: Node, name: str) -> PureForm | None:
+    base = _OTHER_NAMES.get(name)
+    if base is None:
+        base = "__" + name.removeprefix("__i") if name.startswith("__i") else name[:-1]
+    overload = node.op._schema.overload_name or "default"
+    overload = _OTHER_OVERLOADS.get((name, overload), overload)
+    op = getattr(getattr(aten, base, None), overload, None)
+    if op is None or not _takes(op, node.arguments):
+        return None
+    return PureForm(op, _given(op, node.arguments), {"self": 0}, {0: "self"})
+
+
+def _without_out(node: Node, name: str, written: list[str]) -> PureForm | None:
+    """The overload with the same arguments and no `out`."""
+    inputs = [p.name for p in parameters_of(node.op) if not p.is_out]
+    kinds = _kinds(node.op, inputs)
+    for overload in getattr(aten, name).overloads():
+        op = getattr(getattr(aten, name), overload)
+        if op._schema.is_mutable:
+            continue
+        if _kinds(op, [p.name for p in parameters_of(op)])[: len(inputs)] == kinds and _takes(
+            op, {k: node.arguments[k] for k in inputs}
+        ):
+            return PureForm(
+                op,
+                {k: node.arguments[k] for k in inputs},
+                {name: position for position, name in enumerate(written)},
+                dict(enumerate(written)),
+            )
+    return None
+
+
+def _functional_twin(node: Node, name: str, written: list[str]) -> PureForm | None:
+    """`op_functional` returns the results and then the new contents of what `op` writes."""
+    op = getattr(getattr(aten, f"{name}_functional", None), "default", None)
+    if op is None:
+        return None
+    count = len(node.op._schema.returns)
+    return PureForm(
+        op,
+        _given(op, node.arguments),
+        {argument: count + position for position, argument in enumerate(written)},
+        {},
+    )
+
+
+def _batch_norm(node: Node) -> PureForm:
+    """In training `batch_norm` updates the running statistics, which its schema does not say."""
+    a = node.arguments
+    return PureForm(
+        aten._native_batch_norm_legit_functional.default,
+        {
+            "input": a["input"],
+            "weight": a["weight"],
+            "bias": a["bias"],
+            "running_mean": a["running_mean"],
+            "running_var": a["running_var"],
+            "training": True,
+            "momentum": a["momentum"],
+            "eps": a["eps"],
+        },
+        {"running_mean": 3, "running_var": 4},
+        {},
+    )
+
+
+def _kinds(op: Any, names: list[str]) -> list[tuple[str, str]]:
+    types = {a.name: str(a.type) for a in op._schema.arguments}
+    return [(name, types[name]) for name in names]
+
+
+def _given(op: Any, arguments: dict[str, Argument]) -> dict[str, Argument]:
+    known = {p.name for p in parameters_of(op)}
+    return {k: v for k, v in arguments.items() if k in known}
+
+
+def _takes(op: Any, arguments: dict[str, Argument]) -> bool:
+    """Whether `op` knows every argument (a switch that only checks bounds may be dropped)."""
+    parameters = parameters_of(op)
+    known = {p.name for p in parameters}
+    missing = [k for k in arguments if k not in known and k not in ("unsafe",)]
+    required = [p.name for p in parameters if not p.has_default and p.name not in arguments]
+    return not missing and not required

@@ -1,0 +1,189 @@
+"""Python numbers that a trace carries as 0-d tensors: sizes, and arithmetic on sizes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.graph import (
+    READS_A_NUMBER,
+    Argument,
+    AtenGraph,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+)
+from sardonyx.capture.infer import TypeInference
+
+
+class Read(NamedTuple):
+    """The Python value an operator reads; a tuple so that the value may be None."""
+
+    value: Argument
+
+
+class ScalarTracker:
+    """Knows which 0-d tensors hold a size expression, and follows arithmetic on them."""
+
+    def __init__(self, inference: TypeInference, graph: AtenGraph) -> None:
+        self._inference = inference
+        self._graph = graph
+        self._numbers: dict[int, Any] = {}
+        self._kept: list[Value] = []
+
+    def read(self, op: Any, arguments: dict[str, Argument]) -> Read | None:
+        """The number (or list) an operator gives that is no tensor: sizes and conversions."""
+        name = op._schema.name
+        if name == "aten::size":
+            shape = list(arguments["self"].shape)
+            return Read(shape[arguments["dim"]] if "dim" in arguments else shape)
+        if name == "aten::numel":
+            return Read(math.prod(arguments["self"].shape))
+        if name == "aten::dim":
+            return Read(len(arguments["self"].shape))
+        convert = _CONVERSIONS.get(name)
+        if convert is not None:
+            return Read(self._converted(next(iter(arguments.values())), convert))
+        return None
+
+    def tensor_of(self, number: Argument, location: SourceLocation) -> Node:
+        """`aten::scalar_tensor` of a number, which stays known."""
+        dtype = torch.int64 if _is_integer(number) else torch.get_default_dtype()
+        if isinstance(number, bool):
+            dtype = torch.bool
+        arguments = bind(torch.ops.aten.scalar_tensor.default, [number], {"dtype": dtype})
+        value = Value(f"number_{len(self._kept)}", TensorType(dtype, ()))
+        self._note(value, self._symbolic(number))
+        return Node(torch.ops.aten.scalar_tensor.default, arguments, [value], location)
+
+    def follow(self, node: Node) -> None:
+        """Computes the node in Python as well where its operands are known numbers."""
+        compute = _ARITHMETIC.get(node.name)
+        if node.op._schema.is_mutable and isinstance(node.arguments.get("self"), Value):
+            self._numbers.pop(id(node.arguments["self"]), None)
+        if compute is None or len(node.outputs) != 1 or node.outputs[0].shape != ():
+            return
+        operands: dict[str, Any] = {}
+        for name, argument in node.arguments.items():
+            if isinstance(argument, Value):
+                if id(argument) not in self._numbers:
+                    number = _constant_number(argument)
+                    if number is None:
+                        return
+                    operands[name] = number
+                else:
+                    operands[name] = self._numbers[id(argument)]
+            else:
+                operands[name] = self._symbolic(argument)
+        try:
+            number = compute(operands)
+        except (ZeroDivisionError, TypeError, NotImplementedError):
+            return
+        output = node.outputs[0]
+        if output.dtype == torch.int64 and isinstance(number, (float, torch.SymFloat)):
+            number = _truncated(number)
+        elif output.dtype.is_floating_point and isinstance(number, (int, torch.SymInt)):
+            number = torch.sym_float(number)
+        self._note(output, number)
+
+    def _note(self, value: Value, number: Any) -> None:
+        self._numbers[id(value)] = number
+        self._kept.append(value)
+
+    def _symbolic(self, argument: Argument) -> Any:
+        return self._inference.argument(argument) if isinstance(argument, sympy.Expr) else argument
+
+    def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Argument:
+        if not isinstance(argument, Value):
+            return _torch_private.dim_of(convert(self._symbolic(argument)))
+        number = self._numbers.get(id(argument))
+        if number is None:
+            number = _constant_number(argument)
+        if number is not None:
+            return _torch_private.dim_of(convert(number))
+        if argument.dtype.is_floating_point:
+            return argument
+        size = _torch_private.new_data_dependent_size(self._inference.mode)
+        symbol = _torch_private.dim_of(size)
+        self._graph.symbols[symbol] = SymbolSource(argument, None)
+        self._graph.nodes.append(Node(READS_A_NUMBER, {"self": argument}, []))
+        return symbol
+
+
+def _is_integer(number: Argument) -> bool:
+    if isinstance(number, sympy.Expr):
+        return bool(number.is_integer)
+    return isinstance(number, int)
+
+
+def _constant_number(value: Value) -> Any:
+    constant = value.constant
+    if constant is None or constant.numel() != 1 or _torch_private.is_fake(constant):
+        return None
+    return constant.item()
+
+
+def _truncated(number: Any) -> Any:
+    return torch.sym_int(number) if isinstance(number, torch.SymFloat) else int(number)
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "aten::Int": _truncated,
+    "aten::IntImplicit": _truncated,
+    "aten::Float": torch.sym_float,
+    "aten::FloatImplicit": torch.sym_float,
+    "aten::ScalarImplicit": lambda number: number,
+    "aten::Bool": lambda number: number != 0,
+}
+
+
+def _binary(function: Callable[[Any, Any], Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda o: function(o["self"], o["other"])
+
+
+def _divide(o: dict[str, Any]) -> Any:
+    mode = o.get("rounding_mode")
+    if mode == "floor":
+        return o["self"] // o["other"]
+    quotient = torch.sym_float(o["self"]) / o["other"]
+    return quotient if mode is None else _truncated(quotient)
+
+
+def _cast(o: dict[str, Any]) -> Any:
+    return o["self"]
+
+
+_BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "add": lambda o: o["self"] + o["other"] * o["alpha"],
+    "sub": lambda o: o["self"] - o["other"] * o["alpha"],
+    "rsub": lambda o: o["other"] - o["self"] * o["alpha"],
+    "mul": _binary(operator.mul),
+    "div": _divide,
+    "true_divide": _divide,
+    "floor_divide": _binary(operator.floordiv),
+    "remainder": _binary(operator.mod),
+    "neg": lambda o: -o["self"],
+    "floor": lambda o: torch.sym_float(math.floor(o["self"])),
+    "ceil": lambda o: torch.sym_float(math.ceil(o["self"])),
+    "maximum": _binary(torch.sym_max),
+    "minimum": _binary(torch.sym_min),
+    "to": _cast,
+    "_to_copy": _cast,
+    "detach": _cast,
+    "clone": _cast,
+    "alias": _cast,
+}
+_ARITHMETIC: dict[str, Callable[[dict[str, Any]], Any]] = {
+    f"aten::{name}{'.' + overload if overload != 'default' else ''}": compute
+    for name, compute in _BY_NAME.items()
+    for overload in getattr(torch.ops.aten, name).overloads()
+}

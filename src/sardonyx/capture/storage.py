@@ -1,0 +1,36 @@
+"""Which tensors are the same memory: tied weights are one initializer."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import torch
+
+
+def storage_key(tensor: torch.Tensor) -> Hashable:
+    """Equal for tensors that are the same view of the same memory: tied weights."""
+    if not holds_memory(tensor):
+        return ("no memory", id(tensor))
+    return (
+        tensor.device,
+        tensor.data_ptr(),
+        tensor.dtype,
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.is_conj(),
+        tensor.is_neg(),
+    )
+
+
+def holds_memory(tensor: torch.Tensor) -> bool:
+    if tensor.numel() == 0:
+        return True
+    storage = tensor.untyped_storage()
+    # The storage of a fake tensor lies on the meta device, whatever the tensor says of itself.
+    # A tensor subclass that only wraps others has an address of zero.
+    return (
+        storage.device.type != "meta"
+        and storage.nbytes() > 0
+        and (storage.device.type != "cpu" or tensor.data_ptr() != 0)
+    )

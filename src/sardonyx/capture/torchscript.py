@@ -1,0 +1,244 @@
+"""A TorchScript graph read into an AtenGraph, its types inferred on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.flat_model import without_prefix
+from sardonyx.capture.graph import (
+    Argument,
+    AtenGraph,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+    values_in,
+)
+from sardonyx.capture.infer import TypeInference, type_of
+from sardonyx.capture.location import ModuleNames, from_source_range
+from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.storage import storage_key
+from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+
+_WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print", "prim::RaiseException"})
+
+
+class _ModuleAt:
+    """A module met through prim::GetAttr, by its path from the root."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        self.path = path
+
+
+class GraphReader:
+    def __init__(self, root: torch.nn.Module, modules: ModuleNames) -> None:
+        self._root = root
+        self._modules = modules
+        self._inference = TypeInference()
+        self._graph = AtenGraph(captured_by="torch.jit.trace")
+        self._env: dict[str, Argument] = {}
+        self._scalars = ScalarTracker(self._inference, self._graph)
+        self._by_storage: dict[Any, Value] = {}
+        self._named_sizes: dict[str, Any] = {}
+        self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
+        """Size symbols that an operator turned into a number, and where."""
+
+    def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
+        mode = self._inference.mode
+        if dynamic:
+            fake = _torch_private.dynamic_fake(mode, tensor, set(dynamic), f"input_{len(self._graph.inputs)}")
+        else:
+            fake = _torch_private.fake_from(mode, tensor)
+        value = Value(name, type_of(fake), fake=fake)
+        for axis, size_name in dynamic.items():
+            symbol = value.shape[axis]
+            assert isinstance(symbol, sympy.Symbol)
+            self._graph.symbols[symbol] = SymbolSource(value, axis)
+            self._graph.symbol_names[symbol] = size_name
+            known = self._named_sizes.setdefault(size_name, fake.shape[axis])
+            if known is not fake.shape[axis]:
+                # Comparing makes the two symbols one.
+                assert known == fake.shape[axis]
+        self._graph.inputs.append(value)
+
+    def read(self, graph: Any) -> AtenGraph:
+        inputs = list(graph.inputs())
+        self._env[inputs[0].debugName()] = _ModuleAt(())
+        for source, value in zip(inputs[1:], self._graph.inputs, strict=True):
+            self._env[source.debugName()] = value
+        for node in graph.nodes():
+            self._node(node)
+        outputs = [self._env[o.debugName()] for o in graph.outputs()]
+        (result,) = outputs
+        self._graph.outputs = list(result) if isinstance(result, list) else [result]
+        return self._graph
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _node(self, node: Any) -> None:
+        kind = node.kind()
+        reader = _PRIM_READERS.get(kind)
+        if reader is not None:
+            reader(self, node)
+        elif kind in _WITHOUT_EFFECT:
+            return
+        elif kind.startswith("prim::"):
+            raise UnsupportedOperatorError(
+                format_message(
+                    f"{kind} has no ONNX form here", [("first", self._location(node).describe())]
+                )
+            )
+        else:
+            self._operator(node)
+
+    def _inputs(self, node: Any) -> list[Argument]:
+        return [self._env[i.debugName()] for i in node.inputs()]
+
+    def _set(self, node: Any, result: Argument) -> None:
+        (output,) = node.outputs()
+        self._env[output.debugName()] = result
+
+    def _operator(self, node: Any) -> None:
+        op = _torch_private.overload_of(node)
+        if op is None:
+            raise UnsupportedOperatorError(
+                format_message(
+                    f"{node.kind()} is no operator PyTorch knows",
+                    [("first", self._location(node).describe())],
+                )
+            )
+        arguments = bind(op, self._inputs(node))
+        scalar = self._scalars.read(op, arguments)
+        if scalar is not None:
+            self._set(node, scalar.value)
+            return
+        location = self._location(node)
+        made = self._typed(node, op, arguments, location)
+        self._graph.nodes.append(made)
+        self._scalars.follow(made)
+        outputs = list(node.outputs())
+        if len(outputs) == 1 and str(outputs[0].type()).startswith("List["):
+            self._env[outputs[0].debugName()] = list(made.outputs)
+            return
+        for output, value in zip(outputs, made.outputs, strict=True):
+            self._env[output.debugName()] = value
+
+    def _typed(
+        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
+    ) -> Node:
+        recorded = self._recorded_types(node, op, arguments)
+        if recorded is not None:
+            values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+            return Node(op, arguments, values, location)
+        try:
+            result = self._inference.run(op, arguments)
+        except Exception as error:
+            raise CaptureError(
+                format_message(
+                    "an operator of the trace cannot take the dynamic sizes:"
+                    f" {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}",
+                    [("at", location.describe())],
+                )
+            ) from error
+        for symbol, size in _torch_private.fixed_symbols(self._inference.mode).items():
+            self.fixed.setdefault(symbol, (size, location))
+        return self._inference.node(self._graph, op, arguments, result, location)
+
+    def _recorded_types(
+        self, node: Any, op: Any, arguments: dict[str, Argument]
+    ) -> list[TensorType] | None:
+        """The types the trace saw, where they are the types of every run."""
+        if torch.Tag.dynamic_output_shape in op.tags or _reads_a_mask(op, arguments):
+            return None
+        if any(_is_symbolic(a) for a in arguments.values()):
+            return None
+        if any(not isinstance(d, int) for a in arguments.values() for v in values_in(a) for d in v.shape):
+            return None
+        types = []
+        for output in node.outputs():
+            kind = output.type()
+            if not output.isCompleteTensor():
+                return None
+            types.append(TensorType(kind.dtype(), tuple(kind.sizes())))
+        return types
+
+    # -- what only TorchScript has ---------------------------------------------------------------
+
+    def _constant(self, node: Any) -> None:
+        value = node.output().toIValue()
+        if isinstance(value, torch.Tensor):
+            self._set(node, Value(node.output().debugName(), type_of(value), constant=value.detach()))
+        else:
+            self._set(node, value)
+
+    def _get_attribute(self, node: Any) -> None:
+        (owner,) = self._inputs(node)
+        path = (*owner.path, node.s("name"))
+        found: Any = self._root
+        for name in path:
+            found = getattr(found, name)
+        if isinstance(found, torch.Tensor):
+            self._set(node, self._parameter(".".join(path), found.detach()))
+        elif isinstance(found, torch.nn.Module):
+            self._set(node, _ModuleAt(path))
+        else:
+            self._set(node, found)
+
+    def _parameter(self, path: str, tensor: torch.Tensor) -> Value:
+        key = storage_key(tensor)
+        if key not in self._by_storage:
+            name = without_prefix(path)
+            value = Value(name, type_of(tensor), constant=tensor)
+            self._by_storage[key] = value
+            self._graph.parameters[name] = value
+        return self._by_storage[key]
+
+    def _construct(self, node: Any) -> None:
+        self._set(node, self._inputs(node))
+
+    def _unpack(self, node: Any) -> None:
+        (items,) = self._inputs(node)
+        for output, item in zip(node.outputs(), items, strict=True):
+            self._env[output.debugName()] = item
+
+    def _number_to_tensor(self, node: Any) -> None:
+        (number,) = self._inputs(node)
+        made = self._scalars.tensor_of(number, self._location(node))
+        self._graph.nodes.append(made)
+        self._set(node, made.outputs[0])
+
+    def _location(self, node: Any) -> SourceLocation:
+        scope = node.scopeName().split("/")[-1]
+        path = without_prefix(scope.removeprefix("__module.")) if scope else ""
+        return self._modules.location(path, from_source_range(node.sourceRange()))
+
+
+_PRIM_READERS: dict[str, Callable[[GraphReader, Any], None]] = {
+    "prim::Constant": GraphReader._constant,
+    "prim::GetAttr": GraphReader._get_attribute,
+    "prim::ListConstruct": GraphReader._construct,
+    "prim::TupleConstruct": GraphReader._construct,
+    "prim::ListUnpack": GraphReader._unpack,
+    "prim::TupleUnpack": GraphReader._unpack,
+    "prim::NumToTensor": GraphReader._number_to_tensor,
+}
+
+
+def _is_symbolic(argument: Argument) -> bool:
+    if isinstance(argument, list):
+        return any(_is_symbolic(a) for a in argument)
+    return isinstance(argument, sympy.Basic)
+
+
+def _reads_a_mask(op: Any, arguments: dict[str, Argument]) -> bool:
+    """Indexing by a mask gives as many elements as the mask has ones."""
+    if op._schema.name not in ("aten::index", "aten::_unsafe_index"):
+        return False
+    return any(v.dtype in (torch.bool, torch.uint8) for v in values_in(arguments["indices"]))

@@ -1,0 +1,104 @@
+"""Element-wise functions that several operators share and ONNX has only in parts.
+
+Each does in a few nodes what ATen does, for every dtype that ONNX Runtime can be brought to run.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.values import Scalar, Tensor
+
+_NARROW_INTEGERS = frozenset({torch.int8, torch.int16, torch.uint16})
+
+
+def where(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """`x` where `condition` holds, else `y`; both have one dtype."""
+    condition = b.cast(condition, torch.bool)
+    if x.dtype == torch.bool:  # runtimes select numbers only
+        chosen: Tensor = b.Or(b.And(condition, x), b.And(b.Not(condition), y))
+        return chosen
+    wide = {torch.int16: torch.int32, torch.uint16: torch.int32}.get(x.dtype, x.dtype)
+    return b.cast(b.Where(condition, b.cast(x, wide), b.cast(y, wide)), x.dtype)
+
+
+def maximum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """The larger of two; NaN if either is."""
+    return _extremum(b, "Max", "Or", x, y)
+
+
+def minimum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return _extremum(b, "Min", "And", x, y)
+
+
+def _extremum(b: Builder, op: str, bool_op: str, x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype == torch.bool:
+        chosen: Tensor = b.op(bool_op, x, y)
+        return chosen
+    wide = torch.int32 if x.dtype in _NARROW_INTEGERS else x.dtype
+    return b.cast(b.op(op, b.cast(x, wide), b.cast(y, wide)), x.dtype)
+
+
+def multiply(b: Builder, x: Tensor, factor: Scalar) -> Tensor:
+    """`x * factor`, without a node for a factor of one."""
+    if factor == 1:
+        return x
+    result: Tensor = b.And(x, bool(factor)) if x.dtype == torch.bool else b.Mul(x, factor)
+    return result
+
+
+def is_zero(b: Builder, x: Tensor) -> Tensor:
+    result: Tensor = b.Not(x) if x.dtype == torch.bool else b.Equal(x, 0)
+    return result
+
+
+def is_nan(b: Builder, x: Tensor) -> Tensor:
+    if not x.is_floating_point:
+        return b.full_like(x, False, torch.bool)
+    result: Tensor = b.IsNaN(x)
+    return result
+
+
+def sign_bit(b: Builder, x: Tensor) -> Tensor:
+    """Whether the sign bit is set, -0.0 included (not that of a NaN)."""
+    if not x.dtype.is_signed:
+        return b.full_like(x, False, torch.bool)
+    negative: Tensor = b.Less(x, 0)
+    if not x.is_floating_point:
+        return negative
+    negative = b.Or(negative, b.Less(b.Reciprocal(x), 0))
+    return negative
+
+
+def truncate(b: Builder, x: Tensor) -> Tensor:
+    """Rounding towards zero."""
+    if not x.is_floating_point:
+        return x
+    result: Tensor = b.Mul(b.Sign(x), b.Floor(b.Abs(x)))
+    return result
+
+
+def log1p(b: Builder, x: Tensor) -> Tensor:
+    """log(1 + x) to full precision near zero: what 1 + x rounds away is added back."""
+    sum_: Tensor = b.Add(x, 1)
+    lost: Tensor = b.Div(b.Sub(x, b.Sub(sum_, 1)), sum_)
+    # At -1 and infinity the lost part is 0/0 and inf - inf.
+    result: Tensor = b.Add(b.Log(sum_), b.Where(b.IsNaN(lost), 0, lost))
+    return result
+
+
+def expm1(b: Builder, x: Tensor) -> Tensor:
+    """exp(x) - 1 to full precision near zero, as tanh(x / 2) * (exp(x) + 1)."""
+    result: Tensor = b.Mul(b.Tanh(b.Mul(x, 0.5)), b.Add(b.Exp(x), 1))
+    return result
+
+
+def softplus(b: Builder, x: Tensor) -> Tensor:
+    """log(1 + exp(x))."""
+    if x.dtype == torch.float64:  # not among the runtime's Softplus types
+        tail = log1p(b, b.Exp(b.Neg(b.Abs(x))))
+        result: Tensor = b.Add(b.Max(x, 0.0), tail)
+        return result
+    result = b.Softplus(x)
+    return result

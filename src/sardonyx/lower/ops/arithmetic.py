@@ -1,0 +1,372 @@
+"""Arithmetic on tensors and scalars, with PyTorch's promotion and its integer semantics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from sardonyx.lower import elementwise, promote
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Scalar, Tensor
+
+_LOGICAL_FORM = {"Add": "Or", "Mul": "And"}
+
+
+def _combine(b: Builder, op: str, x: Tensor, y: Tensor) -> Tensor:
+    """A binary operator on operands of one dtype; bool + bool is Or and bool * bool is And."""
+    if x.dtype == torch.bool:
+        op = _LOGICAL_FORM.get(op, op)
+    result: Tensor = b.op(op, x, y)
+    return result
+
+
+@lowering("aten::add.Tensor", "aten::add.Scalar")
+def add(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
+    x, y = b.promote(self, other)
+    return _combine(b, "Add", x, elementwise.multiply(b, y, alpha))
+
+
+@lowering("aten::sub.Tensor", "aten::sub.Scalar", "aten::subtract.Tensor", "aten::subtract.Scalar")
+def sub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
+    x, y = b.promote(self, other)
+    return _combine(b, "Sub", x, elementwise.multiply(b, y, alpha))
+
+
+@lowering("aten::rsub.Tensor", "aten::rsub.Scalar")
+def rsub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
+    return sub(b, other, self, alpha)
+
+
+@lowering("aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor", "aten::multiply.Scalar")
+def mul(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    return _combine(b, "Mul", *b.promote(self, other))
+
+
+# -- division ----------------------------------------------------------------------------------
+
+
+@lowering(
+    "aten::div.Tensor",
+    "aten::div.Scalar",
+    "aten::div.Tensor_mode",
+    "aten::div.Scalar_mode",
+    "aten::divide.Tensor",
+    "aten::divide.Scalar",
+    "aten::divide.Tensor_mode",
+    "aten::divide.Scalar_mode",
+    "aten::true_divide.Tensor",
+    "aten::true_divide.Scalar",
+)
+def div(
+    b: Builder,
+    self: Tensor | Scalar,
+    other: Tensor | Scalar,
+    rounding_mode: str | None = None,
+) -> Tensor:
+    if rounding_mode == "floor":
+        return floor_divide(b, self, other)
+    if rounding_mode == "trunc":
+        x, y = b.promote(self, other)
+        return elementwise.truncate(b, b.Div(x, y))
+    x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
+    result: Tensor = b.Div(x, y)
+    return result
+
+
+@lowering("aten::floor_divide", "aten::floor_divide.Scalar")
+def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    x, y = b.promote(self, other)
+    if x.is_floating_point:
+        return _floor_divide_floats(b, x, y)
+    if not x.dtype.is_signed:
+        result: Tensor = b.Div(x, y)
+        return result
+    # ONNX Div truncates, Mod takes the divisor's sign. Narrow types would overflow on the way.
+    wide = x.dtype if x.dtype in (torch.int32, torch.int64) else torch.int32
+    x, y, dtype = b.cast(x, wide), b.cast(y, wide), x.dtype
+    return b.cast(b.Div(b.Sub(x, b.Mod(x, y)), y), dtype)
+
+
+def _floor_divide_floats(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """Python's floor division: 1.0 // 0.1 is 9, though 1.0 / 0.1 rounds to 10."""
+    rest = b.Mod(x, y, fmod=1)
+    truncated = b.Round(b.Div(b.Sub(x, rest), y))
+    opposite = b.And(b.Xor(b.Less(rest, 0), b.Less(y, 0)), b.Not(b.Equal(rest, 0)))
+    floored = b.Sub(truncated, b.cast(opposite, x.dtype))
+    result: Tensor = b.Where(b.Equal(y, 0), b.Div(x, y), floored)
+    return result
+
+
+@lowering("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
+def remainder(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    # As ONNX Mod without fmod: the sign is the divisor's.
+    result: Tensor = b.Mod(*b.promote(self, other))
+    return result
+
+
+@lowering("aten::fmod.Tensor", "aten::fmod.Scalar")
+def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
+    x, y = b.promote(self, other)
+    result: Tensor = b.Mod(x, y, fmod=1)
+    return result
+
+
+@lowering("aten::reciprocal")
+def reciprocal(b: Builder, self: Tensor) -> Tensor:
+    result: Tensor = b.Reciprocal(b.cast(self, promote.float_dtype(self)))
+    return result
+
+
+# -- powers ------------------------------------------------------------------------------------
+
+
+@lowering("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::pow.Scalar")
+def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
+    dtype = promote.result_dtype(self, exponent)
+    base = b.scalar(self, dtype)
+    if isinstance(exponent, (int, float)) and dtype.is_floating_point:
+        return _float_power(b, base, exponent)
+    if isinstance(exponent, int):
+        return _integer_power(b, base, exponent)
+    power = b.scalar(exponent, dtype)
+    wide = dtype
+    if not dtype.is_floating_point and dtype not in (torch.int32, torch.int64):
+        wide = torch.int64
+    return b.cast(b.Pow(b.cast(base, wide), b.cast(power, wide)), dtype)
+
+
+def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
+    """The exponents PyTorch itself computes by other means, and Pow for the rest."""
+    if exponent == 1:
+        return base
+    if exponent == 0.5:
+        result: Tensor = b.Sqrt(base)
+    elif exponent == -0.5:
+        result = b.Reciprocal(b.Sqrt(base))
+    elif exponent == -1:
+        result = b.Reciprocal(base)
+    else:
+        result = b.Pow(base, b.scalar(exponent, base.dtype))
+    return result
+
+
+def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
+    """By squaring: exact and wrapping as in PyTorch; a runtime's Pow may go through floats."""
+    if exponent < 0:
+        raise b.refuse("integers to negative integer powers are not allowed")
+    result: Tensor | None = None
+    square = base
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else b.Mul(result, square)
+        exponent >>= 1
+        if exponent:
+            square = b.Mul(square, square)
+    return b.full_like(base, 1) if result is None else result
+
+
+@lowering(
+    "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar", "aten::float_power.Scalar"
+)
+def float_power(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
+    base, power = b.promote(self, exponent, dtype=torch.float64)
+    result: Tensor = b.Pow(base, power)
+    return result
+
+
+@lowering("aten::square")
+def square(b: Builder, self: Tensor) -> Tensor:
+    x = b.cast(self, torch.int64) if self.dtype == torch.bool else self
+    result: Tensor = b.Mul(x, x)
+    return result
+
+
+@lowering("aten::hypot")
+def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    x, y = (b.Abs(operand) for operand in b.promote(self, other))
+    longer, shorter = b.Max(x, y), b.Min(x, y)
+    # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
+    ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
+    result: Tensor = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
+    return result
+
+
+# -- signs -------------------------------------------------------------------------------------
+
+
+@lowering("aten::neg", "aten::negative", "aten::_neg_view", "aten::_neg_view_copy")
+def neg(b: Builder, self: Tensor) -> Tensor:
+    result: Tensor = b.Neg(self) if self.dtype.is_signed else b.Sub(0, self)
+    return result
+
+
+@lowering("aten::abs", "aten::absolute")
+def abs_(b: Builder, self: Tensor) -> Tensor:
+    if not self.dtype.is_signed:
+        return self
+    result: Tensor = b.Abs(self)
+    return result
+
+
+@lowering("aten::sign", "aten::sgn")
+def sign(b: Builder, self: Tensor) -> Tensor:
+    if self.dtype == torch.bool:
+        return self
+    result: Tensor = b.Sign(self)
+    if self.is_floating_point:  # PyTorch gives 0 for NaN
+        result = b.Where(b.IsNaN(self), 0, result)
+    return result
+
+
+@lowering("aten::signbit")
+def signbit(b: Builder, self: Tensor) -> Tensor:
+    return elementwise.sign_bit(b, self)
+
+
+@lowering("aten::copysign.Tensor", "aten::copysign.Scalar")
+def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
+    dtype = promote.float_dtype(self, other)
+    magnitude = b.Abs(b.cast(self, dtype))
+    if isinstance(other, (int, float)):
+        negative = math.copysign(1, other) < 0
+        result: Tensor = b.Neg(magnitude) if negative else magnitude
+        return result
+    result = b.Where(elementwise.sign_bit(b, b.scalar(other, dtype)), b.Neg(magnitude), magnitude)
+    return result
+
+
+@lowering("aten::heaviside")
+def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
+    step = b.cast(b.Greater(self, 0), self.dtype)
+    return elementwise.where(b, elementwise.is_zero(b, self), values, step)
+
+
+# -- products of three -------------------------------------------------------------------------
+
+
+@lowering("aten::addcmul")
+def addcmul(
+    b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
+) -> Tensor:
+    x, first, second = b.promote(self, tensor1, tensor2)
+    product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
+    return _combine(b, "Add", x, product)
+
+
+@lowering("aten::addcdiv")
+def addcdiv(
+    b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
+) -> Tensor:
+    x, first, second = b.promote(self, tensor1, tensor2)
+    result: Tensor = b.Add(x, b.Div(elementwise.multiply(b, first, value), second))
+    return result
+
+
+@lowering("aten::lerp.Scalar", "aten::lerp.Tensor")
+def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tensor:
+    result: Tensor = b.Add(self, b.Mul(b.scalar(weight, self.dtype), b.Sub(end, self)))
+    return result
+
+
+@lowering("aten::ldexp.Tensor")
+def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    dtype = promote.float_dtype(self, other)
+    two = b.scalar(2, promote.float_dtype(other))
+    scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
+    result: Tensor = b.Mul(b.cast(self, dtype), scale)
+    return result
+
+
+# -- bounds ------------------------------------------------------------------------------------
+
+Binary = Callable[[Builder, Tensor, Tensor], Tensor]
+
+
+def _register_extremum(names: tuple[str, ...], function: Binary) -> None:
+    @lowering(*names)
+    def extremum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+        return function(b, *b.promote(self, other))
+
+
+def _ignoring_nan(function: Binary) -> Binary:
+    def extremum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+        result = function(b, x, y)
+        if not x.is_floating_point:
+            return result
+        either: Tensor = b.Where(b.IsNaN(y), x, result)
+        either = b.Where(b.IsNaN(x), y, either)
+        return either
+
+    return extremum
+
+
+_register_extremum(("aten::maximum",), elementwise.maximum)
+_register_extremum(("aten::minimum",), elementwise.minimum)
+_register_extremum(("aten::fmax",), _ignoring_nan(elementwise.maximum))
+_register_extremum(("aten::fmin",), _ignoring_nan(elementwise.minimum))
+
+
+@lowering("aten::clamp", "aten::clamp.Tensor", "aten::clip", "aten::clip.Tensor")
+def clamp(
+    b: Builder,
+    self: Tensor,
+    min: Tensor | Scalar | None = None,
+    max: Tensor | Scalar | None = None,
+) -> Tensor:
+    given = [bound for bound in (min, max) if bound is not None]
+    dtype = promote.result_dtype(self, *given)
+    x = b.cast(self, dtype)
+    if any(isinstance(bound, float) and math.isnan(bound) for bound in given):
+        return b.full_like(x, math.nan)
+    if not any(isinstance(bound, Tensor) for bound in given):
+        lower, upper = (None if v is None else b.scalar(v, dtype) for v in (min, max))
+        result: Tensor = b.Clip(x, lower, upper)
+        return result
+    # Clip's bounds are numbers, and what it makes of a NaN bound is the runtime's choice.
+    if min is not None:
+        x = elementwise.maximum(b, x, b.scalar(min, dtype))
+    if max is not None:
+        x = elementwise.minimum(b, x, b.scalar(max, dtype))
+    return x
+
+
+@lowering("aten::clamp_min", "aten::clamp_min.Tensor")
+def clamp_min(b: Builder, self: Tensor, min: Tensor | Scalar) -> Tensor:
+    return clamp(b, self, min=min)
+
+
+@lowering("aten::clamp_max", "aten::clamp_max.Tensor")
+def clamp_max(b: Builder, self: Tensor, max: Tensor | Scalar) -> Tensor:
+    return clamp(b, self, max=max)
+
+
+@lowering("aten::nan_to_num")
+def nan_to_num(
+    b: Builder,
+    self: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Tensor:
+    if not self.is_floating_point:
+        return self
+    limits = torch.finfo(self.dtype)
+    x: Tensor = b.Where(b.IsNaN(self), nan or 0.0, self)
+    highest = limits.max if posinf is None else posinf
+    lowest = limits.min if neginf is None else neginf
+    x = b.Where(b.IsInf(self, detect_negative=0), highest, x)
+    x = b.Where(b.IsInf(self, detect_positive=0), lowest, x)
+    return x
+
+
+# -- selection ---------------------------------------------------------------------------------
+
+
+@lowering(
+    "aten::where.self", "aten::where.ScalarOther", "aten::where.ScalarSelf", "aten::where.Scalar"
+)
+def where(b: Builder, condition: Tensor, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    return elementwise.where(b, condition, *b.promote(self, other))

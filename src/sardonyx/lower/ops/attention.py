@@ -1,0 +1,138 @@
+"""Scaled dot-product attention, under every name PyTorch gives it."""
+
+from __future__ import annotations
+
+import struct
+
+import torch
+
+from sardonyx.capture.graph import Dim
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import product_of
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.shapes import broadcast_shapes
+from sardonyx.lower.values import Tensor
+
+
+@lowering("aten::scaled_dot_product_attention")
+def scaled_dot_product_attention(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    q, k, v = _with_common_batch(b, query, key, value, enable_gqa)
+    lead = b.dims(q)[:-3]
+    mask = None if attn_mask is None else _mask(b, attn_mask, lead, k.dim(-2))
+    if scale is not None and not _is_exact_in_float32(scale, q.dtype):
+        q, scale = b.Mul(q, scale), 1.0
+    q, k, v = (_four_dims(b, x) for x in (q, k, v))
+    causal = 1 if is_causal else None
+    if dropout_p == 0:
+        out: Tensor = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
+    else:
+        *_, weights = b.Attention(
+            q, k, v, mask, is_causal=causal, scale=scale, qk_matmul_output_mode=3, outputs=4
+        )
+        kept = b.Dropout(weights, b.scalar(dropout_p, q.dtype), b.scalar(True))
+        out = b.MatMul(kept, _repeated_heads(b, v, q))
+    out = b.with_shape(out, [*b.dims(q)[:-1], v.dim(-1)])
+    if query.rank < 4:
+        return b.squeeze(out, list(range(4 - query.rank)))
+    return b.reshape(out, [*lead, *b.dims(out)[1:]])
+
+
+@lowering(
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_fused_attention_overrideable",
+    "aten::_scaled_dot_product_attention_math",
+)
+def fused_attention(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    attn_bias: Tensor | None = None,
+    compute_log_sumexp: bool = False,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The attention; what else these return serves the backward pass and is not computed."""
+    out = scaled_dot_product_attention(
+        b,
+        query,
+        key,
+        value,
+        attn_mask if attn_bias is None else attn_bias,
+        dropout_p,
+        is_causal,
+        scale=scale,
+        enable_gqa=enable_gqa,
+    )
+    return (out, *[None] * 8)
+
+
+def _with_common_batch(
+    b: Builder, query: Tensor, key: Tensor, value: Tensor, grouped: bool
+) -> list[Tensor]:
+    """Query, key and value with the same leading dims; heads are left alone where grouped."""
+    tensors = [query, key, value]
+    kept = 3 if grouped else 2
+    leads = [b.dims(x)[:-kept] for x in tensors]
+    if all(lead == leads[0] for lead in leads):
+        return tensors
+    common = [d for d in broadcast_shapes(*map(tuple, leads)) or () if d is not None]
+    if len(common) < max(map(len, leads)):
+        raise b.refuse("query, key and value have batch dims that are not known to be equal")
+    return [b.expand(x, [*common, *b.dims(x)[-kept:]]) for x in tensors]
+
+
+def _four_dims(b: Builder, x: Tensor) -> Tensor:
+    """(batch, heads, length, size)."""
+    if x.rank < 4:
+        return b.unsqueeze(x, list(range(4 - x.rank)))
+    return b.reshape(x, [product_of(b.dims(x)[:-3]), *b.dims(x)[-3:]])
+
+
+def _mask(b: Builder, mask: Tensor, lead: list[Dim], keys: Dim) -> Tensor:
+    if mask.rank < 2:
+        mask = b.unsqueeze(mask, list(range(2 - mask.rank)))
+    if mask.dim(-1) == 1 and keys != 1:  # ATen broadcasts it, ONNX would pad it
+        mask = b.expand(mask, [*b.dims(mask)[:-1], keys])
+    if mask.rank < 4 or len(lead) <= 1:
+        return mask
+    own = b.dims(mask)
+    if all(d == 1 for d in own[:-3]):
+        return b.reshape(mask, own[-3:])
+    return b.reshape(b.expand(mask, [*lead, *own[-3:]]), [product_of(lead), *own[-3:]])
+
+
+def _repeated_heads(b: Builder, x: Tensor, query: Tensor) -> Tensor:
+    """Each head of `x` as often as heads of the query share it."""
+    if x.dim(1) == query.dim(1):
+        return x
+    heads, shared_by = x.static_dim(1), query.static_dim(1)
+    if heads is None or shared_by is None:
+        raise b.refuse("the numbers of heads must be known for grouped attention with dropout")
+    source = torch.arange(heads).repeat_interleave(shared_by // heads)
+    result: Tensor = b.Gather(x, source, axis=1)
+    return result
+
+
+def _is_exact_in_float32(scale: float, dtype: torch.dtype) -> bool:
+    """Whether an ONNX attribute, a float32, holds the scale as well as the computation would."""
+    return dtype != torch.float64 or struct.unpack("f", struct.pack("f", scale))[0] == scale

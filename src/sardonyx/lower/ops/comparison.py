@@ -1,0 +1,89 @@
+"""Comparisons. Operands are promoted first, as PyTorch does: uint8 against 0.5 compares floats."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower import elementwise, promote
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Scalar, Tensor
+
+_COMPARISONS = {
+    "eq": "Equal",
+    "lt less": "Less",
+    "le less_equal": "LessOrEqual",
+    "gt greater": "Greater",
+    "ge greater_equal": "GreaterOrEqual",
+}
+
+
+def _compare(b: Builder, op: str, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    x, y = b.promote(self, other)
+    if x.dtype == torch.bool and op != "Equal":  # ONNX orders numbers only
+        x, y = b.cast(x, torch.int32), b.cast(y, torch.int32)
+    result: Tensor = b.op(op, x, y)
+    return result
+
+
+def _register_comparison(names: str, op: str) -> None:
+    @lowering(*(f"aten::{name}.{kind}" for name in names.split() for kind in ("Tensor", "Scalar")))
+    def comparison(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+        return _compare(b, op, self, other)
+
+
+for _names, _op in _COMPARISONS.items():
+    _register_comparison(_names, _op)
+
+
+@lowering("aten::ne.Tensor", "aten::ne.Scalar", "aten::not_equal.Tensor", "aten::not_equal.Scalar")
+def ne(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    result: Tensor = b.Not(_compare(b, "Equal", self, other))
+    return result
+
+
+@lowering("aten::isclose")
+def isclose(
+    b: Builder,
+    self: Tensor,
+    other: Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
+    x, y = b.promote(self, other)
+    equal: Tensor = b.Equal(x, y)
+    if not x.is_floating_point:
+        if rtol == 0 and atol == 0:
+            return equal
+        default = torch.get_default_dtype()
+        x, y = b.cast(x, default), b.cast(y, default)
+    elif equal_nan:
+        equal = b.Or(equal, b.And(b.IsNaN(x), b.IsNaN(y)))
+    allowed = b.Add(b.Abs(b.Mul(y, rtol)), atol)
+    distance = b.Abs(b.Sub(x, y))
+    # An infinite allowance (around an infinite operand) makes nothing close.
+    near = b.And(b.LessOrEqual(distance, allowed), b.Not(b.IsInf(distance)))
+    result: Tensor = b.Or(equal, near)
+    return result
+
+
+@lowering("aten::isin.Tensor_Tensor", "aten::isin.Tensor_Scalar", "aten::isin.Scalar_Tensor")
+def isin(
+    b: Builder,
+    elements: Tensor | None = None,
+    test_elements: Tensor | None = None,
+    element: Scalar | None = None,
+    test_element: Scalar | None = None,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Tensor:
+    sought = elements if elements is not None else element
+    among = test_elements if test_elements is not None else test_element
+    assert sought is not None and among is not None
+    x, y = b.promote(sought, among, dtype=promote.result_dtype(sought, among))
+    equal: Tensor = b.Equal(b.unsqueeze(x, [-1]), b.reshape(y, [-1]))
+    # The largest of no matches is not defined; a sum of none is 0.
+    count = b.ReduceSum(b.cast(equal, torch.int32), [x.rank], keepdims=0)
+    found: Tensor = b.Greater(count, 0)
+    return elementwise.is_zero(b, found) if invert else found

@@ -1,0 +1,97 @@
+"""Conversions of dtype, copies, and what is neither: operators that only move memory."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Scalar, Tensor
+
+_SAME_VALUES = (
+    "alias",
+    "alias_copy",
+    "clone",
+    "contiguous",
+    "data",
+    "detach",
+    "detach_copy",
+    "lift",
+    "lift_fresh",
+    "lift_fresh_copy",
+    "pin_memory",
+    "positive",
+    "resolve_conj",
+    "resolve_neg",
+    "_lazy_clone",
+    "_fw_primal",
+)
+
+
+@lowering(*(f"aten::{name}" for name in _SAME_VALUES))
+def same_values(b: Builder, self: Tensor) -> Tensor:
+    return self
+
+
+@lowering("aten::real", "aten::conj", "aten::_conj", "aten::conj_physical", "aten::_conj_physical")
+def real(b: Builder, self: Tensor) -> Tensor:
+    if self.is_complex:
+        raise b.refuse("complex numbers have no ONNX form here")
+    return self
+
+
+def _converted(b: Builder, x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    if dtype is not None and dtype != x.dtype and (dtype.is_complex or x.is_complex):
+        raise b.refuse("complex numbers have no ONNX form here")
+    return b.cast(x, dtype)
+
+
+@lowering("aten::to.dtype", "aten::to.dtype_layout", "aten::to.device", "aten::_to_copy")
+def to(b: Builder, self: Tensor, dtype: torch.dtype | None = None, copy: bool = False) -> Tensor:
+    return _converted(b, self, dtype)
+
+
+@lowering("aten::to.other", "aten::type_as")
+def to_other(b: Builder, self: Tensor, other: Tensor, copy: bool = False) -> Tensor:
+    return _converted(b, self, other.dtype)
+
+
+_CASTS = {
+    "Byte": torch.uint8,
+    "Char": torch.int8,
+    "Double": torch.float64,
+    "Float": torch.float32,
+    "Half": torch.float16,
+    "Int": torch.int32,
+    "Long": torch.int64,
+    "Short": torch.int16,
+}
+
+
+def _register_cast(name: str, dtype: torch.dtype) -> None:
+    @lowering(f"aten::_cast_{name}")
+    def cast(b: Builder, self: Tensor) -> Tensor:
+        return _converted(b, self, dtype)
+
+
+for _name, _dtype in _CASTS.items():
+    _register_cast(_name, _dtype)
+
+
+# -- overwriting -------------------------------------------------------------------------------
+
+
+@lowering("aten::copy")
+def copy(b: Builder, self: Tensor, src: Tensor) -> Tensor:
+    """`src` as `self` would hold it after a copy."""
+    return b.expand(_converted(b, src, self.dtype), b.dims(self))
+
+
+@lowering("aten::fill.Scalar", "aten::fill.Tensor")
+def fill(b: Builder, self: Tensor, value: Tensor | Scalar) -> Tensor:
+    return b.full_like(self, value)
+
+
+@lowering("aten::zero")
+def zero(b: Builder, self: Tensor) -> Tensor:
+    return b.zeros_like(self)

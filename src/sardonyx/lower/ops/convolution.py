@@ -1,0 +1,185 @@
+"""Convolutions and their transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Ints, Tensor
+from sardonyx.lower.windows import batched, per_axis, unbatched_like
+
+
+def _convolve(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    pads: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """`pads` as ONNX has them: all the starts, then all the ends."""
+    spatial = weight.rank - 2
+    _check_dtype(b, x)
+    result = b.Conv(
+        batched(b, x, spatial),
+        weight,
+        bias,
+        kernel_shape=_kernel_shape(weight),
+        strides=per_axis(stride, spatial),
+        pads=pads,
+        dilations=per_axis(dilation, spatial),
+        group=groups,
+    )
+    return unbatched_like(b, result, x, spatial)
+
+
+def _convolve_transposed(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+    dilation: Sequence[int],
+) -> Tensor:
+    spatial = weight.rank - 2
+    _check_dtype(b, x)
+    result = b.ConvTranspose(
+        batched(b, x, spatial),
+        weight,
+        bias,
+        kernel_shape=_kernel_shape(weight),
+        strides=per_axis(stride, spatial),
+        pads=per_axis(padding, spatial) * 2,
+        output_padding=per_axis(output_padding, spatial),
+        dilations=per_axis(dilation, spatial),
+        group=groups,
+    )
+    return unbatched_like(b, result, x, spatial)
+
+
+def _check_dtype(b: Builder, x: Tensor) -> None:
+    if not x.is_floating_point:
+        raise b.refuse(f"ONNX convolves floating-point tensors only, not {x.dtype}")
+
+
+def _kernel_shape(weight: Tensor) -> list[int] | None:
+    sizes = [weight.static_dim(axis) for axis in range(2, weight.rank)]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else None
+
+
+def _convolution_over(spatial: int) -> Callable[..., Tensor]:
+    ones, zeros = [1] * spatial, [0] * spatial
+
+    def conv(
+        b: Builder,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = ones,
+        padding: Ints = zeros,
+        dilation: Ints = ones,
+        groups: int = 1,
+    ) -> Tensor:
+        pads = per_axis(padding, spatial) * 2
+        return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
+
+    return conv
+
+
+def _convolution_with_named_padding_over(spatial: int) -> Callable[..., Tensor]:
+    ones = [1] * spatial
+
+    def conv(
+        b: Builder,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = ones,
+        padding: str = "valid",
+        dilation: Ints = ones,
+        groups: int = 1,
+    ) -> Tensor:
+        pads = [0] * 2 * spatial
+        if padding == "same":
+            kernel = _kernel_shape(weight)
+            if kernel is None:
+                raise b.refuse("padding='same' needs a kernel whose size is known")
+            reach = [d * (k - 1) for d, k in zip(per_axis(dilation, spatial), kernel, strict=True)]
+            pads = [r // 2 for r in reach] + [r - r // 2 for r in reach]
+        return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
+
+    return conv
+
+
+def _transposed_convolution_over(spatial: int) -> Callable[..., Tensor]:
+    ones, zeros = [1] * spatial, [0] * spatial
+
+    def conv_transpose(
+        b: Builder,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = ones,
+        padding: Ints = zeros,
+        output_padding: Ints = zeros,
+        groups: int = 1,
+        dilation: Ints = ones,
+    ) -> Tensor:
+        return _convolve_transposed(
+            b, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    return conv_transpose
+
+
+for _spatial, _transposed_overload in ((1, ""), (2, ".input"), (3, ".input")):
+    lowering(f"aten::conv{_spatial}d")(_convolution_over(_spatial))
+    lowering(f"aten::conv{_spatial}d.padding")(_convolution_with_named_padding_over(_spatial))
+    lowering(f"aten::conv_transpose{_spatial}d{_transposed_overload}")(
+        _transposed_convolution_over(_spatial)
+    )
+
+
+@lowering(
+    "aten::convolution",
+    "aten::convolution_overrideable",
+    "aten::_convolution",
+    "aten::_convolution.deprecated",
+)
+def convolution(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Tensor:
+    if transposed:
+        return _convolve_transposed(
+            b, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    pads = per_axis(padding, weight.rank - 2) * 2
+    return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
+
+
+@lowering("aten::conv_tbc")
+def conv_tbc(b: Builder, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """(time, batch, channels), with a (kernel, channels in, channels out) weight."""
+    x, kernel = b.transpose(self, [1, 2, 0]), b.transpose(weight, [2, 1, 0])
+    result = _convolve(b, x, kernel, bias, [1], [pad, pad], [1], 1)
+    return b.transpose(result, [2, 0, 1])

@@ -1,0 +1,143 @@
+"""Running sums, products and extremes along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+import torch
+
+from sardonyx.lower import promote
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import accumulation_dtype
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Tensor
+
+Step = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
+"""(what was carried so far, the next items) -> what is carried on."""
+
+
+@lowering("aten::cumsum")
+def cumsum(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    return _cumulate(b, "CumSum", self, dim, dtype)
+
+
+@lowering("aten::cumprod")
+def cumprod(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    return _cumulate(b, "CumProd", self, dim, dtype)
+
+
+def _cumulate(
+    b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None
+) -> Tensor:
+    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+    if x.rank == 0:
+        return x
+    wide = b.cast(x, accumulation_dtype(x.dtype))
+    axis = b.scalar(dim % x.rank, torch.int64)
+    return b.cast(b.op(op, wide, axis), x.dtype)
+
+
+@lowering("aten::cummax")
+def cummax(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    return _running_extreme(b, "Greater", self, dim)
+
+
+@lowering("aten::cummin")
+def cummin(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    return _running_extreme(b, "Less", self, dim)
+
+
+def _running_extreme(b: Builder, beats: str, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Of equal extremes the last counts; NaN beats every number."""
+    if x.rank == 0:
+        return x, b.scalar(0, torch.int64)
+    narrow = x.dtype in (torch.bool, torch.float16, torch.bfloat16)
+    wide = b.cast(x, torch.float32) if narrow else x
+    axis = dim % x.rank
+    positions = b.Range(
+        b.scalar(0, torch.int64), b.scalar(x.dim(axis), torch.int64), b.scalar(1, torch.int64)
+    )
+    column = [-1 if a == axis else 1 for a in range(x.rank)]
+    indices = b.expand(b.reshape(positions, column), b.dims(x))
+
+    def step(carried: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
+        keeps = b.op(beats, carried[0], items[0])
+        if wide.is_floating_point:
+            only_carried_is_nan = b.And(b.IsNaN(carried[0]), b.Not(b.IsNaN(items[0])))
+            keeps = b.Or(keeps, only_carried_is_nan)
+        return [b.Where(keeps, old, new) for old, new in zip(carried, items, strict=True)]
+
+    values, places = _scan(b, [wide, indices], axis, step)
+    return b.cast(values, x.dtype), places
+
+
+@lowering("aten::logcumsumexp", "aten::_logcumsumexp")
+def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
+    if self.rank == 0:
+        return self
+    wide = b.cast(self, accumulation_dtype(self.dtype))
+
+    def step(carried: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
+        larger = b.Max(carried[0], items[0])
+        smaller = b.Min(carried[0], items[0])
+        # Two equal infinities differ by NaN, but their sum is themselves.
+        gap = b.Where(b.Equal(smaller, larger), b.scalar(0, wide.dtype), b.Sub(smaller, larger))
+        added = b.Add(larger, b.Log(b.Add(b.Exp(gap), 1)))
+        return [b.Where(b.IsInf(larger), larger, added)]
+
+    axis = dim % self.rank
+    first = b.slice(wide, axis, 0, 1)
+    rest = b.slice(wide, axis, 1, None)
+    (sums,) = _scan(b, [rest], axis, step, start=[b.squeeze(first, [axis])])
+    return b.cast(b.Concat(first, sums, axis=axis), self.dtype)
+
+
+def _scan(
+    b: Builder,
+    items: Sequence[Tensor],
+    axis: int,
+    step: Step,
+    start: Sequence[Tensor] | None = None,
+) -> list[Tensor]:
+    """What `step` carries after each item along `axis`, from `start` or else the first items on."""
+    if start is None:
+        start = [b.squeeze(b.slice(x, axis, 0, 1), [axis]) for x in items]
+    outer_nodes, outer_constants = b.nodes, b._constants
+    b.nodes, b._constants = [], {}
+    try:
+        carried = [_body_input(b, f"carried_{k}", x) for k, x in enumerate(start)]
+        current = [_body_input(b, f"item_{k}", x) for k, x in enumerate(start)]
+        after = step(carried, current)
+        outputs = [*after, *(b.Identity(x) for x in after)]
+        body = ir.Graph(
+            [x.value for x in (*carried, *current)],
+            [x.value for x in outputs],
+            nodes=b.nodes,
+            name="step",
+        )
+    finally:
+        b.nodes, b._constants = outer_nodes, outer_constants
+    count = len(items)
+    results = b.Scan(
+        *start,
+        *items,
+        outputs=2 * count,
+        body=body,
+        num_scan_inputs=count,
+        scan_input_axes=[axis] * count,
+        scan_output_axes=[axis] * count,
+    )
+    scanned: list[Tensor] = []
+    for item, result in zip(items, results[count:], strict=True):
+        scanned.append(Tensor(result.value, item.dtype, item.shape))
+        b.declare(scanned[-1])
+    for first, final in zip(start, results[:count], strict=True):
+        b.declare(Tensor(final.value, first.dtype, first.shape))
+    return scanned
+
+
+def _body_input(b: Builder, name: str, like: Tensor) -> Tensor:
+    tensor = Tensor(ir.Value(name=name), like.dtype, like.shape)
+    b.declare(tensor)
+    return tensor

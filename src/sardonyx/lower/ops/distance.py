@@ -1,0 +1,91 @@
+"""Distances and similarities between vectors."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower import promote
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import accumulation_dtype, reduce_dims, vector_norm
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Tensor
+
+_BY_PRODUCT_IF_LARGE, _BY_PRODUCT, _BY_DIFFERENCE = 0, 1, 2
+_LARGE = 25
+"""From this many rows on, ATen computes Euclidean distances by a matrix product."""
+
+
+@lowering("aten::cosine_similarity")
+def cosine_similarity(
+    b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8
+) -> Tensor:
+    dtype = promote.result_dtype(x1, x2)
+    left, right = b.promote(x1, x2, dtype=accumulation_dtype(dtype))
+    # `dim` counts in the shape both broadcast to.
+    rank = max(left.rank, right.rank)
+    left = b.unsqueeze(left, list(range(rank - left.rank)))
+    right = b.unsqueeze(right, list(range(rank - right.rank)))
+    product = reduce_dims(b, "ReduceSum", b.Mul(left, right), dim, keepdim=True)
+    sizes = [
+        b.Max(vector_norm(b, _along_common_dim(b, x, other, dim), 2.0, dim, keepdim=True), eps)
+        for x, other in ((left, right), (right, left))
+    ]
+    similarity = b.Div(product, b.Mul(*sizes))
+    return b.cast(b.squeeze(similarity, [dim] if rank else []), dtype)
+
+
+def _along_common_dim(b: Builder, x: Tensor, other: Tensor, dim: int) -> Tensor:
+    """`x` as long along `dim` as what it is multiplied with."""
+    if x.rank == 0 or x.dim(dim) != 1 or other.dim(dim) == 1:
+        return x
+    dims = b.dims(x)
+    dims[dim] = other.dim(dim)
+    return b.expand(x, dims)
+
+
+@lowering("aten::pairwise_distance")
+def pairwise_distance(
+    b: Builder,
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    keepdim: bool = False,
+) -> Tensor:
+    left, right = b.promote(x1, x2)
+    difference = b.Sub(left, right)
+    return vector_norm(b, b.Add(difference, eps) if eps else difference, p, -1, keepdim)
+
+
+@lowering("aten::cdist", "aten::_cdist_forward")
+def cdist(
+    b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None
+) -> Tensor:
+    large = any((x.static_dim(-2) or 0) > _LARGE for x in (x1, x2))
+    mode = _BY_PRODUCT_IF_LARGE if compute_mode is None else compute_mode
+    if p == 2 and (mode == _BY_PRODUCT or (mode == _BY_PRODUCT_IF_LARGE and large)):
+        return euclidean_dist(b, x1, x2)
+    difference = b.Sub(b.unsqueeze(x1, [-2]), b.unsqueeze(x2, [-3]))
+    return vector_norm(b, difference, p, -1)
+
+
+@lowering("aten::_euclidean_dist")
+def euclidean_dist(b: Builder, x1: Tensor, x2: Tensor) -> Tensor:
+    """sqrt(|x|^2 - 2xy + |y|^2)."""
+    of_rows = reduce_dims(b, "ReduceSumSquare", x1, -1, keepdim=True)
+    of_columns = b.unsqueeze(reduce_dims(b, "ReduceSumSquare", x2, -1), [-2])
+    swapped = [*range(x2.rank - 2), x2.rank - 1, x2.rank - 2]
+    product = b.MatMul(b.Mul(x1, -2), b.transpose(x2, swapped))
+    squares = b.Add(b.Add(of_rows, product), of_columns)
+    result: Tensor = b.Sqrt(b.Max(squares, 0))
+    return result
+
+
+@lowering("aten::pdist", "aten::_pdist_forward")
+def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
+    rows = self.static_dim(0)
+    if rows is None:
+        raise b.refuse("the number of rows must be known at export time")
+    first, second = torch.triu_indices(rows, rows, offset=1)
+    difference = b.Sub(b.Gather(self, first, axis=0), b.Gather(self, second, axis=0))
+    return vector_norm(b, difference, p, -1)

@@ -1,0 +1,220 @@
+"""Reading and writing elements by index tensors and masks."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower import advanced_indexing
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import (
+    at_least_1d,
+    axis_of,
+    choose,
+    expand_to,
+    is_number,
+    sizes_of,
+)
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Scalar, Tensor
+
+# -- x[indices] ------------------------------------------------------------------------------------
+
+
+@lowering(
+    "aten::index.Tensor",
+    "aten::index.Tensor_hacked_twin",
+    "aten::_unsafe_index.Tensor",
+    "aten::_unsafe_index.Tensor_hacked_twin",
+)
+def index(b: Builder, self: Tensor, indices: list[Tensor | None]) -> Tensor:
+    return advanced_indexing.take(b, self, indices)
+
+
+@lowering(
+    "aten::index_put",
+    "aten::index_put.hacked_twin",
+    "aten::_unsafe_index_put",
+    "aten::_unsafe_index_put.hacked_twin",
+)
+def index_put(
+    b: Builder,
+    self: Tensor,
+    indices: list[Tensor | None],
+    values: Tensor,
+    accumulate: bool = False,
+) -> Tensor:
+    return advanced_indexing.put(b, self, indices, values, accumulate)
+
+
+@lowering("aten::_index_put_impl")
+def index_put_impl(
+    b: Builder,
+    self: Tensor,
+    indices: list[Tensor | None],
+    values: Tensor,
+    accumulate: bool,
+    unsafe: bool,
+) -> Tensor:
+    # `unsafe` leaves out a check of the indices.
+    return advanced_indexing.put(b, self, indices, values, accumulate)
+
+
+# -- one index tensor along one dim ----------------------------------------------------------------
+
+
+@lowering("aten::index_select")
+def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+    taken: Tensor = b.Gather(at_least_1d(b, self), at_least_1d(b, index), axis=axis_of(self, dim))
+    return b.reshape(taken, []) if self.rank == 0 else taken
+
+
+@lowering("aten::gather")
+def gather(b: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool) -> Tensor:
+    # The gradient may be sparse; the result never is.
+    return gather_elements(b, self, dim, index)
+
+
+def gather_elements(b: Builder, x: Tensor, dim: int, index: Tensor) -> Tensor:
+    if any(is_number(d, 0) for d in b.dims(index)):
+        return b.full(b.dims(index), 0, x.dtype)
+    axis = axis_of(x, dim)
+    gathered: Tensor = b.GatherElements(
+        at_least_1d(b, x), b.cast(at_least_1d(b, index), torch.int64), axis=axis
+    )
+    return b.reshape(gathered, []) if index.rank == 0 else gathered
+
+
+@lowering("aten::take")
+def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
+    result: Tensor = b.Gather(b.reshape(self, [b.numel(self)]), index, axis=0)
+    return result
+
+
+@lowering("aten::take_along_dim")
+def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    if dim is None:
+        return take(b, self, b.reshape(indices, [b.numel(indices)]))
+    axis = axis_of(self, dim)
+    own, wanted = b.dims(self), b.dims(indices)
+    common = b.broadcast_shape(self, indices)
+    for a in range(self.rank):
+        size = None if common is None else common[a]
+        if a == axis:
+            continue
+        if size is None:
+            raise b.refuse(f"the common size of dim {a} of the tensor and of indices is not known")
+        own[a] = wanted[a] = size
+    return gather_elements(b, b.expand(self, own), axis, b.expand(indices, wanted))
+
+
+@lowering("aten::embedding")
+def embedding(
+    b: Builder,
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: Dim = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    # All but the indices steers the gradient only.
+    result: Tensor = b.Gather(weight, indices, axis=0)
+    return result
+
+
+@lowering("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
+def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Tensor:
+    axis = axis_of(self, dim)
+    x, places = at_least_1d(b, self), at_least_1d(b, index)
+    dims = [*sizes_of(b, x)]
+    dims[axis] = sizes_of(b, places)[0]
+    updates = expand_to(b, b.scalar(value, self.dtype), dims)
+    filled = advanced_indexing.scatter_along(b, x, axis, b.cast(places, torch.int64), updates)
+    return b.reshape(filled, b.dims(self))
+
+
+@lowering("aten::one_hot")
+def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
+    if num_classes < 0:
+        depth = b.Add(b.ReduceMax(b.reshape(self, [b.numel(self)]), [0], keepdims=1), 1)
+    else:
+        depth = b.size(num_classes)
+    result: Tensor = b.OneHot(self, depth, b.const(torch.tensor([0, 1])), axis=-1)
+    return result
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+@lowering("aten::masked_fill.Scalar", "aten::masked_fill.Tensor")
+def masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Tensor | Scalar) -> Tensor:
+    return choose(b, b.cast(mask, torch.bool), b.scalar(value, self.dtype), self)
+
+
+@lowering("aten::masked_select")
+def masked_select(b: Builder, self: Tensor, mask: Tensor) -> Tensor:
+    x, condition = _broadcast_together(b, self, b.cast(mask, torch.bool))
+    flat, marks = b.reshape(x, [-1]), b.reshape(condition, [-1])
+    return advanced_indexing.take(b, flat, [marks])
+
+
+@lowering("aten::masked_scatter")
+def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    x, condition = _broadcast_together(b, self, b.cast(mask, torch.bool))
+    flat, marks = b.reshape(x, [-1]), b.reshape(condition, [-1])
+    places = b.transpose(b.NonZero(marks), [1, 0])
+    count = b.Shape(places, start=0, end=1)
+    values = b.slice(b.reshape(b.cast(source, self.dtype), [-1]), 0, 0, count)
+    return _reshape_like(b, b.ScatterND(flat, places, values), x)
+
+
+def _broadcast_together(b: Builder, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    common = b.broadcast_shape(x, mask)
+    if common is not None and all(d is not None for d in common):
+        dims = [d for d in common if d is not None]
+        return b.expand(x, dims), b.expand(mask, dims)
+    shape = b.Shape(b.Or(mask, b.cast(x, torch.bool)))
+    rank = max(x.rank, mask.rank)
+    wide, marks = (b.with_shape(b.Expand(t, shape), [None] * rank) for t in (x, mask))
+    return wide, marks
+
+
+def _reshape_like(b: Builder, flat: Tensor, x: Tensor) -> Tensor:
+    if x.shape is not None and all(d is not None for d in x.shape):
+        return b.reshape(flat, b.dims(x))
+    result: Tensor = b.Reshape(flat, b.Shape(x))
+    return b.with_shape(result, [None] * x.rank)
+
+
+@lowering("aten::nonzero", "aten::argwhere")
+def nonzero(b: Builder, self: Tensor) -> Tensor:
+    places = b.transpose(_places(b, self), [1, 0])
+    # A 0-d tensor has no coordinates: its rows are empty.
+    return b.slice(places, 1, 0, 0) if self.rank == 0 else places
+
+
+@lowering("aten::nonzero_numpy")
+def nonzero_by_dim(b: Builder, self: Tensor) -> list[Tensor]:
+    places = _places(b, self)
+    return [b.Gather(places, row, axis=0) for row in range(max(self.rank, 1))]
+
+
+@lowering("aten::where")
+def where_true(b: Builder, condition: Tensor) -> list[Tensor]:
+    return nonzero_by_dim(b, condition)
+
+
+@lowering("aten::nonzero_static")
+def nonzero_static(b: Builder, self: Tensor, *, size: Dim, fill_value: int = -1) -> Tensor:
+    found = nonzero(b, self)
+    filler = b.full([size, self.rank], fill_value, torch.int64)
+    result = b.slice(b.Concat(found, filler, axis=0), 0, 0, size)
+    return b.with_shape(result, [size, self.rank])
+
+
+def _places(b: Builder, x: Tensor) -> Tensor:
+    """The places of the elements that are not zero: int64 of [dims, places]."""
+    marks = at_least_1d(b, x)
+    if marks.dtype not in (torch.bool, torch.float32, torch.int32, torch.int64, torch.uint8):
+        marks = b.cast(marks, torch.bool)
+    result: Tensor = b.NonZero(marks)
+    return result

@@ -1,0 +1,83 @@
+"""Several tensors made one."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
+from sardonyx.lower.positions import is_number
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Tensor
+
+
+@lowering("aten::cat", "aten::concat", "aten::concatenate")
+def cat(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
+    operands = b.promote(*tensors)
+    # A 1-D tensor without elements fits beside any shape, and adds nothing.
+    filled = [t for t in operands if not (t.rank == 1 and is_number(t.dim(0), 0))]
+    if len(filled) < 2:
+        return (filled or operands)[0]
+    result: Tensor = b.Concat(*filled, axis=dim % filled[0].rank)
+    return result
+
+
+@lowering("aten::stack", "aten::_stack")
+def stack(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
+    axis = dim % (tensors[0].rank + 1)
+    operands = [b.unsqueeze(t, [axis]) for t in b.promote(*tensors)]
+    if len(operands) == 1:
+        return operands[0]
+    result: Tensor = b.Concat(*operands, axis=axis)
+    return result
+
+
+@lowering("aten::hstack")
+def hstack(b: Builder, tensors: list[Tensor]) -> Tensor:
+    operands = [atleast_1d(b, t) for t in tensors]
+    return cat(b, operands, 0 if operands[0].rank == 1 else 1)
+
+
+@lowering("aten::vstack", "aten::row_stack")
+def vstack(b: Builder, tensors: list[Tensor]) -> Tensor:
+    return cat(b, [atleast_2d(b, t) for t in tensors], 0)
+
+
+@lowering("aten::dstack")
+def dstack(b: Builder, tensors: list[Tensor]) -> Tensor:
+    return cat(b, [atleast_3d(b, t) for t in tensors], 2)
+
+
+@lowering("aten::column_stack")
+def column_stack(b: Builder, tensors: list[Tensor]) -> Tensor:
+    columns = [b.reshape(t, [b.numel(t), 1]) if t.rank < 2 else t for t in tensors]
+    return cat(b, columns, 1)
+
+
+@lowering("aten::block_diag")
+def block_diag(b: Builder, tensors: list[Tensor]) -> Tensor:
+    # Zeros of the blocks' own rows on both sides of each; a Pad would lack some dtypes.
+    blocks = [atleast_2d(b, t) for t in b.promote(*tensors)]
+    widths = [block.dim(1) for block in blocks]
+
+    def total(sizes: list[Dim]) -> Dim:
+        return reduce(lambda left, right: left + right, sizes, 0)
+
+    rows = []
+    for k, block in enumerate(blocks):
+        before, after = total(widths[:k]), total(widths[k + 1 :])
+        parts = [block]
+        if not is_number(before, 0):
+            parts.insert(0, b.full([block.dim(0), before], 0, block.dtype))
+        if not is_number(after, 0):
+            parts.append(b.full([block.dim(0), after], 0, block.dtype))
+        rows.append(block if len(parts) == 1 else b.Concat(*parts, axis=1))
+    return rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
+
+
+@lowering("aten::cartesian_prod")
+def cartesian_prod(b: Builder, tensors: list[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(b, tensors)
+    return stack(b, [b.reshape(g, [b.numel(g)]) for g in grids], 1)

@@ -1,0 +1,262 @@
+"""Loss functions."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import accumulate
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Scalar, Tensor
+
+_NONE, _MEAN, _SUM = 0, 1, 2
+_REDUCTION_NAMES = {_NONE: "none", _MEAN: "mean", _SUM: "sum"}
+
+
+def _reduced(b: Builder, loss: Tensor, reduction: int) -> Tensor:
+    if reduction == _NONE:
+        return loss
+    return accumulate(b, "ReduceMean" if reduction == _MEAN else "ReduceSum", loss, None)
+
+
+# -- regression ------------------------------------------------------------------------------------
+
+
+def _difference(b: Builder, self: Tensor | Scalar, target: Tensor | Scalar) -> Tensor:
+    left, right = b.promote(self, target)
+    result: Tensor = b.Sub(left, right)
+    return result
+
+
+@lowering("aten::mse_loss")
+def mse_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
+    difference = _difference(b, self, target)
+    return _reduced(b, b.Mul(difference, difference), reduction)
+
+
+@lowering("aten::l1_loss")
+def l1_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
+    return _reduced(b, b.Abs(_difference(b, self, target)), reduction)
+
+
+@lowering("aten::smooth_l1_loss")
+def smooth_l1_loss(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, beta: float = 1.0
+) -> Tensor:
+    size = b.Abs(_difference(b, self, target))
+    if beta == 0:
+        return _reduced(b, size, reduction)
+    near = b.Mul(b.Mul(size, size), 0.5 / beta)
+    loss = b.Where(b.Less(size, beta), near, b.Sub(size, 0.5 * beta))
+    return _reduced(b, loss, reduction)
+
+
+@lowering("aten::huber_loss")
+def huber_loss(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, delta: float = 1.0
+) -> Tensor:
+    size = b.Abs(_difference(b, self, target))
+    near = b.Mul(b.Mul(size, size), 0.5)
+    far = b.Mul(b.Sub(size, 0.5 * delta), delta)
+    return _reduced(b, b.Where(b.LessOrEqual(size, delta), near, far), reduction)
+
+
+# -- binary classification and distributions -------------------------------------------------------
+
+
+@lowering("aten::binary_cross_entropy")
+def binary_cross_entropy(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = _MEAN,
+) -> Tensor:
+    # ATen bounds the logarithms so that a sure and wrong answer costs 100, not infinity.
+    of_true = b.Max(b.Log(self), -100)
+    of_false = b.Max(b.Log(b.Sub(1, self)), -100)
+    loss = b.Sub(b.Mul(b.Sub(target, 1), of_false), b.Mul(target, of_true))
+    return _reduced(b, loss if weight is None else b.Mul(loss, weight), reduction)
+
+
+@lowering("aten::binary_cross_entropy_with_logits")
+def binary_cross_entropy_with_logits(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: int = _MEAN,
+) -> Tensor:
+    given = [x for x in (self, target, pos_weight, weight) if x is not None]
+    self, target, *weights = b.promote(*given)
+    loss = _softplus_of_negative(b, self)
+    if pos_weight is not None:
+        loss = b.Mul(loss, b.Add(b.Mul(b.Sub(weights[0], 1), target), 1))
+    loss = b.Add(b.Mul(b.Sub(1, target), self), loss)
+    return _reduced(b, loss if weight is None else b.Mul(loss, weights[-1]), reduction)
+
+
+@lowering("aten::soft_margin_loss")
+def soft_margin_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
+    return _reduced(b, _softplus_of_negative(b, b.Mul(*b.promote(self, target))), reduction)
+
+
+def _softplus_of_negative(b: Builder, x: Tensor) -> Tensor:
+    """log(1 + exp(-x)), where neither overflows."""
+    small = b.Log(b.Add(b.Exp(b.Neg(b.Abs(x))), 1))
+    result: Tensor = b.Add(small, b.Max(b.Neg(x), 0))
+    return result
+
+
+@lowering("aten::kl_div")
+def kl_div(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, *, log_target: bool = False
+) -> Tensor:
+    self, target = b.promote(self, target)
+    if log_target:
+        loss = b.Mul(b.Exp(target), b.Sub(target, self))
+    else:
+        zero = b.scalar(0, target.dtype)
+        entropy = b.Where(b.Equal(target, 0), zero, b.Mul(target, b.Log(target)))
+        loss = b.Sub(entropy, b.Mul(target, self))
+    return _reduced(b, loss, reduction)
+
+
+# -- classification --------------------------------------------------------------------------------
+
+
+@lowering("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd")
+def nll_loss(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+) -> Tensor:
+    return _indexed_loss(
+        b, "NegativeLogLikelihoodLoss", self, target, weight, reduction, ignore_index
+    )
+
+
+@lowering("aten::nll_loss_forward", "aten::nll_loss2d_forward")
+def nll_loss_forward(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+) -> tuple[Tensor, None]:
+    """The loss; the total weight serves the backward pass and is not computed."""
+    return nll_loss(b, self, target, weight, reduction, ignore_index), None
+
+
+@lowering("aten::cross_entropy_loss")
+def cross_entropy_loss(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    if target.is_floating_point:
+        return _loss_of_probabilities(b, self, target, weight, reduction, label_smoothing)
+    if label_smoothing == 0:
+        return _indexed_loss(
+            b, "SoftmaxCrossEntropyLoss", self, target, weight, reduction, ignore_index
+        )
+    return _smoothed_loss(b, self, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def _indexed_loss(
+    b: Builder,
+    op: str,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+) -> Tensor:
+    target = b.cast(target, torch.int64)
+    single = scores.rank == 1
+    if single:  # one sample without a batch dim
+        scores, target = b.unsqueeze(scores, [0]), b.reshape(target, [1])
+    loss: Tensor = b.op(
+        op,
+        scores,
+        target,
+        weight,
+        ignore_index=ignore_index,
+        reduction=_REDUCTION_NAMES[reduction],
+    )
+    if reduction != _NONE:
+        return b.with_shape(loss, [])
+    loss = b.with_shape(loss, b.dims(target))
+    return b.squeeze(loss, [0]) if single else loss
+
+
+def _class_axis(scores: Tensor) -> int:
+    return 0 if scores.rank == 1 else 1
+
+
+def _per_class(b: Builder, weight: Tensor, scores: Tensor) -> Tensor:
+    """The class weights, broadcastable to the scores."""
+    return b.reshape(weight, [-1, *[1] * (scores.rank - 1 - _class_axis(scores))])
+
+
+def _loss_of_probabilities(
+    b: Builder,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    smoothing: float,
+) -> Tensor:
+    axis = _class_axis(scores)
+    classes = scores.dim(axis)
+    if smoothing:
+        share = b.Div(b.scalar(smoothing, target.dtype), b.scalar(classes, target.dtype))
+        target = b.Add(b.Mul(target, 1 - smoothing), share)
+    losses = b.Mul(b.LogSoftmax(scores, axis=axis), target)
+    if weight is not None:
+        losses = b.Mul(losses, _per_class(b, weight, scores))
+    loss: Tensor = b.Neg(accumulate(b, "ReduceSum", losses, axis))
+    # The mean is over samples, whatever the weights.
+    return _reduced(b, loss, reduction)
+
+
+def _smoothed_loss(
+    b: Builder,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    smoothing: float,
+) -> Tensor:
+    """(1 - s) of the loss of the target and s of the mean of the losses of all classes."""
+    axis = _class_axis(scores)
+    log_probabilities: Tensor = b.LogSoftmax(scores, axis=axis)
+    of_target = nll_loss(b, log_probabilities, target, weight, reduction, ignore_index)
+    losses = log_probabilities
+    if weight is not None:
+        losses = b.Mul(losses, _per_class(b, weight, scores))
+    of_all = b.Neg(accumulate(b, "ReduceSum", losses, axis))
+    ignored = b.Equal(b.cast(target, torch.int64), ignore_index)
+    of_all = b.Where(ignored, b.scalar(0, scores.dtype), of_all)
+    if reduction != _NONE:
+        of_all = accumulate(b, "ReduceSum", of_all, None)
+    if reduction == _MEAN:
+        zero, one = b.scalar(0, scores.dtype), b.scalar(1, scores.dtype)
+        counted: Tensor = one
+        if weight is not None:
+            known = b.Where(ignored, b.scalar(0, torch.int64), b.cast(target, torch.int64))
+            counted = b.Gather(weight, known, axis=0)
+        of_all = b.Div(of_all, accumulate(b, "ReduceSum", b.Where(ignored, zero, counted), None))
+    share = b.Div(b.scalar(smoothing, scores.dtype), b.scalar(scores.dim(axis), scores.dtype))
+    result: Tensor = b.Add(b.Mul(of_target, 1 - smoothing), b.Mul(of_all, share))
+    return result

@@ -1,0 +1,395 @@
+"""Normalizations: batch, layer, group, instance, RMS and of weights."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Tensor
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def _computing_dtype(x: Tensor) -> torch.dtype:
+    """ATen computes statistics of half precision tensors in float32."""
+    return torch.float32 if x.dtype in _HALF else x.dtype
+
+
+def _shared_dtype(x: Tensor, *others: Tensor | None) -> torch.dtype:
+    """The dtype to normalize in; with half precision input, parameters may be float32."""
+    dtype = x.dtype
+    for other in others:
+        if other is not None:
+            dtype = torch.promote_types(dtype, other.dtype)
+    return dtype
+
+
+# -- batch normalization -----------------------------------------------------------------------
+
+
+def _normalize_channels(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    eps: float,
+) -> Tensor:
+    dtype = _shared_dtype(x, weight, bias, mean, variance)
+    scale = b.full_like(mean, 1, dtype) if weight is None else b.cast(weight, dtype)
+    shift = b.full_like(mean, 0, dtype) if bias is None else b.cast(bias, dtype)
+    result = b.BatchNormalization(
+        b.cast(x, dtype), scale, shift, b.cast(mean, dtype), b.cast(variance, dtype), epsilon=eps
+    )
+    return b.cast(result, x.dtype)
+
+
+def _batch_statistics(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance of each channel."""
+    wide = b.cast(x, _computing_dtype(x))
+    axes = [axis for axis in range(x.rank) if axis != 1]
+    mean = b.ReduceMean(wide, axes, keepdims=1)
+    deviation = b.Sub(wide, mean)
+    variance: Tensor = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=0)
+    return b.squeeze(mean, axes), variance
+
+
+def _updated_statistics(
+    b: Builder,
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+) -> tuple[Tensor, Tensor]:
+    count: Dim = 1
+    for axis, size in enumerate(b.dims(x)):
+        count = count if axis == 1 else count * size
+    samples = b.scalar(count, variance.dtype)
+    # The running variance is of the unbiased kind.
+    unbiased = b.Div(b.Mul(variance, samples), b.Sub(samples, 1))
+
+    def moved(old: Tensor, new: Tensor) -> Tensor:
+        wide = b.cast(old, new.dtype)
+        return b.cast(b.Add(b.Mul(wide, 1 - momentum), b.Mul(new, momentum)), old.dtype)
+
+    return moved(running_mean, mean), moved(running_var, unbiased)
+
+
+def _inverse_deviation(b: Builder, variance: Tensor, eps: float) -> Tensor:
+    result: Tensor = b.Reciprocal(b.Sqrt(b.Add(variance, eps)))
+    return result
+
+
+def _batch_norm(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """(result, saved mean, saved inverse deviation, biased variance of the batch)."""
+    if not training and running_mean is not None and running_var is not None:
+        result = _normalize_channels(b, x, weight, bias, running_mean, running_var, eps)
+        nothing = b.const(torch.empty(0, dtype=_shared_dtype(x, weight, running_mean)))
+        return result, nothing, nothing, None
+    mean, variance = _batch_statistics(b, x)
+    result = _normalize_channels(b, x, weight, bias, mean, variance, eps)
+    return result, mean, _inverse_deviation(b, variance, eps), variance
+
+
+@lowering("aten::batch_norm")
+def batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0]
+
+
+@lowering(
+    "aten::native_batch_norm",
+    "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit.no_stats",
+    "aten::_native_batch_norm_legit_no_training",
+)
+def native_batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[Tensor, ...]:
+    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[:3]
+
+
+@lowering("aten::_native_batch_norm_legit_functional")
+def native_batch_norm_legit_functional(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    result, mean, inverse, variance = _batch_norm(
+        b, input, weight, bias, running_mean, running_var, training, eps
+    )
+    if variance is None:
+        return result, mean, inverse, running_mean, running_var
+    updated = _updated_statistics(b, input, mean, variance, running_mean, running_var, momentum)
+    return result, mean, inverse, *updated
+
+
+@lowering("aten::_batch_norm_with_update_functional")
+def batch_norm_with_update_functional(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    result, mean, inverse, variance = _batch_norm(
+        b, input, weight, bias, running_mean, running_var, True, eps
+    )
+    assert variance is not None
+    updated = _updated_statistics(b, input, mean, variance, running_mean, running_var, momentum)
+    return result, mean, inverse, b.const(torch.empty(0, dtype=torch.uint8)), *updated
+
+
+@lowering("aten::_batch_norm_no_update")
+def batch_norm_no_update(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    results = _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
+    return *results[:3], b.const(torch.empty(0, dtype=torch.uint8))
+
+
+@lowering("aten::cudnn_batch_norm")
+def cudnn_batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    exponential_average_factor: float,
+    epsilon: float,
+) -> tuple[Tensor, ...]:
+    results = _batch_norm(b, input, weight, bias, running_mean, running_var, training, epsilon)
+    return *results[:3], b.const(torch.empty(0, dtype=torch.uint8))
+
+
+@lowering("aten::instance_norm")
+def instance_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise b.refuse("use_input_stats=False needs running statistics")
+        return _normalize_channels(b, input, weight, bias, running_mean, running_var, eps)
+    dtype = _shared_dtype(input, weight, bias)
+    channels = [input.dim(1)]
+    scale = b.full(channels, 1, dtype) if weight is None else b.cast(weight, dtype)
+    shift = b.full(channels, 0, dtype) if bias is None else b.cast(bias, dtype)
+    result = b.InstanceNormalization(b.cast(input, dtype), scale, shift, epsilon=eps)
+    return b.cast(result, input.dtype)
+
+
+# -- layer, RMS and group normalization --------------------------------------------------------
+
+
+def _statistics(b: Builder, x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor]:
+    """Mean and inverse deviation over `axes`, which are kept."""
+    wide = b.cast(x, _computing_dtype(x))
+    mean: Tensor = b.ReduceMean(wide, axes, keepdims=1)
+    deviation = b.Sub(wide, mean)
+    variance = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=1)
+    return mean, _inverse_deviation(b, variance, eps)
+
+
+@lowering("aten::layer_norm")
+def layer_norm(
+    b: Builder,
+    input: Tensor,
+    normalized_shape: Dims,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    dtype = _shared_dtype(input, weight, bias)
+    axis = -len(normalized_shape)
+    x = b.cast(input, dtype)
+    if dtype == torch.float64:
+        # ONNX computes the statistics of LayerNormalization in float32 at most.
+        result = _in_float64(b, x, weight, bias, list(range(axis, 0)), eps)
+        return b.cast(result, input.dtype)
+    scale = b.full(normalized_shape, 1, dtype) if weight is None else b.cast(weight, dtype)
+    shift = None if bias is None else b.cast(bias, dtype)
+    return b.cast(b.LayerNormalization(x, scale, shift, axis=axis, epsilon=eps), input.dtype)
+
+
+def _in_float64(
+    b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: list[int], eps: float
+) -> Tensor:
+    mean, inverse = _statistics(b, x, axes, eps)
+    result: Tensor = b.Mul(b.Sub(x, mean), inverse)
+    if weight is not None:
+        result = b.Mul(result, b.cast(weight, x.dtype))
+    return result if bias is None else b.Add(result, b.cast(bias, x.dtype))
+
+
+@lowering("aten::native_layer_norm")
+def native_layer_norm(
+    b: Builder,
+    input: Tensor,
+    normalized_shape: Dims,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    result = layer_norm(b, input, normalized_shape, weight, bias, eps)
+    mean, inverse = _statistics(b, input, list(range(-len(normalized_shape), 0)), eps)
+    dtype = _shared_dtype(input, weight)
+    return result, b.cast(mean, dtype), b.cast(inverse, dtype)
+
+
+@lowering("aten::rms_norm")
+def rms_norm(
+    b: Builder,
+    input: Tensor,
+    normalized_shape: Dims,
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    dtype = _shared_dtype(input, weight)
+    if eps is None:
+        eps = torch.finfo(_computing_dtype(input)).eps
+    x = b.cast(input, dtype)
+    scale = b.full(normalized_shape, 1, dtype) if weight is None else b.cast(weight, dtype)
+    axes = list(range(-len(normalized_shape), 0))
+    if dtype == torch.float64:
+        result = b.Mul(b.Mul(x, _inverse_root_mean_square(b, x, axes, eps)), scale)
+    else:
+        result = b.RMSNormalization(x, scale, axis=axes[0], epsilon=eps)
+    return b.cast(result, input.dtype)
+
+
+def _inverse_root_mean_square(b: Builder, x: Tensor, axes: list[int], eps: float) -> Tensor:
+    wide = b.cast(x, _computing_dtype(x))
+    return _inverse_deviation(b, b.ReduceMean(b.Mul(wide, wide), axes, keepdims=1), eps)
+
+
+@lowering("aten::_fused_rms_norm")
+def fused_rms_norm(
+    b: Builder, input: Tensor, normalized_shape: Dims, weight: Tensor | None, eps: float | None
+) -> tuple[Tensor, Tensor]:
+    if eps is None:
+        eps = torch.finfo(_computing_dtype(input)).eps
+    axes = list(range(-len(normalized_shape), 0))
+    result = rms_norm(b, input, normalized_shape, weight, eps)
+    return result, _inverse_root_mean_square(b, input, axes, eps)
+
+
+@lowering("aten::group_norm")
+def group_norm(
+    b: Builder,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    dtype = _shared_dtype(input, weight, bias)
+    x = b.cast(input, dtype)
+    channels = [input.dim(1)]
+    if dtype == torch.float64:
+        grouped = b.Reshape(x, [0, num_groups, -1])
+        mean, inverse = _statistics(b, grouped, [2], eps)
+        normalized = b.reshape(b.Mul(b.Sub(grouped, mean), inverse), b.dims(input))
+        trailing = list(range(1, input.rank - 1))
+        if weight is not None:
+            normalized = b.Mul(normalized, b.unsqueeze(b.cast(weight, dtype), trailing))
+        if bias is not None:
+            normalized = b.Add(normalized, b.unsqueeze(b.cast(bias, dtype), trailing))
+        return normalized
+    scale = b.full(channels, 1, dtype) if weight is None else b.cast(weight, dtype)
+    shift = b.full(channels, 0, dtype) if bias is None else b.cast(bias, dtype)
+    result = b.GroupNormalization(x, scale, shift, num_groups=num_groups, epsilon=eps)
+    return b.cast(result, input.dtype)
+
+
+@lowering("aten::native_group_norm")
+def native_group_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: Dim,
+    C: Dim,
+    HxW: Dim,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    result = group_norm(b, input, group, weight, bias, eps)
+    mean, inverse = _statistics(b, b.Reshape(input, [0, group, -1]), [2], eps)
+    dtype = _shared_dtype(input, weight)
+    return result, b.cast(b.squeeze(mean, [2]), dtype), b.cast(b.squeeze(inverse, [2]), dtype)
+
+
+# -- weight normalization ----------------------------------------------------------------------
+
+
+@lowering("aten::_weight_norm_interface")
+def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    """The norm is over every axis but `dim`; over all of them where that is -1."""
+    axes = [axis for axis in range(v.rank) if dim == -1 or axis != dim % v.rank]
+    norm: Tensor = b.ReduceL2(v, axes, keepdims=int(dim != -1))
+    return b.Mul(v, b.Div(g, norm)), norm
+
+
+@lowering("aten::_weight_norm")
+def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    return weight_norm_interface(b, v, g, dim)[0]

@@ -1,0 +1,103 @@
+"""Padding, by a constant and by what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Scalar, Tensor
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_MODES_BY_NUMBER = ("reflect", "replicate", "circular", "constant")
+
+
+def _pad(
+    b: Builder, x: Tensor, pad: Sequence[Dim], mode: str, value: Scalar | Tensor = 0
+) -> Tensor:
+    """`pad` as ATen has it: (start, end) of the last axis first."""
+    starts: list[Dim] = [0] * x.rank
+    ends: list[Dim] = [0] * x.rank
+    for index in range(len(pad) // 2):
+        starts[x.rank - 1 - index] = pad[2 * index]
+        ends[x.rank - 1 - index] = pad[2 * index + 1]
+    if all(isinstance(amount, int) and amount == 0 for amount in (*starts, *ends)):
+        return x
+    if mode == "constant":
+        filler = b.scalar(value, x.dtype)
+        result: Tensor = b.Pad(x, b.shape([*starts, *ends]), filler)
+        return result
+    grown = [_at_least_zero(amount) for amount in (*starts, *ends)]
+    grows = any(not isinstance(amount, int) or amount for amount in grown)
+    # ATen mirrors what it will crop, but wraps around to what is left.
+    if mode == "circular":
+        cropped = _crop(b, x, x, starts, ends, padded=False)
+        return b.Pad(cropped, b.shape(grown), mode=_MODES[mode]) if grows else cropped
+    result = b.Pad(x, b.shape(grown), mode=_MODES[mode]) if grows else x
+    return _crop(b, x, result, starts, ends, padded=True)
+
+
+def _crop(
+    b: Builder,
+    x: Tensor,
+    result: Tensor,
+    starts: Sequence[Dim],
+    ends: Sequence[Dim],
+    padded: bool,
+) -> Tensor:
+    """Removes what negative amounts say, from `x` itself or from what padding made of it."""
+    for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        first, removed = -_at_most_zero(start), _at_most_zero(end)
+        if first == 0 and removed == 0:
+            continue
+        size = x.dim(axis)
+        if padded:
+            size = size + _at_least_zero(start) + _at_least_zero(end)
+        result = b.slice(result, axis, first, size + removed)
+    return result
+
+
+def _at_least_zero(amount: Dim) -> Dim:
+    if isinstance(amount, int):
+        return max(amount, 0)
+    return amount if amount.is_nonnegative else sympy.Max(amount, 0)
+
+
+def _at_most_zero(amount: Dim) -> Dim:
+    if isinstance(amount, int):
+        return min(amount, 0)
+    return 0 if amount.is_nonnegative else sympy.Min(amount, 0)
+
+
+@lowering("aten::constant_pad_nd")
+def constant_pad_nd(b: Builder, self: Tensor, pad: Dims, value: Scalar | Tensor = 0) -> Tensor:
+    return _pad(b, self, pad, "constant", value)
+
+
+@lowering("aten::pad")
+def pad(
+    b: Builder, self: Tensor, pad: Dims, mode: str = "constant", value: Scalar | None = None
+) -> Tensor:
+    return _pad(b, self, pad, mode, 0 if value is None else value)
+
+
+@lowering("aten::_pad_enum")
+def pad_enum(b: Builder, self: Tensor, pad: Dims, mode: int, value: Scalar | None = None) -> Tensor:
+    return _pad(b, self, pad, _MODES_BY_NUMBER[mode], 0 if value is None else value)
+
+
+@lowering("aten::_pad_circular")
+def pad_circular(b: Builder, self: Tensor, pad: Dims) -> Tensor:
+    return _pad(b, self, pad, "circular")
+
+
+@lowering(*(f"aten::reflection_pad{spatial}d" for spatial in (1, 2, 3)))
+def reflection_pad(b: Builder, self: Tensor, padding: Dims) -> Tensor:
+    return _pad(b, self, padding, "reflect")
+
+
+@lowering(*(f"aten::replication_pad{spatial}d" for spatial in (1, 2, 3)))
+def replication_pad(b: Builder, self: Tensor, padding: Dims) -> Tensor:
+    return _pad(b, self, padding, "replicate")

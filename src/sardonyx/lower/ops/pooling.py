@@ -1,0 +1,292 @@
+"""Pooling: sliding, adaptive and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.windows import (
+    adaptive_positions,
+    batched,
+    index_range,
+    largest_of_windows,
+    per_axis,
+    pooled_size,
+    sliding_positions_inside,
+    unbatched_like,
+    window_area,
+)
+
+_MAX_POOL_DTYPES = (
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.uint8,
+)  # fmt: skip
+
+
+def _max_pool(
+    b: Builder,
+    x: Tensor,
+    spatial: int,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    outputs: int,
+) -> tuple[Tensor, ...]:
+    """Largest elements and, as a second output, where in the flattened spatial axes they lie."""
+    kernel = per_axis(kernel_size, spatial)
+    strides = per_axis(stride, spatial) or kernel
+    pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
+    if x.dtype not in _MAX_POOL_DTYPES:
+        positions = [
+            sliding_positions_inside(b, _known_size(b, x, axis - spatial), *window, ceil_mode)
+            for axis, window in enumerate(zip(kernel, strides, pads, dilations, strict=True))
+        ]
+        return largest_of_windows(b, x, positions)
+    results = b.op(
+        "MaxPool",
+        batched(b, x, spatial),
+        outputs=outputs,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads * 2,
+        dilations=dilations,
+        ceil_mode=int(ceil_mode),
+    )
+    if outputs == 1:
+        return (unbatched_like(b, results, x, spatial),)
+    values, indices = results
+    # ONNX counts through batch and channels as well.
+    within = b.Mod(indices, b.size(_area(b, x, spatial)))
+    return unbatched_like(b, values, x, spatial), unbatched_like(b, within, x, spatial)
+
+
+def _area(b: Builder, x: Tensor, spatial: int) -> Dim:
+    total: Dim = 1
+    for size in b.dims(x)[-spatial:]:
+        total = total * size
+    return int(total) if isinstance(total, sympy.Integer) else total
+
+
+def _known_size(b: Builder, x: Tensor, axis: int) -> int:
+    size = x.static_dim(axis)
+    if size is None:
+        raise b.refuse(f"pooling {x.dtype} needs spatial sizes that are known at export time")
+    return size
+
+
+def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The operator that gives values, and the one that gives indices too."""
+    none: Ints = []
+    zeros, ones = [0] * spatial, [1] * spatial
+
+    def max_pool(
+        b: Builder,
+        self: Tensor,
+        kernel_size: Ints,
+        stride: Ints = none,
+        padding: Ints = zeros,
+        dilation: Ints = ones,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        windows = (kernel_size, stride, padding, dilation, ceil_mode)
+        return _max_pool(b, self, spatial, *windows, outputs=1)[0]
+
+    def max_pool_with_indices(
+        b: Builder,
+        self: Tensor,
+        kernel_size: Ints,
+        stride: Ints = none,
+        padding: Ints = zeros,
+        dilation: Ints = ones,
+        ceil_mode: bool = False,
+    ) -> tuple[Tensor, ...]:
+        windows = (kernel_size, stride, padding, dilation, ceil_mode)
+        return _max_pool(b, self, spatial, *windows, outputs=2)
+
+    return max_pool, max_pool_with_indices
+
+
+def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
+    none: Ints = []
+    zeros = [0] * spatial
+
+    def avg_pool(
+        b: Builder,
+        self: Tensor,
+        kernel_size: Ints,
+        stride: Ints = none,
+        padding: Ints = zeros,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        if not self.is_floating_point:
+            raise b.refuse(f"ONNX averages floating-point tensors only, not {self.dtype}")
+        kernel = per_axis(kernel_size, spatial)
+        strides = per_axis(stride, spatial) or kernel
+        pads = per_axis(padding, spatial) * 2
+        if divisor_override is not None:
+            # The sum of a window is the mean of all its places times their number, so none of
+            # them may lie past the padding, as they can with ceil_mode.
+            if ceil_mode:
+                pads = _pads_to_last_window(b, self, kernel, strides, pads[:spatial])
+            ceil_mode, count_include_pad = False, True
+        x = batched(b, self, spatial)
+        if pads[:spatial] != pads[spatial:]:
+            x = b.Pad(x, [0, 0, *pads[:spatial], 0, 0, *pads[spatial:]])
+            pads = [0] * 2 * spatial
+        result = b.AveragePool(
+            x,
+            kernel_shape=kernel,
+            strides=strides,
+            pads=pads,
+            ceil_mode=int(ceil_mode),
+            count_include_pad=int(count_include_pad),
+        )
+        if divisor_override is not None:
+            result = b.Mul(result, window_area(kernel) / divisor_override)
+        return unbatched_like(b, result, self, spatial)
+
+    return avg_pool
+
+
+def _pads_to_last_window(
+    b: Builder, x: Tensor, kernel: Sequence[int], strides: Sequence[int], padding: Sequence[int]
+) -> list[int]:
+    """Starts, then ends, with which whole windows alone give what ceil_mode gives."""
+    ends = []
+    spatial = len(kernel)
+    for axis, (k, s, p) in enumerate(zip(kernel, strides, padding, strict=True)):
+        size = x.static_dim(axis - spatial)
+        if size is None:
+            raise b.refuse("ceil_mode with divisor_override needs sizes known at export time")
+        reach = (pooled_size(size, k, s, p, 1, True) - 1) * s + k
+        ends.append(max(reach - size - p, 0))
+    return [*padding, *ends]
+
+
+def _divides_evenly(x: Tensor, output_size: Sequence[Dim]) -> list[int] | None:
+    """The kernel that makes adaptive pooling ordinary pooling; None where no one kernel does."""
+    kernel = []
+    for axis, count in enumerate(output_size):
+        size = x.static_dim(axis - len(output_size))
+        if size is None or not isinstance(count, int) or count == 0 or size % count:
+            return None
+        kernel.append(size // count)
+    return kernel
+
+
+def _adaptive_average_pool(b: Builder, x: Tensor, output_size: Sequence[Dim]) -> Tensor:
+    spatial = len(output_size)
+    has_batch = x.rank == spatial + 2
+    if has_batch and x.dtype != torch.float64 and all(count == 1 for count in output_size):
+        result: Tensor = b.GlobalAveragePool(x)
+        return result
+    kernel = _divides_evenly(x, output_size)
+    if kernel is not None and any(count != 1 for count in output_size):
+        pooled = b.AveragePool(batched(b, x, spatial), kernel_shape=kernel, strides=kernel)
+        return unbatched_like(b, pooled, x, spatial)
+    result = x
+    for axis in range(-spatial, 0):
+        result = _average_adaptively(b, result, x.rank + axis, output_size[axis])
+    return result
+
+
+def _average_adaptively(b: Builder, x: Tensor, axis: int, count: Dim) -> Tensor:
+    size = x.dim(axis)
+    if size == count:
+        return x
+    if count == 1:
+        mean: Tensor = b.ReduceMean(x, [axis], keepdims=1)
+        return mean
+    positions, mask = adaptive_positions(b, size, count)
+    windows = b.Gather(x, positions, axis=axis)
+    if mask is None:
+        mean = b.ReduceMean(windows, [axis + 1], keepdims=0)
+    else:
+        trailing = list(range(2, x.rank - axis + 1))
+        inside = b.Where(b.unsqueeze(mask, trailing), windows, b.scalar(0, x.dtype))
+        lengths = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
+        shaped = b.unsqueeze(b.cast(lengths, x.dtype), [t - 1 for t in trailing])
+        mean = b.Div(b.ReduceSum(inside, [axis + 1], keepdims=0), shaped)
+    dims = [count if a == axis else d for a, d in enumerate(b.dims(x))]
+    return b.with_shape(mean, dims)
+
+
+def _adaptive_average_pool_over(spatial: int) -> Callable[..., Tensor]:
+    def adaptive_avg_pool(b: Builder, self: Tensor, output_size: Dims) -> Tensor:
+        if not self.is_floating_point:
+            raise b.refuse(f"ONNX averages floating-point tensors only, not {self.dtype}")
+        sizes = output_size * spatial if len(output_size) == 1 else output_size
+        return _adaptive_average_pool(b, self, sizes)
+
+    return adaptive_avg_pool
+
+
+def _adaptive_max_pool_over(spatial: int) -> Callable[..., tuple[Tensor, ...]]:
+    def adaptive_max_pool(b: Builder, self: Tensor, output_size: Dims) -> tuple[Tensor, ...]:
+        sizes = output_size * spatial if len(output_size) == 1 else output_size
+        kernel = _divides_evenly(self, sizes)
+        if kernel is not None and self.dtype in _MAX_POOL_DTYPES:
+            ones, zeros = [1] * spatial, [0] * spatial
+            return _max_pool(b, self, spatial, kernel, kernel, zeros, ones, False, outputs=2)
+        dims = b.dims(self)[-spatial:]
+        positions = [
+            _single_elements(b, size) if size == count else adaptive_positions(b, size, count)[0]
+            for size, count in zip(dims, sizes, strict=True)
+        ]
+        return largest_of_windows(b, self, positions)
+
+    return adaptive_max_pool
+
+
+def _single_elements(b: Builder, size: Dim) -> Tensor:
+    """Windows of one element each."""
+    return b.unsqueeze(index_range(b, size), [1])
+
+
+for _spatial in (1, 2, 3):
+    _values, _values_and_indices = _max_pool_over(_spatial)
+    lowering(f"aten::max_pool{_spatial}d")(_values)
+    lowering(f"aten::max_pool{_spatial}d_with_indices")(_values_and_indices)
+    lowering(f"aten::avg_pool{_spatial}d")(_average_pool_over(_spatial))
+    lowering(f"aten::adaptive_max_pool{_spatial}d")(_adaptive_max_pool_over(_spatial))
+    lowering(
+        f"aten::adaptive_avg_pool{_spatial}d",
+        *([f"aten::_adaptive_avg_pool{_spatial}d"] if _spatial > 1 else []),
+    )(_adaptive_average_pool_over(_spatial))
+lowering("aten::mkldnn_max_pool2d")(_max_pool_over(2)[0])
+lowering("aten::mkldnn_max_pool3d")(_max_pool_over(3)[0])
+
+
+def _undo_max_pool(b: Builder, x: Tensor, indices: Tensor, output_size: Sequence[Dim]) -> Tensor:
+    spatial = len(output_size)
+    outer = b.dims(x)[: x.rank - spatial]
+    area: Dim = 1
+    for size in output_size:
+        area = area * size
+    canvas = b.full([*outer, area], 0, x.dtype)
+    flat_shape = [0] * len(outer) + [-1]
+    placed: Tensor = b.ScatterElements(
+        canvas, b.Reshape(indices, flat_shape), b.Reshape(x, flat_shape), axis=-1
+    )
+    return b.reshape(placed, [*outer, *output_size])
+
+
+@lowering("aten::max_unpool2d")
+def max_unpool2d(b: Builder, self: Tensor, indices: Tensor, output_size: Dims) -> Tensor:
+    return _undo_max_pool(b, self, indices, output_size)
+
+
+@lowering("aten::max_unpool3d")
+def max_unpool3d(
+    b: Builder, self: Tensor, indices: Tensor, output_size: Dims, stride: Ints, padding: Ints
+) -> Tensor:
+    return _undo_max_pool(b, self, indices, output_size)

@@ -1,0 +1,221 @@
+"""Random numbers and dropout. They are drawn anew at every run of the exported model."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from sardonyx.lower import noise
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.schemas import onnx_dtype
+from sardonyx.lower.values import Dim, Dims, Tensor
+
+# -- uniform -----------------------------------------------------------------------------------
+
+
+@lowering("aten::rand", "aten::rand.generator")
+def rand(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
+    return noise.uniform(b, size, dtype or torch.get_default_dtype())
+
+
+@lowering("aten::rand_like", "aten::rand_like.generator")
+def rand_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    return noise.uniform(b, b.dims(self), dtype or self.dtype)
+
+
+@lowering("aten::uniform")
+def uniform(b: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
+    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    if (from_, to) == (0, 1):
+        return drawn
+    result: Tensor = b.Add(b.Mul(drawn, to - from_), from_)
+    return result
+
+
+def _integers(b: Builder, low: Dim, high: Dim | Tensor, dims: Dims, dtype: torch.dtype) -> Tensor:
+    """From [low, high); float64 tells the integers of every range apart."""
+    first = b.scalar(low, torch.float64)
+    span = b.Sub(b.scalar(high, torch.float64), first)
+    drawn = b.Floor(b.Mul(noise.uniform(b, dims, torch.float64), span))
+    return b.cast(b.Add(drawn, first), dtype)
+
+
+@lowering(
+    "aten::randint", "aten::randint.low", "aten::randint.generator", "aten::randint.low_generator"
+)
+def randint(
+    b: Builder, high: Dim, size: Dims, low: Dim = 0, dtype: torch.dtype | None = torch.int64
+) -> Tensor:
+    return _integers(b, low, high, size, dtype or torch.int64)
+
+
+@lowering("aten::randint_like", "aten::randint_like.low_dtype", "aten::randint_like.Tensor")
+def randint_like(
+    b: Builder, self: Tensor, high: Dim | Tensor, low: Dim = 0, dtype: torch.dtype | None = None
+) -> Tensor:
+    return _integers(b, low, high, b.dims(self), dtype or self.dtype)
+
+
+@lowering("aten::randperm", "aten::randperm.generator")
+def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Tensor:
+    keys = noise.uniform(b, [n], torch.float64)
+    _, order = b.TopK(keys, b.size(n), axis=0, outputs=2)
+    return b.cast(order, dtype or torch.int64)
+
+
+# -- normal and others -------------------------------------------------------------------------
+
+
+@lowering("aten::randn", "aten::randn.generator")
+def randn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
+    return noise.normal(b, size, dtype or torch.get_default_dtype())
+
+
+@lowering("aten::randn_like", "aten::randn_like.generator")
+def randn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    return noise.normal(b, b.dims(self), dtype or self.dtype)
+
+
+@lowering("aten::normal_functional")
+def normal_functional(b: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    result: Tensor = b.Add(b.Mul(noise.normal(b, b.dims(self), self.dtype), std), mean)
+    return result
+
+
+@lowering("aten::normal.float_float")
+def normal_of_size(
+    b: Builder, mean: float, std: float, size: Dims, dtype: torch.dtype | None = None
+) -> Tensor:
+    drawn = noise.normal(b, size, dtype or torch.get_default_dtype())
+    result: Tensor = b.Add(b.Mul(drawn, std), mean)
+    return result
+
+
+@lowering("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
+def normal(b: Builder, mean: Tensor | float, std: Tensor | float = 1.0) -> Tensor:
+    given = [t for t in (mean, std) if isinstance(t, Tensor)]
+    dims = b.broadcast_shape(*given)
+    if dims is None or any(d is None for d in dims):
+        raise b.refuse("the shape of mean and std together is not known")
+    drawn = noise.normal(b, [d for d in dims if d is not None], given[0].dtype)
+    result: Tensor = b.Add(b.Mul(drawn, std), mean)
+    return result
+
+
+@lowering("aten::log_normal")
+def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    result: Tensor = b.Exp(normal_functional(b, self, mean, std))
+    return result
+
+
+@lowering("aten::exponential")
+def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
+    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    result: Tensor = b.Div(b.Log(b.Sub(1, drawn)), -lambd)
+    return result
+
+
+@lowering("aten::cauchy")
+def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    turns = b.Sub(noise.uniform(b, b.dims(self), self.dtype), 0.5)
+    result: Tensor = b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
+    return result
+
+
+# -- choices -----------------------------------------------------------------------------------
+
+
+@lowering("aten::bernoulli")
+def bernoulli(b: Builder, self: Tensor) -> Tensor:
+    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    return b.cast(b.Less(drawn, self), self.dtype)
+
+
+@lowering("aten::bernoulli.p")
+def bernoulli_p(b: Builder, self: Tensor, p: float) -> Tensor:
+    return b.cast(noise.coin_tosses(b, b.dims(self), p), self.dtype)
+
+
+@lowering("aten::bernoulli.Tensor")
+def bernoulli_tensor(b: Builder, self: Tensor, p: Tensor) -> Tensor:
+    drawn = noise.uniform(b, b.dims(self), p.dtype)
+    return b.cast(b.Less(drawn, p), self.dtype)
+
+
+@lowering("aten::multinomial")
+def multinomial(b: Builder, self: Tensor, num_samples: Dim, replacement: bool = False) -> Tensor:
+    if not replacement:
+        # As PyTorch does: the largest of p / Exp(1) are a draw without replacement.
+        waits = b.Neg(b.Log(b.Sub(1, noise.uniform(b, b.dims(self), self.dtype))))
+        _, chosen = b.TopK(b.Div(self, waits), b.size(num_samples), axis=-1, outputs=2)
+        result: Tensor = chosen
+        return result
+    if not isinstance(num_samples, int):
+        raise b.refuse("num_samples must be known at export time to draw with replacement")
+    rows = b.unsqueeze(self, [0]) if self.rank == 1 else self
+    logarithms = b.Log(b.cast(rows, torch.float32))
+    drawn: Tensor = b.Multinomial(
+        logarithms, sample_size=num_samples, dtype=int(onnx_dtype(torch.int64))
+    )
+    return b.squeeze(drawn, [0]) if self.rank == 1 else drawn
+
+
+# -- dropout -----------------------------------------------------------------------------------
+
+
+@lowering("aten::dropout")
+def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    return native_dropout(b, input, p, train)[0] if train else input
+
+
+@lowering("aten::native_dropout")
+def native_dropout(
+    b: Builder, input: Tensor, p: float, train: bool | None = None
+) -> tuple[Tensor, Tensor]:
+    if train is False:
+        return input, b.full_like(input, True, torch.bool)
+    if p == 1:  # ONNX would scale what is left by 1 / 0
+        return b.zeros_like(input), b.full_like(input, False, torch.bool)
+    kept, mask = b.Dropout(input, b.scalar(p, torch.float32), True, outputs=2)
+    return kept, mask
+
+
+def _per_feature(b: Builder, x: Tensor) -> Dims:
+    """The shape of noise that is one number for each sample and channel."""
+    return [x.dim(0), x.dim(1), *[1] * (x.rank - 2)]
+
+
+@lowering("aten::feature_dropout")
+def feature_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    if not train or p == 0:
+        return input
+    if p == 1:
+        return b.zeros_like(input)
+    kept = b.cast(noise.coin_tosses(b, _per_feature(b, input), 1 - p), input.dtype)
+    result: Tensor = b.Mul(input, b.Mul(kept, 1 / (1 - p)))
+    return result
+
+
+@lowering("aten::alpha_dropout")
+def alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    return _alpha_dropout(b, input, p, train, b.dims(input))
+
+
+@lowering("aten::feature_alpha_dropout")
+def feature_alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    return _alpha_dropout(b, input, p, train, _per_feature(b, input))
+
+
+def _alpha_dropout(b: Builder, x: Tensor, p: float, train: bool, noise_dims: Dims) -> Tensor:
+    """What is dropped becomes SELU's limit, then mean and variance are restored."""
+    if not train or p == 0:
+        return x
+    if p == 1:
+        return b.zeros_like(x)
+    limit = -1.7580993408473766
+    scale = ((limit**2 * p + 1) * (1 - p)) ** -0.5
+    kept = noise.coin_tosses(b, noise_dims, 1 - p)
+    result: Tensor = b.Add(b.Mul(b.Where(kept, x, limit), scale), -limit * scale * p)
+    return result

@@ -1,0 +1,340 @@
+"""Reductions: sums, extremes, tests, moments and norms over dims."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from sardonyx.lower import promote
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import (
+    accumulate,
+    accumulation_dtype,
+    may_be_empty,
+    reduce_dims,
+    reduced_count,
+    vector_norm,
+)
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Ints, Scalar, Tensor
+
+# -- sums and products -----------------------------------------------------------------------------
+
+
+@lowering("aten::sum", "aten::sum.dim_IntList")
+def sum_(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+    return accumulate(b, "ReduceSum", x, dim, keepdim)
+
+
+@lowering("aten::nansum")
+def nansum(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = self
+    if self.is_floating_point:
+        x = b.Where(b.IsNaN(self), b.scalar(0, self.dtype), self)
+    return sum_(b, x, dim, keepdim, dtype=dtype)
+
+
+@lowering("aten::prod", "aten::prod.dim_int")
+def prod(
+    b: Builder,
+    self: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+    return accumulate(b, "ReduceProd", x, dim, keepdim)
+
+
+@lowering("aten::mean", "aten::mean.dim")
+def mean(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = b.cast(self, dtype)
+    if reduced_count(x, dim) == 0:  # NaN in ATen; runtimes differ
+        total = accumulate(b, "ReduceSum", x, dim, keepdim)
+        return b.full_like(total, math.nan)
+    return accumulate(b, "ReduceMean", x, dim, keepdim)
+
+
+@lowering("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
+def count_nonzero(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
+    nonzero = b.cast(b.cast(self, torch.bool), torch.int64)
+    return reduce_dims(b, "ReduceSum", nonzero, dim)
+
+
+@lowering("aten::logsumexp", "aten::special_logsumexp")
+def logsumexp(b: Builder, self: Tensor, dim: Ints | int, keepdim: bool = False) -> Tensor:
+    x = b.cast(self, promote.float_dtype(self))
+    return accumulate(b, "ReduceLogSumExp", x, dim, keepdim)
+
+
+# -- any and all -----------------------------------------------------------------------------------
+
+
+@lowering("aten::any", "aten::any.dim", "aten::any.dims")
+def any_(b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:
+    return _test_dims(b, self, dim, keepdim, for_all=False)
+
+
+@lowering("aten::all", "aten::all.dim", "aten::all.dims")
+def all_(b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:
+    return _test_dims(b, self, dim, keepdim, for_all=True)
+
+
+def _test_dims(
+    b: Builder, x: Tensor, dim: Ints | int | None, keepdim: bool, for_all: bool
+) -> Tensor:
+    # ATen answers uint8 for uint8, bool for everything else.
+    answer = torch.uint8 if x.dtype == torch.uint8 else torch.bool
+    true = b.cast(x, torch.bool)
+    if dim == []:  # unlike in other reductions, no dims at all
+        return b.cast(true, answer)
+    if not may_be_empty(x, dim):
+        op = "ReduceMin" if for_all else "ReduceMax"
+        return b.cast(reduce_dims(b, op, true, dim, keepdim), answer)
+    counted = b.cast(b.Not(true) if for_all else true, torch.int64)
+    count = reduce_dims(b, "ReduceSum", counted, dim, keepdim)
+    return b.cast(b.Equal(count, 0) if for_all else b.Greater(count, 0), answer)
+
+
+# -- extremes --------------------------------------------------------------------------------------
+
+
+def _extreme(b: Builder, op: str, x: Tensor, dim: Ints | int | None, keepdim: bool) -> Tensor:
+    wide = b.cast(x, torch.int32) if x.dtype == torch.int16 else x
+    return b.cast(reduce_dims(b, op, wide, dim, keepdim), x.dtype)
+
+
+def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """The first index of the extreme along `dim`."""
+    if x.rank == 0:
+        return b.scalar(0, torch.int64)
+    wide = b.cast(x, torch.int32) if x.dtype in (torch.int16, torch.bool) else x
+    result: Tensor = b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
+    return result
+
+
+@lowering("aten::amax", "aten::max")
+def amax(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
+    return _extreme(b, "ReduceMax", self, dim, keepdim)
+
+
+@lowering("aten::amin", "aten::min")
+def amin(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
+    return _extreme(b, "ReduceMin", self, dim, keepdim)
+
+
+@lowering("aten::max.dim")
+def max_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    values = _extreme(b, "ReduceMax", self, dim, keepdim)
+    return values, _extreme_index(b, "ArgMax", self, dim, keepdim)
+
+
+@lowering("aten::min.dim")
+def min_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    values = _extreme(b, "ReduceMin", self, dim, keepdim)
+    return values, _extreme_index(b, "ArgMin", self, dim, keepdim)
+
+
+@lowering("aten::max.other")
+def max_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    return _larger(b, "Max", "Or", self, other)
+
+
+@lowering("aten::min.other")
+def min_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    return _larger(b, "Min", "And", self, other)
+
+
+def _larger(
+    b: Builder, op: str, of_bools: str, self: Tensor | Scalar, other: Tensor | Scalar
+) -> Tensor:
+    left, right = b.promote(self, other)
+    dtype = left.dtype
+    if dtype == torch.bool:
+        result: Tensor = b.op(of_bools, left, right)
+        return result
+    if dtype == torch.int16:
+        left, right = b.cast(left, torch.int32), b.cast(right, torch.int32)
+    return b.cast(b.op(op, left, right), dtype)
+
+
+@lowering("aten::aminmax")
+def aminmax(
+    b: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    return (
+        _extreme(b, "ReduceMin", self, dim, keepdim),
+        _extreme(b, "ReduceMax", self, dim, keepdim),
+    )
+
+
+@lowering("aten::argmax")
+def argmax(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _flat_or_dim_index(b, "ArgMax", self, dim, keepdim)
+
+
+@lowering("aten::argmin")
+def argmin(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return _flat_or_dim_index(b, "ArgMin", self, dim, keepdim)
+
+
+def _flat_or_dim_index(
+    b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool
+) -> Tensor:
+    if dim is not None:
+        return _extreme_index(b, op, x, dim, keepdim)
+    index = _extreme_index(b, op, b.reshape(x, [-1]), 0, keepdim=False)
+    return b.reshape(index, [1] * x.rank) if keepdim else index
+
+
+# -- moments ---------------------------------------------------------------------------------------
+
+
+@lowering("aten::var_mean", "aten::var_mean.dim", "aten::var_mean.correction")
+def var_mean(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    variance, average = _moments(b, self, dim, unbiased, keepdim, correction)
+    return b.cast(variance, self.dtype), b.cast(average, self.dtype)
+
+
+@lowering("aten::std_mean", "aten::std_mean.dim", "aten::std_mean.correction")
+def std_mean(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    variance, average = _moments(b, self, dim, unbiased, keepdim, correction)
+    return b.cast(b.Sqrt(variance), self.dtype), b.cast(average, self.dtype)
+
+
+@lowering("aten::var", "aten::var.dim", "aten::var.correction")
+def var(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    return var_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
+
+
+@lowering("aten::std", "aten::std.dim", "aten::std.correction")
+def std(
+    b: Builder,
+    self: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    return std_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
+
+
+def _moments(
+    b: Builder,
+    x: Tensor,
+    dim: Ints | None,
+    unbiased: bool,
+    keepdim: bool,
+    correction: float | None,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean, in the dtype they are accumulated in."""
+    if correction is None:
+        correction = 1.0 if unbiased else 0.0
+    wide = b.cast(x, accumulation_dtype(x.dtype))
+    kept = reduce_dims(b, "ReduceMean", wide, dim, keepdim=True)
+    average = kept if keepdim else reduce_dims(b, "ReduceMean", wide, dim, keepdim=False)
+    square = b.Pow(b.Sub(wide, kept), 2)
+    count = reduced_count(x, dim)
+    if correction == 0 and count != 0:
+        # The form in which runtimes recognize a layer norm written out.
+        return reduce_dims(b, "ReduceMean", square, dim, keepdim), average
+    total = reduce_dims(b, "ReduceSum", square, dim, keepdim)
+    if isinstance(count, int):
+        freedom = b.scalar(max(count - correction, 0.0), wide.dtype)
+    else:
+        freedom = b.Max(b.Sub(b.scalar(count, wide.dtype), correction), 0)
+    return b.Div(total, freedom), average
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+@lowering(
+    "aten::norm.Scalar",
+    "aten::norm.ScalarOpt_dim",
+    "aten::norm.ScalarOpt_dtype",
+    "aten::norm.ScalarOpt_dim_dtype",
+)
+def norm(
+    b: Builder,
+    self: Tensor,
+    p: float | None = 2.0,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    return vector_norm(b, b.cast(self, dtype), 2.0 if p is None else p, dim, keepdim)
+
+
+@lowering("aten::linalg_vector_norm")
+def linalg_vector_norm(
+    b: Builder,
+    self: Tensor,
+    ord: float = 2.0,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    return vector_norm(b, b.cast(self, dtype), ord, dim, keepdim)
+
+
+@lowering("aten::frobenius_norm.dim")
+def frobenius_norm(b: Builder, self: Tensor, dim: Ints, keepdim: bool = False) -> Tensor:
+    return vector_norm(b, self, 2.0, dim, keepdim)
+
+
+@lowering("aten::dist")
+def dist(b: Builder, self: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
+    left, right = b.promote(self, other)
+    return vector_norm(b, b.Sub(left, right), p, None)

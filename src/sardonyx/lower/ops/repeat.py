@@ -1,0 +1,76 @@
+"""Elements said more than once: repeat, tile, repeat_interleave, and strided views."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import arange, axis_of, is_number
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Tensor
+
+
+@lowering("aten::repeat")
+def repeat(b: Builder, self: Tensor, repeats: Dims) -> Tensor:
+    x = b.unsqueeze(self, list(range(len(repeats) - self.rank)))
+    dims = b.dims(x)
+    if all(is_number(r, 1) or is_number(d, 1) for r, d in zip(repeats, dims, strict=True)):
+        return b.expand(
+            x, [r if is_number(d, 1) else d for r, d in zip(repeats, dims, strict=True)]
+        )
+    result: Tensor = b.Tile(x, b.shape(repeats))
+    return b.with_shape(result, [d * r for d, r in zip(dims, repeats, strict=True)])
+
+
+@lowering("aten::tile")
+def tile(b: Builder, self: Tensor, dims: Dims) -> Tensor:
+    return repeat(b, self, [*[1] * (self.rank - len(dims)), *dims])
+
+
+@lowering("aten::repeat_interleave.self_int")
+def repeat_interleave(
+    b: Builder,
+    self: Tensor,
+    repeats: Dim,
+    dim: int | None = None,
+    *,
+    output_size: Dim | None = None,
+) -> Tensor:
+    x = b.reshape(self, [b.numel(self)]) if dim is None or self.rank == 0 else self
+    axis = axis_of(x, dim or 0)
+    dims = b.dims(x)
+    copies = b.expand(b.unsqueeze(x, [axis + 1]), [*dims[: axis + 1], repeats, *dims[axis + 1 :]])
+    return b.reshape(copies, [*dims[:axis], dims[axis] * repeats, *dims[axis + 1 :]])
+
+
+@lowering("aten::repeat_interleave.Tensor")
+def repeat_interleave_indices(
+    b: Builder, repeats: Tensor, *, output_size: Dim | None = None
+) -> Tensor:
+    if repeats.const is not None:
+        return b.const(torch.repeat_interleave(repeats.const))
+    counts = b.cast(repeats, torch.int64)
+    most = b.Max(b.ReduceMax(counts, [0], keepdims=1), b.size(0))
+    wanted = b.Less(b.unsqueeze(arange(b, most), [0]), b.unsqueeze(counts, [1]))
+    # NonZero lists its hits row by row, so each row's index comes as often as it is wanted.
+    rows: Tensor = b.Gather(b.NonZero(wanted), 0, axis=0)
+    return b.cast(rows, repeats.dtype)
+
+
+@lowering("aten::repeat_interleave.self_Tensor")
+def repeat_interleave_each(
+    b: Builder,
+    self: Tensor,
+    repeats: Tensor,
+    dim: int | None = None,
+    *,
+    output_size: Dim | None = None,
+) -> Tensor:
+    x = b.reshape(self, [b.numel(self)]) if dim is None or self.rank == 0 else self
+    axis = axis_of(x, dim or 0)
+    # One number of repeats counts for all elements.
+    if repeats.rank == 0 or is_number(repeats.dim(0), 1):
+        repeats = b.expand(b.reshape(repeats, [1]), [x.dim(axis)])
+    indices = b.cast(repeat_interleave_indices(b, repeats), torch.int64)
+    result: Tensor = b.Gather(x, indices, axis=axis)
+    return result

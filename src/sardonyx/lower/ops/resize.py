@@ -1,0 +1,537 @@
+"""Resampling of images: interpolation to another size, sampling on a grid, fold and unfold.
+
+ONNX Resize does it where it can be shown to read the elements ATen reads; where sizes or factors
+would make the two round differently, the positions are computed in the graph as ATen does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import sympy
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.windows import (
+    batched,
+    gather_windows,
+    index_range,
+    sliding_positions,
+    unbatched_like,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis to resample: from `size` elements to `count`."""
+
+    number: int
+    size: Dim
+    count: Dim
+    scale: float | None
+    """The factor the model gave; coordinates follow it even where count / size is another."""
+
+    @property
+    def static(self) -> tuple[int, int] | None:
+        if isinstance(self.size, int) and isinstance(self.count, int):
+            return self.size, self.count
+        return None
+
+    @property
+    def follows_sizes(self) -> bool:
+        """Whether count / size is the factor."""
+        if self.scale is None:
+            return True
+        if self.scale.is_integer():
+            return bool(self.count == self.size * int(self.scale))
+        return self.static is not None and self.size * self.scale == self.count
+
+    @property
+    def follows_scale(self) -> bool:
+        """Whether Resize, given the factor in float32, finds `count` and the same factor."""
+        if self.scale is None:
+            return False
+        if self.static is not None:
+            single = torch.tensor(self.scale, dtype=torch.float32)
+            return int((single * self.static[0]).floor()) == self.static[1]
+        return _is_exact_factor(self.scale)
+
+
+def _is_exact_factor(scale: float) -> bool:
+    """Few enough digits for size * scale to be exact in float32 at any size met."""
+    return (scale * 8).is_integer() and scale < 64
+
+
+_LARGEST_CHECKED = 1 << 16
+"""How many positions of an axis of unknown size are compared between ATen and ONNX."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """An interpolation: what Resize calls it, and how ATen computes it along one axis."""
+
+    name: str
+    along: Callable[[Builder, Tensor, _Axis, bool], Tensor]
+    half_pixel: bool = True
+    antialias: bool = False
+    cubic_coeff_a: float | None = None
+
+    @property
+    def is_nearest(self) -> bool:
+        return self.name == "nearest"
+
+
+# -- positions as ATen computes them -----------------------------------------------------------
+
+
+def _ratio(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
+    """How many elements of the input one step in the output is."""
+    if axis.scale is not None and not align_corners:
+        return b.scalar(1 / axis.scale, dtype)
+    if axis.static is not None:
+        size, count = axis.static
+        steps = (size - 1, max(count - 1, 1)) if align_corners else (size, count)
+        return b.const(torch.tensor(steps[0], dtype=dtype) / torch.tensor(steps[1], dtype=dtype))
+    size_now, count_now = b.size(axis.size), b.size(axis.count)
+    if align_corners:
+        size_now, count_now = b.Sub(size_now, 1), b.Max(b.Sub(count_now, 1), b.const([1]))
+    result: Tensor = b.Div(b.cast(size_now, dtype), b.cast(count_now, dtype))
+    return result
+
+
+def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
+    """Where in the input, as a real number, each element of the output lies."""
+    steps = b.cast(index_range(b, axis.count), dtype)
+    ratio = _ratio(b, axis, align_corners, dtype)
+    if align_corners:
+        result: Tensor = b.Mul(steps, ratio)
+    else:
+        result = b.Sub(b.Mul(b.Add(steps, 0.5), ratio), 0.5)
+    return result
+
+
+def _coordinate_dtype(x: Tensor) -> torch.dtype:
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def _last(b: Builder, axis: _Axis) -> Tensor:
+    result: Tensor = b.Sub(b.size(axis.size), 1)
+    return result
+
+
+def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
+    def nearest_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+        if axis.static is not None:
+            chosen = b.const(_nearest_in_aten(axis.static[0], axis.static[1], axis.scale, shift))
+        else:
+            steps = b.cast(index_range(b, axis.count), torch.float32)
+            moved = steps if shift == 0 else b.Add(steps, shift)
+            position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
+            chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))
+        result: Tensor = b.Gather(x, chosen, axis=axis.number)
+        return result
+
+    return nearest_along
+
+
+def _nearest_in_aten(size: int, count: int, scale: float | None, shift: float) -> torch.Tensor:
+    if size == count:
+        return torch.arange(count)
+    single = torch.float32
+    if scale is not None:
+        ratio = torch.tensor(1 / scale, dtype=single)
+    else:
+        ratio = torch.tensor(size, dtype=single) / torch.tensor(count, dtype=single)
+    steps = torch.arange(count, dtype=single) + shift
+    return (steps * ratio).floor().long().clamp(max=size - 1)
+
+
+def _nearest_in_onnx(size: int, count: int, scale: float | None, shift: float) -> torch.Tensor:
+    """What Resize reads, in asymmetric (shift 0) or half_pixel (shift 0.5) coordinates."""
+    single = torch.float32
+    factor = torch.tensor(count / size if scale is None else scale, dtype=single)
+    source = (torch.arange(count, dtype=single) + shift) / factor - shift
+    rounded = source.floor() if shift == 0 else (source + 0.5).floor()
+    return rounded.long().clamp(0, size - 1)
+
+
+def _linear_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+    dtype = _coordinate_dtype(x)
+    source = b.Max(_source(b, axis, align_corners, dtype), b.scalar(0, dtype))
+    low = b.Min(b.cast(b.Floor(source), torch.int64), _last(b, axis))
+    weight = _weight_between(b, source, low, dtype)
+    high = b.Min(b.Add(low, 1), _last(b, axis))
+    weights = [b.Sub(b.scalar(1, dtype), weight), weight]
+    return _weighted(b, x, axis, [low, high], weights)
+
+
+def _weight_between(b: Builder, source: Tensor, low: Tensor, dtype: torch.dtype) -> Tensor:
+    result: Tensor = b.Clip(b.Sub(source, b.cast(low, dtype)), 0, 1)
+    return result
+
+
+def _cubic_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+    dtype = _coordinate_dtype(x)
+    source = _source(b, axis, align_corners, dtype)
+    low = b.Min(b.cast(b.Floor(source), torch.int64), _last(b, axis))
+    near = _weight_between(b, source, low, dtype)
+    far = b.Sub(b.scalar(1, dtype), near)
+    taps = [b.Clip(b.Add(low, step), 0, b.squeeze(_last(b, axis), [0])) for step in (-1, 0, 1, 2)]
+    weights = [
+        _outer_cubic(b, near),
+        _inner_cubic(b, near),
+        _inner_cubic(b, far),
+        _outer_cubic(b, far),
+    ]
+    return _weighted(b, x, axis, taps, weights)
+
+
+_CUBIC = -0.75
+
+
+def _inner_cubic(b: Builder, t: Tensor) -> Tensor:
+    """Keys' kernel within a distance of 1."""
+    result: Tensor = b.Add(b.Mul(b.Mul(b.Sub(b.Mul(t, _CUBIC + 2), _CUBIC + 3), t), t), 1)
+    return result
+
+
+def _outer_cubic(b: Builder, t: Tensor) -> Tensor:
+    """Keys' kernel at a distance of 1 + t."""
+    d = b.Add(t, 1)
+    inner = b.Add(b.Mul(b.Sub(b.Mul(d, _CUBIC), 5 * _CUBIC), d), 8 * _CUBIC)
+    result: Tensor = b.Sub(b.Mul(inner, d), 4 * _CUBIC)
+    return result
+
+
+def _weighted(
+    b: Builder, x: Tensor, axis: _Axis, taps: Sequence[Tensor], weights: Sequence[Tensor]
+) -> Tensor:
+    """The sum of weight * x[tap], both along `axis`."""
+    trailing = list(range(1, x.rank - axis.number))
+    total: Tensor | None = None
+    for tap, weight in zip(taps, weights, strict=True):
+        shaped = b.unsqueeze(b.cast(weight, x.dtype), trailing)
+        part = b.Mul(b.Gather(x, tap, axis=axis.number), shaped)
+        total = part if total is None else b.Add(total, part)
+    assert total is not None
+    return total
+
+
+def _antialiased_along(
+    resample: Callable[..., torch.Tensor],
+) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
+    def antialiased_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+        if axis.static is None:
+            raise b.refuse("antialiasing by this factor needs sizes known at export time")
+        size, count = axis.static
+        # Resampling is linear: what ATen makes of an identity matrix is its matrix.
+        identity = torch.eye(size, dtype=torch.float64)[None, None]
+        matrix = resample(identity, [count, size], align_corners, axis.scale, None)[0, 0]
+        last = x.rank - 1
+        perm = [*(a for a in range(x.rank) if a != axis.number), axis.number]
+        moved = b.MatMul(b.transpose(x, perm), b.const(matrix.T.contiguous(), x.dtype))
+        back = [*range(axis.number), last, *range(axis.number, last)]
+        return b.transpose(moved, back)
+
+    return antialiased_along
+
+
+_NEAREST = _Mode("nearest", _nearest_along(0.0), half_pixel=False)
+_NEAREST_EXACT = _Mode("nearest", _nearest_along(0.5))
+_LINEAR = _Mode("linear", _linear_along)
+_CUBIC_MODE = _Mode("cubic", _cubic_along, cubic_coeff_a=_CUBIC)
+_LINEAR_ANTIALIASED = _Mode(
+    "linear", _antialiased_along(torch.ops.aten._upsample_bilinear2d_aa.default), antialias=True
+)
+_CUBIC_ANTIALIASED = _Mode(
+    "cubic",
+    _antialiased_along(torch.ops.aten._upsample_bicubic2d_aa.default),
+    antialias=True,
+    cubic_coeff_a=-0.5,
+)
+
+
+# -- one Resize, or axis by axis ---------------------------------------------------------------
+
+
+def _resize(
+    b: Builder,
+    x: Tensor,
+    mode: _Mode,
+    output_size: Sequence[Dim],
+    scales: Sequence[float | None],
+    align_corners: bool = False,
+) -> Tensor:
+    if not mode.is_nearest and not x.is_floating_point:
+        raise b.refuse(f"{mode.name} interpolation of {x.dtype} rounds in ways ONNX does not have")
+    first = x.rank - len(output_size)
+    axes = [
+        _Axis(first + i, x.dim(first + i), count, scale)
+        for i, (count, scale) in enumerate(zip(output_size, scales, strict=True))
+    ]
+    axes = [axis for axis in axes if not _stays(axis, mode, align_corners)]
+    if not axes:
+        return x
+    by_scale = all(axis.follows_scale and _reads_alike(axis, mode, axis.scale) for axis in axes)
+    by_size = all(
+        (align_corners or axis.follows_sizes) and _reads_alike(axis, mode, None) for axis in axes
+    )
+    if by_scale or by_size:
+        return _resize_node(b, x, mode, axes, by_scale, align_corners)
+    for axis in axes:
+        x = mode.along(b, x, axis, align_corners)
+        x = b.with_shape(x, [axis.count if a == axis.number else None for a in range(x.rank)])
+    return x
+
+
+def _stays(axis: _Axis, mode: _Mode, align_corners: bool) -> bool:
+    """Whether the axis is left as it is."""
+    follows = mode.is_nearest or align_corners or axis.scale in (None, 1.0)
+    return bool(axis.size == axis.count) and follows
+
+
+def _reads_alike(axis: _Axis, mode: _Mode, scale: float | None) -> bool:
+    """Whether nearest neighbours are the same in ATen and ONNX; other modes are continuous."""
+    if not mode.is_nearest:
+        return True
+    shift = 0.5 if mode.half_pixel else 0.0
+    if axis.static is not None:
+        size, count = axis.static
+    elif scale is not None:
+        size, count = math.ceil(_LARGEST_CHECKED / scale), _LARGEST_CHECKED
+    else:
+        return False
+    wanted = _nearest_in_aten(size, count, axis.scale, shift)
+    return bool(torch.equal(wanted, _nearest_in_onnx(size, count, scale, shift)))
+
+
+def _resize_node(
+    b: Builder, x: Tensor, mode: _Mode, axes: Sequence[_Axis], by_scale: bool, align_corners: bool
+) -> Tensor:
+    if mode.is_nearest:
+        coordinates = "half_pixel" if mode.half_pixel else "asymmetric"
+    else:
+        coordinates = "align_corners" if align_corners else "half_pixel"
+    scales = b.const([axis.scale for axis in axes], torch.float32) if by_scale else None
+    sizes = None if by_scale else b.shape([axis.count for axis in axes])
+    resized: Tensor = b.Resize(
+        x,
+        None,
+        scales,
+        sizes,
+        axes=[axis.number for axis in axes],
+        mode=mode.name,
+        coordinate_transformation_mode=coordinates,
+        nearest_mode=_nearest_mode(mode),
+        cubic_coeff_a=mode.cubic_coeff_a,
+        antialias=1 if mode.antialias else None,
+    )
+    counts = {axis.number: axis.count for axis in axes}
+    return b.with_shape(resized, [counts.get(a, x.dim(a)) for a in range(x.rank)])
+
+
+def _nearest_mode(mode: _Mode) -> str | None:
+    if not mode.is_nearest:
+        return None
+    return "round_prefer_ceil" if mode.half_pixel else "floor"
+
+
+def _sizes_and_scales(
+    b: Builder, x: Tensor, output_size: Sequence[Dim] | None, scale_factors: Sequence[float] | None
+) -> tuple[list[Dim], list[float | None]]:
+    """For the `.vec` overloads, of which one or the other is given."""
+    if output_size is not None:
+        return list(output_size), [None] * len(output_size)
+    if scale_factors is None:
+        raise b.refuse("neither output_size nor scale_factors is given")
+    spatial = len(scale_factors)
+    sizes = b.dims(x)[x.rank - spatial :]
+    counts = [_scaled(size, scale) for size, scale in zip(sizes, scale_factors, strict=True)]
+    return counts, list(scale_factors)
+
+
+def _scaled(size: Dim, scale: float) -> Dim:
+    if isinstance(size, int):
+        return int(size * scale)
+    if scale.is_integer():
+        return size * int(scale)
+    return sympy.floor(size * sympy.Float(scale))
+
+
+def _register_nearest(name: str, mode: _Mode) -> None:
+    @lowering(*(f"aten::{name}{spatial}d.vec" for spatial in (1, 2, 3)))
+    def nearest_vec(
+        b: Builder, input: Tensor, output_size: Dims | None, scale_factors: list[float] | None
+    ) -> Tensor:
+        return _resize(b, input, mode, *_sizes_and_scales(b, input, output_size, scale_factors))
+
+    @lowering(f"aten::{name}1d")
+    def nearest1d(
+        b: Builder, self: Tensor, output_size: Dims, scales: float | None = None
+    ) -> Tensor:
+        return _resize(b, self, mode, output_size, [scales])
+
+    @lowering(f"aten::{name}2d")
+    def nearest2d(
+        b: Builder,
+        self: Tensor,
+        output_size: Dims,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        return _resize(b, self, mode, output_size, [scales_h, scales_w])
+
+    @lowering(f"aten::{name}3d")
+    def nearest3d(
+        b: Builder,
+        self: Tensor,
+        output_size: Dims,
+        scales_d: float | None = None,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        return _resize(b, self, mode, output_size, [scales_d, scales_h, scales_w])
+
+
+def _register_vec(name: str, mode: _Mode) -> None:
+    @lowering(f"aten::{name}.vec")
+    def interpolate_vec(
+        b: Builder,
+        input: Tensor,
+        output_size: Dims | None,
+        align_corners: bool,
+        scale_factors: list[float] | None,
+    ) -> Tensor:
+        sizes, scales = _sizes_and_scales(b, input, output_size, scale_factors)
+        return _resize(b, input, mode, sizes, scales, align_corners)
+
+
+def _register_2d(name: str, mode: _Mode) -> None:
+    @lowering(f"aten::{name}")
+    def interpolate_2d(
+        b: Builder,
+        self: Tensor,
+        output_size: Dims,
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Tensor:
+        return _resize(b, self, mode, output_size, [scales_h, scales_w], align_corners)
+
+
+_register_nearest("upsample_nearest", _NEAREST)
+_register_nearest("_upsample_nearest_exact", _NEAREST_EXACT)
+for _name, _mode in {
+    "upsample_bilinear2d": _LINEAR,
+    "upsample_bicubic2d": _CUBIC_MODE,
+    "_upsample_bilinear2d_aa": _LINEAR_ANTIALIASED,
+    "_upsample_bicubic2d_aa": _CUBIC_ANTIALIASED,
+}.items():
+    _register_vec(_name, _mode)
+    _register_2d(_name, _mode)
+_register_vec("upsample_linear1d", _LINEAR)
+_register_vec("upsample_trilinear3d", _LINEAR)
+
+
+@lowering("aten::upsample_linear1d")
+def upsample_linear1d(
+    b: Builder, self: Tensor, output_size: Dims, align_corners: bool, scales: float | None = None
+) -> Tensor:
+    return _resize(b, self, _LINEAR, output_size, [scales], align_corners)
+
+
+@lowering("aten::upsample_trilinear3d")
+def upsample_trilinear3d(
+    b: Builder,
+    self: Tensor,
+    output_size: Dims,
+    align_corners: bool,
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    return _resize(b, self, _LINEAR, output_size, [scales_d, scales_h, scales_w], align_corners)
+
+
+# -- grids -------------------------------------------------------------------------------------
+
+
+_GRID_MODES = ("linear", "nearest", "cubic")
+_GRID_PADDINGS = ("zeros", "border", "reflection")
+
+
+@lowering(
+    "aten::grid_sampler",
+    "aten::grid_sampler_2d",
+    "aten::grid_sampler_3d",
+    "aten::_grid_sampler_2d_cpu_fallback",
+)
+def grid_sampler(
+    b: Builder,
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> Tensor:
+    result: Tensor = b.GridSample(
+        input,
+        grid,
+        mode=_GRID_MODES[interpolation_mode],
+        padding_mode=_GRID_PADDINGS[padding_mode],
+        align_corners=int(align_corners),
+    )
+    return result
+
+
+@lowering("aten::affine_grid_generator")
+def affine_grid_generator(b: Builder, theta: Tensor, size: Dims, align_corners: bool) -> Tensor:
+    result: Tensor = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
+    return result
+
+
+# -- fold and unfold ---------------------------------------------------------------------------
+
+
+@lowering("aten::im2col")
+def im2col(
+    b: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+) -> Tensor:
+    x = batched(b, self, 2)
+    if any(padding):
+        x = b.Pad(x, [0, 0, *padding, 0, 0, *padding])
+    sizes = [size + 2 * p for size, p in zip(b.dims(self)[-2:], padding, strict=True)]
+    windows = zip(sizes, kernel_size, stride, dilation, strict=True)
+    positions = [sliding_positions(b, *window) for window in windows]
+    # (batch, channels, rows, kernel rows, columns, kernel columns)
+    gathered = b.transpose(gather_windows(b, x, positions), [0, 1, 3, 5, 2, 4])
+    batch, channels = b.dims(x)[:2]
+    columns = channels * math.prod(kernel_size)
+    result = b.reshape(gathered, [batch, columns, -1])
+    return unbatched_like(b, result, self, 2)
+
+
+@lowering("aten::col2im")
+def col2im(
+    b: Builder,
+    self: Tensor,
+    output_size: Dims,
+    kernel_size: Ints,
+    dilation: Ints,
+    padding: Ints,
+    stride: Ints,
+) -> Tensor:
+    columns = batched(b, self, 1)
+    result = b.Col2Im(
+        columns,
+        b.shape(output_size),
+        b.shape(kernel_size),
+        dilations=dilation,
+        pads=[*padding, *padding],
+        strides=stride,
+    )
+    return unbatched_like(b, result, self, 1)

@@ -1,0 +1,258 @@
+"""Pieces of a tensor: select, slice, narrow, split and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import axis_of, from_front, is_number, plain, plus
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+
+_TO_THE_END = 2**63 - 1
+"""What PyTorch writes as the end of a slice that has none."""
+
+
+@lowering("aten::select.int", "aten::select_copy.int")
+def select(b: Builder, self: Tensor, dim: int, index: Dim) -> Tensor:
+    result: Tensor = b.Gather(self, b.scalar(index), axis=axis_of(self, dim))
+    return result
+
+
+@lowering("aten::slice.Tensor", "aten::slice_copy.Tensor")
+def slice_(
+    b: Builder,
+    self: Tensor,
+    dim: int = 0,
+    start: Dim | None = None,
+    end: Dim | None = None,
+    step: int = 1,
+) -> Tensor:
+    axis = axis_of(self, dim)
+    size = self.dim(axis)
+    begins = start is None or is_number(start, 0)
+    ends = end is None or end == size or is_number(end, _TO_THE_END)
+    if isinstance(size, int) and isinstance(end, int):
+        ends = end >= size
+    if begins and ends and step == 1:
+        return self
+    return b.slice(self, axis, 0 if start is None else start, None if ends else end, step)
+
+
+@lowering("aten::narrow", "aten::narrow_copy", "aten::narrow.Tensor")
+def narrow(b: Builder, self: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
+    axis = axis_of(self, dim)
+    first = from_front(b, start, self.dim(axis))
+    return b.slice(self, axis, first, plus(b, first, length))
+
+
+# -- several pieces --------------------------------------------------------------------------------
+
+
+def split_at_sizes(b: Builder, x: Tensor, sizes: Sequence[Dim], axis: int) -> list[Tensor]:
+    if len(sizes) < 2:
+        return [x] * len(sizes)
+    pieces = b.Split(x, b.shape(sizes), axis=axis, outputs=len(sizes))
+    dims = b.dims(x)
+    return [
+        b.with_shape(piece, [*dims[:axis], size, *dims[axis + 1 :]])
+        for piece, size in zip(pieces, sizes, strict=True)
+    ]
+
+
+@lowering(
+    "aten::split",
+    "aten::split_with_sizes",
+    "aten::unsafe_split_with_sizes",
+    "aten::split_with_sizes_copy",
+)
+def split_with_sizes(b: Builder, self: Tensor, split_sizes: Dims, dim: int = 0) -> list[Tensor]:
+    return split_at_sizes(b, self, split_sizes, axis_of(self, dim))
+
+
+@lowering("aten::split.sizes")
+def split_sizes(b: Builder, self: Tensor, split_size: Dims, dim: int = 0) -> list[Tensor]:
+    return split_at_sizes(b, self, split_size, axis_of(self, dim))
+
+
+@lowering("aten::split.Tensor", "aten::unsafe_split.Tensor", "aten::split_copy.Tensor")
+def split(b: Builder, self: Tensor, split_size: Dim, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(self, dim)
+    size = self.dim(axis)
+    if size == split_size:
+        return [self]
+    if isinstance(size, int) and isinstance(split_size, int):
+        return split_at_sizes(b, self, _even_sizes(size, split_size), axis)
+    count = sympy.simplify(sympy.sympify(size) / split_size)
+    if not count.is_Integer:
+        raise b.refuse(
+            f"the number of pieces of {split_size} that dim {axis} of size {size} has is not "
+            "known at export time"
+        )
+    return split_at_sizes(b, self, [split_size] * int(count), axis)
+
+
+def _even_sizes(size: int, piece: int) -> list[int]:
+    if piece == 0:
+        return [0]
+    count = max(-(-size // piece), 1)
+    return [piece] * (count - 1) + [size - piece * (count - 1)]
+
+
+@lowering("aten::chunk", "aten::unsafe_chunk")
+def chunk(b: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(self, dim)
+    size = self.dim(axis)
+    if isinstance(size, int):
+        piece = -(-size // chunks)
+        # A dim of size 0 gives all the chunks that were asked for, each empty.
+        sizes = _even_sizes(size, piece) if piece else [0] * chunks
+        return split_at_sizes(b, self, sizes, axis)
+    piece_size = b.Div(b.Add(b.size(size), chunks - 1), chunks)
+    bounds = [b.Mul(piece_size, k) for k in range(chunks + 1)]
+    return [b.slice(self, axis, bounds[k], bounds[k + 1]) for k in range(chunks)]
+
+
+@lowering("aten::tensor_split.sections")
+def tensor_split(b: Builder, self: Tensor, sections: int, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(self, dim)
+    size = self.dim(axis)
+    if isinstance(size, int):
+        least, longer = divmod(size, sections)
+        sizes = [least + 1] * longer + [least] * (sections - longer)
+        return split_at_sizes(b, self, sizes, axis)
+    exact = plain(sympy.expand(size / sections))
+    if isinstance(exact, sympy.Expr) and exact.is_integer:
+        return split_at_sizes(b, self, [exact] * sections, axis)
+    least_size, longer_count = b.Div(b.size(size), sections), b.Mod(b.size(size), sections)
+    bounds = [
+        b.Add(b.Mul(least_size, k), b.Min(longer_count, b.size(k))) for k in range(sections + 1)
+    ]
+    return [b.slice(self, axis, bounds[k], bounds[k + 1]) for k in range(sections)]
+
+
+@lowering("aten::tensor_split.indices")
+def tensor_split_at(b: Builder, self: Tensor, indices: Dims, dim: int = 0) -> list[Tensor]:
+    starts: list[Dim] = [0, *indices]
+    ends: list[Dim | None] = [*indices, None]
+    return [slice_(b, self, dim, s, e) for s, e in zip(starts, ends, strict=True)]
+
+
+@lowering("aten::tensor_split.tensor_indices_or_sections")
+def tensor_split_by_tensor(
+    b: Builder, self: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0
+) -> list[Tensor]:
+    known = tensor_indices_or_sections.const
+    if known is None:
+        raise b.refuse("where to split is computed by the model, so the pieces are not known")
+    if known.dim() == 0:
+        return tensor_split(b, self, int(known), dim)
+    return tensor_split_at(b, self, [int(i) for i in known], dim)
+
+
+def _hsplit_dim(x: Tensor) -> int:
+    return 0 if x.rank == 1 else 1
+
+
+@lowering("aten::hsplit.int")
+def hsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
+    return tensor_split(b, self, sections, _hsplit_dim(self))
+
+
+@lowering("aten::hsplit.array")
+def hsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
+    return tensor_split_at(b, self, list(indices), _hsplit_dim(self))
+
+
+@lowering("aten::vsplit.int")
+def vsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
+    return tensor_split(b, self, sections, 0)
+
+
+@lowering("aten::vsplit.array")
+def vsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
+    return tensor_split_at(b, self, list(indices), 0)
+
+
+@lowering("aten::dsplit.int")
+def dsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
+    return tensor_split(b, self, sections, 2)
+
+
+@lowering("aten::dsplit.array")
+def dsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
+    return tensor_split_at(b, self, list(indices), 2)
+
+
+@lowering("aten::unbind.int", "aten::unbind_copy.int")
+def unbind(b: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(self, dim)
+    count = self.static_dim(axis)
+    if count is None:
+        raise b.refuse(f"dim {axis} has the dynamic size {self.dim(axis)}: so many tensors")
+    if count == 1:
+        return [b.squeeze(self, [axis])]
+    return [select(b, self, axis, index) for index in range(count)]
+
+
+# -- reading elements in another order -------------------------------------------------------------
+
+
+@lowering("aten::flip")
+def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
+    axes = [axis_of(self, d) for d in dims]
+    if not axes or self.rank == 0:
+        return self
+    result: Tensor = b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
+    return result
+
+
+@lowering("aten::fliplr")
+def fliplr(b: Builder, self: Tensor) -> Tensor:
+    return flip(b, self, [1])
+
+
+@lowering("aten::flipud")
+def flipud(b: Builder, self: Tensor) -> Tensor:
+    return flip(b, self, [0])
+
+
+@lowering("aten::rot90")
+def rot90(b: Builder, self: Tensor, k: int, dims: Ints) -> Tensor:
+    first, second = (axis_of(self, d) for d in dims)
+    perm = list(range(self.rank))
+    perm[first], perm[second] = second, first
+    turns = k % 4
+    if turns == 1:
+        return b.transpose(flip(b, self, [second]), perm)
+    if turns == 2:
+        return flip(b, self, [first, second])
+    if turns == 3:
+        return b.transpose(flip(b, self, [first]), perm)
+    return self
+
+
+@lowering("aten::roll")
+def roll(b: Builder, self: Tensor, shifts: Dims, dims: Ints) -> Tensor:
+    if not dims:
+        line = b.reshape(self, [b.numel(self)])
+        return b.reshape(_roll_axis(b, line, shifts[0], 0), b.dims(self))
+    rolled = self
+    for shift, dim in zip(shifts, dims, strict=True):
+        if self.rank:
+            rolled = _roll_axis(b, rolled, shift, axis_of(self, dim))
+    return rolled
+
+
+def _roll_axis(b: Builder, x: Tensor, shift: Dim, axis: int) -> Tensor:
+    size = x.dim(axis)
+    if isinstance(size, int) and isinstance(shift, int):
+        cut: Dim | Tensor = -shift % max(size, 1)
+        if is_number(cut, 0):
+            return x
+    else:
+        cut = b.Mod(b.size(-shift), b.Max(b.size(size), b.size(1)))
+    joined: Tensor = b.Concat(b.slice(x, axis, cut, None), b.slice(x, axis, 0, cut), axis=axis)
+    return b.with_shape(joined, b.dims(x))

@@ -1,0 +1,48 @@
+"""Softmax and its logarithm."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import reduce_dims
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Tensor
+
+
+@lowering("aten::softmax.int", "aten::special_softmax")
+def softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    return _along(b, "Softmax", b.cast(self, dtype), dim)
+
+
+@lowering("aten::log_softmax.int", "aten::special_log_softmax")
+def log_softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    return _along(b, "LogSoftmax", b.cast(self, dtype), dim)
+
+
+@lowering("aten::_softmax")
+def softmax_of_half(b: Builder, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return softmax(b, self, dim, torch.float32 if half_to_float else None)
+
+
+@lowering("aten::_log_softmax")
+def log_softmax_of_half(b: Builder, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return log_softmax(b, self, dim, torch.float32 if half_to_float else None)
+
+
+@lowering("aten::_safe_softmax")
+def safe_softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    x = b.cast(self, dtype)
+    # Where everything is masked the weights are 0, not NaN.
+    masked = b.Equal(reduce_dims(b, "ReduceMax", x, dim, keepdim=True), -math.inf)
+    result: Tensor = b.Where(masked, b.scalar(0, x.dtype), _along(b, "Softmax", x, dim))
+    return result
+
+
+def _along(b: Builder, op: str, x: Tensor, dim: int) -> Tensor:
+    if x.rank == 0:
+        return b.squeeze(b.op(op, b.unsqueeze(x, [0]), axis=0), [0])
+    result: Tensor = b.op(op, x, axis=dim % x.rank if dim != -1 else -1)
+    return result

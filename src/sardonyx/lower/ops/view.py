@@ -1,0 +1,377 @@
+"""Views: the same elements under another shape or order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dims, Ints, Tensor
+
+# -- shape -----------------------------------------------------------------------------------------
+
+
+@lowering(
+    "aten::view",
+    "aten::_unsafe_view",
+    "aten::view_copy",
+    "aten::_reshape_copy",
+)
+def view(b: Builder, self: Tensor, size: Dims) -> Tensor:
+    return b.reshape(self, size)
+
+
+@lowering("aten::_reshape_alias", "aten::_reshape_alias_copy")
+def reshape_alias(b: Builder, self: Tensor, size: Dims, stride: Dims) -> Tensor:
+    # The strides are those of a contiguous result over the same memory.
+    return b.reshape(self, size)
+
+
+@lowering("aten::reshape")
+def reshape(b: Builder, self: Tensor, shape: Dims) -> Tensor:
+    return b.reshape(self, shape)
+
+
+@lowering("aten::reshape_as", "aten::view_as")
+def reshape_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return b.reshape(self, b.dims(other))
+
+
+@lowering("aten::view.dtype", "aten::view_copy.dtype")
+def view_dtype(b: Builder, self: Tensor, dtype: torch.dtype) -> Tensor:
+    if dtype == self.dtype:
+        return self
+    if dtype.itemsize != self.dtype.itemsize:
+        raise b.refuse(f"the bits of {self.dtype} cannot be read as the wider or narrower {dtype}")
+    result: Tensor = b.BitCast(self, to=dtype)
+    return result
+
+
+@lowering("aten::flatten.using_ints")
+def flatten(b: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    if self.rank == 0:
+        return b.reshape(self, [1])
+    start, end = axis_of(self, start_dim), axis_of(self, end_dim)
+    dims = b.dims(self)
+    merged = reduce(lambda left, right: left * right, dims[start : end + 1])
+    return b.reshape(self, [*dims[:start], merged, *dims[end + 1 :]])
+
+
+@lowering("aten::ravel")
+def ravel(b: Builder, self: Tensor) -> Tensor:
+    return b.reshape(self, [b.numel(self)])
+
+
+@lowering("aten::unflatten.int")
+def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
+    axis = axis_of(self, dim)
+    dims = b.dims(self)
+    return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
+
+
+@lowering("aten::expand", "aten::expand_copy")
+def expand(b: Builder, self: Tensor, size: Dims, *, implicit: bool = False) -> Tensor:
+    # `implicit` records that broadcasting asked for it; the result is the same.
+    return b.expand(self, size)
+
+
+@lowering("aten::broadcast_to")
+def broadcast_to(b: Builder, self: Tensor, size: Dims) -> Tensor:
+    return b.expand(self, size)
+
+
+@lowering("aten::expand_as")
+def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return b.expand(self, b.dims(other))
+
+
+@lowering("aten::broadcast_tensors")
+def broadcast_tensors(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+    shape = b.broadcast_shape(*tensors)
+    if shape is None or any(d is None for d in shape):
+        raise b.refuse("the common shape of the tensors is not known")
+    dims = [d for d in shape if d is not None]
+    return [b.expand(t, dims) for t in tensors]
+
+
+@lowering("aten::squeeze", "aten::squeeze_copy")
+def squeeze(b: Builder, self: Tensor) -> Tensor:
+    return _squeeze_axes(b, self, range(self.rank))
+
+
+@lowering("aten::squeeze.dim", "aten::squeeze_copy.dim")
+def squeeze_dim(b: Builder, self: Tensor, dim: int) -> Tensor:
+    return _squeeze_axes(b, self, [axis_of(self, dim)] if self.rank else [])
+
+
+@lowering("aten::squeeze.dims", "aten::squeeze_copy.dims")
+def squeeze_dims(b: Builder, self: Tensor, dim: Ints) -> Tensor:
+    return _squeeze_axes(b, self, [axis_of(self, d) for d in dim] if self.rank else [])
+
+
+def _squeeze_axes(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+    for axis in axes:
+        if x.static_dim(axis) is None:
+            raise b.refuse(
+                f"dim {axis} has the dynamic size {x.dim(axis)}: squeezing drops it where that is "
+                "1, and an ONNX tensor has one rank. Name the dims to squeeze, or make this one "
+                "static"
+            )
+    return b.squeeze(x, [axis for axis in axes if x.static_dim(axis) == 1])
+
+
+@lowering("aten::unsqueeze", "aten::unsqueeze_copy")
+def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
+    return b.unsqueeze(self, [dim % (self.rank + 1)])
+
+
+@lowering("aten::atleast_1d")
+def atleast_1d(b: Builder, self: Tensor) -> Tensor:
+    return b.reshape(self, [1]) if self.rank == 0 else self
+
+
+@lowering("aten::atleast_2d")
+def atleast_2d(b: Builder, self: Tensor) -> Tensor:
+    if self.rank == 0:
+        return b.reshape(self, [1, 1])
+    return b.unsqueeze(self, [0]) if self.rank == 1 else self
+
+
+@lowering("aten::atleast_3d")
+def atleast_3d(b: Builder, self: Tensor) -> Tensor:
+    if self.rank == 0:
+        return b.reshape(self, [1, 1, 1])
+    return b.unsqueeze(self, {1: [0, 2], 2: [2]}.get(self.rank, []))
+
+
+@lowering("aten::atleast_1d.Sequence")
+def atleast_1d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+    return [atleast_1d(b, t) for t in tensors]
+
+
+@lowering("aten::atleast_2d.Sequence")
+def atleast_2d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+    return [atleast_2d(b, t) for t in tensors]
+
+
+@lowering("aten::atleast_3d.Sequence")
+def atleast_3d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+    return [atleast_3d(b, t) for t in tensors]
+
+
+# -- order of dims ---------------------------------------------------------------------------------
+
+
+@lowering("aten::permute", "aten::permute_copy")
+def permute(b: Builder, self: Tensor, dims: Ints) -> Tensor:
+    return b.transpose(self, dims)
+
+
+def swap_axes(b: Builder, x: Tensor, first: int, second: int) -> Tensor:
+    if x.rank == 0:
+        return x
+    perm = list(range(x.rank))
+    first, second = first % x.rank, second % x.rank
+    perm[first], perm[second] = perm[second], perm[first]
+    return b.transpose(x, perm)
+
+
+@lowering("aten::transpose.int", "aten::transpose_copy.int", "aten::swapdims")
+def transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return swap_axes(b, self, dim0, dim1)
+
+
+@lowering("aten::swapaxes")
+def swapaxes(b: Builder, self: Tensor, axis0: int, axis1: int) -> Tensor:
+    return swap_axes(b, self, axis0, axis1)
+
+
+@lowering("aten::t", "aten::t_copy")
+def t(b: Builder, self: Tensor) -> Tensor:
+    return self if self.rank < 2 else b.transpose(self, [1, 0])
+
+
+@lowering("aten::numpy_T", "aten::numpy_T.a")
+def reversed_dims(b: Builder, self: Tensor) -> Tensor:
+    return b.transpose(self, list(reversed(range(self.rank))))
+
+
+@lowering("aten::mT", "aten::mT.a")
+def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
+    return swap_axes(b, self, -2, -1)
+
+
+@lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
+def adjoint(b: Builder, self: Tensor) -> Tensor:
+    if self.is_complex:
+        raise b.refuse("ONNX has no conjugate of complex tensors")
+    return swap_axes(b, self, -2, -1)
+
+
+@lowering("aten::movedim.intlist", "aten::moveaxis.intlist")
+def movedims(b: Builder, self: Tensor, source: Ints, destination: Ints) -> Tensor:
+    if self.rank == 0:
+        return self
+    moved = {d % self.rank: s % self.rank for s, d in zip(source, destination, strict=True)}
+    rest = iter(axis for axis in range(self.rank) if axis not in moved.values())
+    return b.transpose(
+        self, [moved[axis] if axis in moved else next(rest) for axis in range(self.rank)]
+    )
+
+
+@lowering("aten::movedim.int", "aten::moveaxis.int")
+def movedim(b: Builder, self: Tensor, source: int, destination: int) -> Tensor:
+    return movedims(b, self, [source], [destination])
+
+
+@lowering("aten::pixel_shuffle")
+def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
+    r = upscale_factor
+    if self.rank == 4 and self.dtype in (torch.float32, torch.float64, torch.float16):
+        result: Tensor = b.DepthToSpace(self, blocksize=r, mode="CRD")
+        return result
+    *batch, channels, height, width = b.dims(self)
+    n = len(batch)
+    deep = quotient(b, channels, r * r)
+    split = reshape_to(b, self, [*batch, deep, r, r, height, width])
+    woven = b.transpose(split, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
+    return reshape_to(b, woven, [*batch, deep, height * r, width * r])
+
+
+@lowering("aten::pixel_unshuffle")
+def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
+    r = downscale_factor
+    *batch, channels, height, width = b.dims(self)
+    n = len(batch)
+    rows, columns = quotient(b, height, r), quotient(b, width, r)
+    split = reshape_to(b, self, [*batch, channels, rows, r, columns, r])
+    parted = b.transpose(split, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
+    return reshape_to(b, parted, [*batch, channels * r * r, rows, columns])
+
+
+@lowering("aten::channel_shuffle", "aten::native_channel_shuffle")
+def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
+    dims = b.dims(self)
+    split = reshape_to(b, self, [dims[0], groups, quotient(b, dims[1], groups), *dims[2:]])
+    return b.reshape(swap_axes(b, split, 1, 2), dims)
+
+
+# -- diagonals and windows -------------------------------------------------------------------------
+
+
+@lowering("aten::diagonal", "aten::diagonal_copy")
+def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    flat, positions = matrices_flat(b, self, offset, dim1, dim2)
+    result: Tensor = b.Gather(flat, positions, axis=-1)
+    return result
+
+
+@lowering("aten::linalg_diagonal")
+def linalg_diagonal(
+    b: Builder, A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> Tensor:
+    return diagonal(b, A, offset, dim1, dim2)
+
+
+def diagonal_perm(x: Tensor, dim1: int, dim2: int) -> list[int]:
+    """The order of dims that has the rows and columns of the matrices last."""
+    rows, columns = dim1 % x.rank, dim2 % x.rank
+    return [*(axis for axis in range(x.rank) if axis not in (rows, columns)), rows, columns]
+
+
+def matrices_flat(
+    b: Builder, x: Tensor, offset: int, dim1: int, dim2: int
+) -> tuple[Tensor, Tensor]:
+    """Each matrix in `x` as one last dim, and the places of its diagonal in that dim."""
+    matrices = b.transpose(x, diagonal_perm(x, dim1, dim2))
+    *batch, rows, columns = b.dims(matrices)
+    flat = b.reshape(matrices, [*batch, rows * columns])
+    if isinstance(rows, int) and isinstance(columns, int):
+        length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+        start = offset if offset >= 0 else -offset * columns
+        places = start + torch.arange(max(length, 0)) * (columns + 1)
+        return flat, b.const(places)
+    r, c = b.scalar(rows), b.scalar(columns)
+    if offset >= 0:
+        longest, first = b.Min(r, b.Sub(c, offset)), b.scalar(offset)
+    else:
+        longest, first = b.Min(b.Add(r, offset), c), b.Mul(c, -offset)
+    steps = arange(b, b.reshape(b.Max(longest, 0), [1]))
+    return flat, b.Add(b.Mul(steps, b.Add(c, 1)), first)
+
+
+@lowering("aten::diag_embed")
+def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    size = self.dim(-1) + abs(offset)
+    columns = self
+    if offset:
+        zeros = b.full([*b.dims(self)[:-1], abs(offset)], 0, self.dtype)
+        columns = b.Concat(*((zeros, self) if offset > 0 else (self, zeros)), axis=-1)
+    places = arange(b, size)
+    on_diagonal = b.Equal(b.unsqueeze(b.Add(places, offset), [1]), b.unsqueeze(places, [0]))
+    spread = b.unsqueeze(columns, [self.rank - 1])
+    if self.dtype == torch.bool:
+        matrices: Tensor = b.And(on_diagonal, spread)
+    else:
+        matrices = b.Where(on_diagonal, spread, b.scalar(0, self.dtype))
+    rank = self.rank + 1
+    perm = [0] * rank
+    for place, axis in enumerate(
+        [*(a for a in range(rank) if a not in (dim1 % rank, dim2 % rank)), dim1 % rank, dim2 % rank]
+    ):
+        perm[axis] = place
+    return b.transpose(matrices, perm)
+
+
+@lowering("aten::diag")
+def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+    if self.rank == 1:
+        return diag_embed(b, self, diagonal)
+    flat, positions = matrices_flat(b, self, diagonal, 0, 1)
+    result: Tensor = b.Gather(flat, positions, axis=-1)
+    return result
+
+
+@lowering("aten::diagflat")
+def diagflat(b: Builder, self: Tensor, offset: int = 0) -> Tensor:
+    return diag_embed(b, ravel(b, self), offset)
+
+
+@lowering("aten::unfold", "aten::unfold_copy")
+def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    if self.rank == 0:
+        single = b.reshape(self, [1])
+        return single if size == 1 else b.slice(single, 0, 0, size)
+    axis = axis_of(self, dimension)
+    length = self.dim(axis)
+    within = torch.arange(size)
+    if isinstance(length, int):
+        starts = torch.arange(0, length - size + 1, step)
+        indices = b.const(starts[:, None] + within)
+    else:
+        windows = b.Add(b.Div(b.Sub(b.size(length), size), step), 1)
+        indices = b.Add(b.unsqueeze(b.Mul(arange(b, windows), step), [1]), b.const(within))
+    gathered: Tensor = b.Gather(self, indices, axis=axis)
+    perm = [a for a in range(gathered.rank) if a != axis + 1]
+    return b.transpose(gathered, [*perm, axis + 1])
+
+
+# -- several tensors as a grid ---------------------------------------------------------------------
+
+
+@lowering("aten::meshgrid", "aten::meshgrid.indexing")
+def meshgrid(b: Builder, tensors: list[Tensor], *, indexing: str = "ij") -> list[Tensor]:
+    swapped = indexing == "xy" and len(tensors) > 1
+    order = [1, 0, *range(2, len(tensors))] if swapped else list(range(len(tensors)))
+    lines = [b.reshape(t, [b.numel(t)]) for t in tensors]
+    dims = [lines[k].dim(0) for k in order]
+    grids = []
+    for k, line in enumerate(lines):
+        axis = order.index(k)
+        others = [a for a in range(len(lines)) if a != axis]
+        grids.append(b.expand(b.unsqueeze(line, others), dims))
+    return grids

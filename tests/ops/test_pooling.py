@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import sardonyx
+from tests.ops.harness import check
+
+torch.manual_seed(0)
+X1, X2, X3 = torch.randn(2, 3, 14), torch.randn(2, 3, 12, 15), torch.randn(2, 2, 7, 8, 9)
+INTEGERS = torch.randint(-50, 50, (2, 3, 11, 10))
+
+CASES = [
+    ("max1d", lambda x: F.max_pool1d(x, 3), X1),
+    ("max1d-all", lambda x: F.max_pool1d(x, 3, 2, 1, 2, ceil_mode=True), X1),
+    ("max1d-unbatched", lambda x: F.max_pool1d(x, 2), X1[0]),
+    ("max1d-indices", lambda x: F.max_pool1d(x, 3, 2, 1, return_indices=True), X1),
+    ("max2d", lambda x: F.max_pool2d(x, (2, 3)), X2),
+    ("max2d-all", lambda x: F.max_pool2d(x, 3, (2, 1), 1, (1, 2), ceil_mode=True), X2),
+    ("max2d-indices", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), X2),
+    ("max2d-indices-unbatched", lambda x: F.max_pool2d(x, 3, 2, 1, 1, True, True), X2[0]),
+    ("max3d", lambda x: F.max_pool3d(x, 2, 2, 1, ceil_mode=True), X3),
+    ("max3d-indices", lambda x: F.max_pool3d(x, (2, 3, 2), 2, return_indices=True), X3),
+    ("max2d-uint8", lambda x: F.max_pool2d(x, 3, 2, 1), INTEGERS.abs().to(torch.uint8)),
+    ("max2d-int64", lambda x: F.max_pool2d(x, 3, 2, 1, 2, True, True), INTEGERS),
+    ("max2d-int32", lambda x: F.max_pool2d(x, 2), INTEGERS.int()),
+    ("max2d-float16", lambda x: F.max_pool2d(x, 2), X2.half()),
+    ("max2d-float64", lambda x: F.max_pool2d(x, 2), X2.double()),
+    ("avg1d", lambda x: F.avg_pool1d(x, 3, 2, 1, True, False), X1),
+    ("avg1d-unbatched", lambda x: F.avg_pool1d(x, 3), X1[0]),
+    ("avg2d", lambda x: F.avg_pool2d(x, 2), X2),
+    ("avg2d-divisor", lambda x: F.avg_pool2d(x, (3, 2), 2, 1, divisor_override=4), X2),
+    ("avg2d-divisor-ceil", lambda x: F.avg_pool2d(x, 3, 2, 0, True, True, 5), X2),
+    ("avg2d-divisor-ceil-pad", lambda x: F.avg_pool2d(x, 3, 2, 1, True, False, 5), X2[0]),
+    ("avg3d", lambda x: F.avg_pool3d(x, 2, 2, 1, True, False), X3),
+    ("avg3d-divisor", lambda x: F.avg_pool3d(x, 2, divisor_override=3), X3),
+    ("lp2d", lambda x: F.lp_pool2d(x.abs() + 0.1, 2.0, 3, 2), X2),
+    ("local-response", lambda x: F.local_response_norm(x, 3), X2),
+    ("adaptive-avg1d", lambda x: F.adaptive_avg_pool1d(x, 5), X1),
+    ("adaptive-avg1d-even", lambda x: F.adaptive_avg_pool1d(x, 7), X1),
+    ("adaptive-avg2d-one", lambda x: F.adaptive_avg_pool2d(x, 1), X2),
+    ("adaptive-avg2d-one-unbatched", lambda x: F.adaptive_avg_pool2d(x, 1), X2[0]),
+    ("adaptive-avg2d-even", lambda x: F.adaptive_avg_pool2d(x, (4, 5)), X2),
+    ("adaptive-avg2d-uneven", lambda x: F.adaptive_avg_pool2d(x, (7, 7)), X2),
+    ("adaptive-avg2d-larger", lambda x: F.adaptive_avg_pool2d(x, (13, 20)), X2),
+    ("adaptive-avg2d-none", lambda x: F.adaptive_avg_pool2d(x, (None, 4)), X2),
+    ("adaptive-avg2d-row", lambda x: F.adaptive_avg_pool2d(x, (1, 4)), X2[0]),
+    ("adaptive-avg2d-float64", lambda x: F.adaptive_avg_pool2d(x, (1, 1)), X2.double()),
+    ("adaptive-avg3d", lambda x: F.adaptive_avg_pool3d(x, (2, 4, 3)), X3),
+    ("adaptive-max1d", lambda x: F.adaptive_max_pool1d(x, 5), X1),
+    ("adaptive-max2d", lambda x: F.adaptive_max_pool2d(x, (5, 4)), X2),
+    ("adaptive-max2d-even", lambda x: F.adaptive_max_pool2d(x, (4, 5), True), X2),
+    ("adaptive-max2d-indices", lambda x: F.adaptive_max_pool2d(x, (5, 4), True), X2),
+    ("adaptive-max2d-one", lambda x: F.adaptive_max_pool2d(x, 1, True), X2[0]),
+    ("adaptive-max3d-indices", lambda x: F.adaptive_max_pool3d(x, (2, 3, 4), True), X3),
+    (
+        "unpool2d",
+        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+        X2[..., :14],
+    ),
+    (
+        "unpool3d",
+        lambda x: F.max_unpool3d(*F.max_pool3d(x, 2, 2, return_indices=True), 2),
+        X3[:, :, :6, :, :8],
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "x"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_equals_eager(function, x):
+    check(function, x)
+
+
+DYNAMIC = [
+    ("max2d-ceil", lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), X2, (0, 2, 3)),
+    ("max2d-indices", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), X2, (0, 2, 3)),
+    ("avg2d-ceil", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), X2, (2, 3)),
+    ("avg1d", lambda x: F.avg_pool1d(x, 3, 2, 1), X1, (0, 2)),
+    ("adaptive-one", lambda x: F.adaptive_avg_pool2d(x, 1), X2, (0, 2, 3)),
+    ("adaptive-avg", lambda x: F.adaptive_avg_pool2d(x, (5, 4)), X2, (0, 2, 3)),
+    ("adaptive-avg-one-axis", lambda x: F.adaptive_avg_pool2d(x, (None, 4)), X2, (0, 2, 3)),
+    ("adaptive-max", lambda x: F.adaptive_max_pool2d(x, (5, 4), True), X2, (0, 2, 3)),
+    ("adaptive-max-one", lambda x: F.adaptive_max_pool2d(x, 1), X2, (0, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "axes"), [c[1:] for c in DYNAMIC], ids=[c[0] for c in DYNAMIC]
+)
+def test_sizes_may_change(function, x, axes):
+    others = [
+        (torch.randn([d + step if a in axes else d for a, d in enumerate(x.shape)]),)
+        for step in (1, 4, 9)
+    ]
+    check(function, x, dynamic={0: axes}, others=others)
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_every_window_that_ceil_mode_adds(padding):
+    """All the ways in which the last window can meet the end of the input, in one model."""
+    settings = [s for s in itertools.product((2, 3, 4), (1, 2, 3)) if padding <= s[0] // 2]
+
+    def pools(x):
+        return [
+            pool
+            for k, s in settings
+            for pool in (
+                F.max_pool1d(x, k, s, padding, ceil_mode=True),
+                F.avg_pool1d(x, k, s, padding, ceil_mode=True),
+                F.avg_pool1d(x, k, s, padding, ceil_mode=True, count_include_pad=False),
+            )
+        ]
+
+    for size in (8, 9, 10, 11):
+        check(pools, torch.randn(1, 2, size))
+
+
+def test_infinite_elements_stay_in_their_windows():
+    x = X1.clone()
+    x[0, 0, 3] = torch.inf
+    check(lambda x: F.adaptive_avg_pool1d(x, 5), x)
+
+
+def test_other_opsets():
+    check(
+        lambda x: (F.max_pool2d(x, 3, 2, 1, return_indices=True), F.adaptive_avg_pool2d(x, 7)),
+        X2,
+        opsets=(17, 23),
+    )
+
+
+def test_averages_of_integers_are_refused():
+    with pytest.raises(sardonyx.SardonyxError, match="floating-point"):
+        check(lambda x: F.avg_pool2d(x, 2), INTEGERS)

@@ -1,0 +1,126 @@
+"""Random operators: dtype, shape and distribution of what the exported model draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import sardonyx
+from tests.ops.harness import CAPTURES, check
+
+SIZE = (60, 80)
+X = torch.rand(*SIZE)
+
+
+class Call(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(*args)
+
+
+def export(function: Callable[..., Any], *args: torch.Tensor, **options: Any) -> Any:
+    return sardonyx.export(Call(function), args, kwargs={}, **options)
+
+
+# Name, function, the mean and the standard deviation of its distribution, its bounds.
+DISTRIBUTIONS: list[tuple[str, Callable[..., Any], float, float, float, float]] = [
+    ("rand", lambda x: torch.rand(*SIZE), 0.5, 12**-0.5, 0, 1),
+    ("rand_like", torch.rand_like, 0.5, 12**-0.5, 0, 1),
+    ("rand_double", lambda x: torch.rand(*SIZE, dtype=torch.float64), 0.5, 12**-0.5, 0, 1),
+    ("rand_half", lambda x: torch.rand(*SIZE, dtype=torch.float16), 0.5, 12**-0.5, 0, 1),
+    ("uniform", lambda x: x.clone().uniform_(-3, 5), 1, 8 * 12**-0.5, -3, 5),
+    ("randn", lambda x: torch.randn(*SIZE), 0, 1, -9, 9),
+    ("randn_like", lambda x: torch.randn_like(x, dtype=torch.float64), 0, 1, -9, 9),
+    ("normal", lambda x: torch.normal(2.0, 3.0, SIZE), 2, 3, -30, 30),
+    ("normal_tensors", lambda x: torch.normal(x * 0 + 2, x * 0 + 3), 2, 3, -30, 30),
+    ("normal_tensor_float", lambda x: torch.normal(x * 0 + 2, 3.0), 2, 3, -30, 30),
+    ("normal_float_tensor", lambda x: torch.normal(2.0, x * 0 + 3), 2, 3, -30, 30),
+    ("normal_in_place", lambda x: x.clone().normal_(-1, 0.5), -1, 0.5, -6, 6),
+    ("randint", lambda x: torch.randint(10, SIZE), 4.5, (99 / 12) ** 0.5, 0, 9.5),
+    ("randint_low", lambda x: torch.randint(-5, 5, SIZE), -0.5, (99 / 12) ** 0.5, -5, 4.5),
+    ("randint_like", lambda x: torch.randint_like(x, 10), 4.5, (99 / 12) ** 0.5, 0, 9.5),
+    ("randint_like_low", lambda x: torch.randint_like(x, 2, 4), 2.5, 0.5, 2, 3.5),
+    ("exponential", lambda x: x.clone().exponential_(2.0), 0.5, 0.5, 0, 20),
+    ("bernoulli", lambda x: torch.bernoulli(x * 0 + 0.3), 0.3, 0.21**0.5, 0, 1.5),
+    ("bernoulli_p", lambda x: torch.bernoulli(x, 0.3), 0.3, 0.21**0.5, 0, 1.5),
+    ("bernoulli_tensor", lambda x: x.clone().bernoulli_(x * 0 + 0.3), 0.3, 0.21**0.5, 0, 1.5),
+    ("dropout", lambda x: F.dropout(x * 0 + 1, 0.3), 1, (0.3 / 0.7) ** 0.5, 0, 1.5),
+    ("alpha_dropout", lambda x: F.alpha_dropout(torch.randn_like(x), 0.3, True), 0, 1, -9, 9),
+    ("multinomial", lambda x: torch.multinomial(torch.tensor([0.3, 0.7]).expand(4800, 2), 1), 0.7,
+     0.21**0.5, 0, 1.5),
+    ("multinomial_replaced", lambda x: torch.multinomial(torch.tensor([0.3, 0.7]), 4800, True), 0.7,
+     0.21**0.5, 0, 1.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("case", DISTRIBUTIONS, ids=[c[0] for c in DISTRIBUTIONS])
+def test_distribution(case: tuple[Any, ...], capture: str) -> None:
+    _, function, mean, deviation, low, high = case
+    program = export(function, X, capture=capture)
+    expected, first, second = function(X), program(X), program(X)
+    assert (first.dtype, first.shape) == (expected.dtype, expected.shape)
+    assert not torch.equal(first, second)
+    drawn = torch.cat([first.reshape(-1), second.reshape(-1)]).double()
+    assert drawn.min() >= low and drawn.max() < high
+    assert abs(drawn.mean() - mean) < 5 * deviation / len(drawn) ** 0.5
+    assert abs(drawn.std() - deviation) < 0.1 * deviation
+
+
+def test_dynamic_sizes() -> None:
+    program = export(
+        lambda x: (torch.rand(x.shape[0], 3), torch.randn_like(x), torch.randperm(x.shape[0])),
+        torch.randn(4, 2),
+        dynamic_axes={"in0": [0]},
+        input_names=["in0"],
+    )
+    uniform, normal, order = program(torch.randn(7, 2))
+    assert uniform.shape == (7, 3) and normal.shape == (7, 2)
+    assert order.sort().values.tolist() == list(range(7))
+
+
+def test_draws_are_independent() -> None:
+    first, second = export(lambda x: (torch.rand_like(x), torch.rand_like(x)), X)(X)
+    assert not torch.equal(first, second)
+
+
+def test_without_replacement_no_class_comes_twice() -> None:
+    weights = torch.tensor([0.0, 0.1, 0.2, 0.3, 0.4]).expand(50, 5).contiguous()
+    drawn = export(lambda w: torch.multinomial(w, 4), weights)(weights)
+    assert drawn.dtype == torch.int64
+    assert all(sorted(row) == [1, 2, 3, 4] for row in drawn.tolist())
+
+
+def test_feature_dropout_drops_whole_channels() -> None:
+    x = torch.ones(30, 20, 3, 3)
+    drawn = export(lambda x: F.dropout2d(x, 0.25), x)(x)
+    per_channel = drawn.flatten(2)
+    assert torch.equal(per_channel.amin(-1), per_channel.amax(-1))
+    torch.testing.assert_close(per_channel.unique(), torch.tensor([0.0, 4 / 3]))
+    assert abs((per_channel == 0).double().mean() - 0.25) < 0.1
+
+
+EVALUATED = [
+    torch.nn.Dropout(0.5),
+    torch.nn.Dropout1d(0.5),
+    torch.nn.AlphaDropout(0.5),
+    torch.nn.FeatureAlphaDropout(0.5),
+]
+
+
+@pytest.mark.parametrize("module", EVALUATED, ids=lambda m: type(m).__name__)
+def test_dropout_of_eval_is_the_identity(module: torch.nn.Module) -> None:
+    program = check(module, torch.randn(2, 3, 4))
+    assert len(list(program.model.graph)) == 1
+
+
+def test_dropout_of_everything() -> None:
+    check(lambda x: F.dropout(x, 1.0, training=True), X)
+    check(lambda x: torch.ops.aten.native_dropout(x, 0.5, False), X)
