@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
+import onnx_ir as ir
 from torch.export import ExportedProgram
 
 from sardonyx.capture.capture import Captured, capture
@@ -26,11 +26,11 @@ from sardonyx.options import (
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
 from sardonyx.serialize.external_data import ExternalData
+from sardonyx.serialize.interface import name_dims, rename_parameters
 from sardonyx.serialize.metadata import stamp_metadata
 from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
-from sardonyx.serialize.write import write_model
 from sardonyx.verify.eager import EagerModel
 
 
@@ -119,14 +119,16 @@ def run_stages(
     stages = _Stages(options.progress)
     with stages("capture"):
         captured = capture(model, args, kwargs, options)
+    signature = captured.signature
+    fold_parameters = not options.keeps_parameters and len(options.input_names) <= len(signature.inputs)
     with stages("lower"):
         onnx_model = lower(
             captured.graph,
-            [spec.name for spec in captured.signature.inputs],
-            [*(spec.name for spec in captured.signature.outputs), *captured.signature.state_outputs],
+            [spec.name for spec in signature.inputs],
+            [*(spec.name for spec in signature.outputs), *signature.state_outputs],
             LowerOptions(
                 fold_constants=options.do_constant_folding,
-                fold_parameters=not options.keeps_parameters,
+                fold_parameters=fold_parameters,
                 opset=options.opset_version,
             ),
         )
@@ -134,16 +136,9 @@ def run_stages(
         legalize(onnx_model, options.opset_version)
     with stages("optimize"):
         if options.optimize:
-            optimize(onnx_model, fold_parameters=not options.keeps_parameters)
+            optimize(onnx_model, fold_parameters=fold_parameters)
     with stages("serialize"):
-        assign_names(onnx_model)
-        stamp_metadata(onnx_model)
-        if options.keeps_parameters:
-            parameters_as_inputs(onnx_model, keep_data=options.export_params)
-        if f is not None:
-            write_model(onnx_model, f, external_data=options.external_data)
-    if options.verbose:
-        print(to_text(onnx_model))
+        _finish(onnx_model, captured, options)
     program = ONNXProgram(
         onnx_model,
         signature=captured.signature,
@@ -151,12 +146,31 @@ def run_stages(
         verifier_context=_eager(model, captured, options),
         notes=captured.notes,
         stage_seconds=stages.seconds,
-        path=Path(f) if isinstance(f, (str, os.PathLike)) else None,
     )
-    if options.verify:
+    if options.verify:  # before the file gets its name: a wrong model never stands there
         with stages("verify"):
             program.verify()
+    if f is not None:
+        with stages("serialize"):
+            program.save_as_export(f)
+    if options.verbose:
+        print(program.to_text())
     return program
+
+
+def _finish(model: ir.Model, captured: Captured, options: Options) -> None:
+    """Names, metadata, and parameters among the inputs: the model as it is written."""
+    inputs = captured.signature.inputs
+    name_dims(model, inputs, captured.inputs.output_axes)
+    parameters = list(captured.graph.parameters)
+    renamed = options.input_names[len(inputs) :]
+    rename_parameters(model, renamed, parameters)
+    assign_names(model)
+    stamp_metadata(model)
+    if options.keeps_parameters:
+        parameters = [*renamed, *parameters[len(renamed) :]]
+        names = [name for name in parameters if name in model.graph.initializers]
+        parameters_as_inputs(model, keep_data=options.export_params, names=names)
 
 
 def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
@@ -180,7 +194,7 @@ class _Stages:
         try:
             yield
         finally:
-            self.seconds[name] = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def _eager(model: Any, captured: Captured, options: Options) -> EagerModel | None:

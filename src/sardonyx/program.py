@@ -74,6 +74,13 @@ class ONNXProgram:
             parameters_as_inputs(model, keep_data=True)
         return write_model(model, destination, external_data=external_data)
 
+    def save_as_export(self, destination: Destination) -> None:
+        """Write the file that the export was asked for; runs use it from then on."""
+        self.save(destination, external_data=self.options.external_data)
+        if isinstance(destination, (str, os.PathLike)):
+            self.path = Path(destination)
+            self._file_as_written = _file_stamp(self.path)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run in ONNX Runtime; takes and returns what the PyTorch model does."""
         outputs = self._run(self.signature.flatten(args, kwargs))

@@ -16,10 +16,18 @@ LARGE = torch.randn(40, 60)
 CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("zeros", lambda x: x + torch.zeros(3, 4), (X,)),
     ("ones_dtype", lambda x: (torch.ones(2, dtype=torch.int32), x), (X,)),
-    ("full", lambda x: (torch.full((2, 2), 7), torch.full((2,), 0.5), torch.full((1,), True), x), (X,)),
+    (
+        "full",
+        lambda x: (torch.full((2, 2), 7), torch.full((2,), 0.5), torch.full((1,), True), x),
+        (X,),
+    ),
     ("large", lambda x: (torch.zeros(50, 60), torch.full((2000,), 3, dtype=torch.uint8), x), (X,)),
     ("likes", lambda x: (torch.zeros_like(x), torch.ones_like(x, dtype=torch.int64)), (LARGE,)),
-    ("full_like", lambda x: (torch.full_like(x, 2.5), torch.full_like(x, 1, dtype=torch.bool)), (X,)),
+    (
+        "full_like",
+        lambda x: (torch.full_like(x, 2.5), torch.full_like(x, 1, dtype=torch.bool)),
+        (X,),
+    ),
     ("full_like_truncates", lambda x: torch.full_like(x, 2.7), (torch.arange(3),)),
     ("new", lambda x: (x.new_zeros(2), x.new_ones(2, 3), x.new_full((2,), 5)), (torch.arange(3),)),
     ("new_dtype", lambda x: x.new_zeros((2, 2), dtype=torch.float16), (X,)),
@@ -31,19 +39,33 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("arange_floats", lambda x: (torch.arange(0, 1, 0.1), torch.arange(2.5), x), (X,)),
     ("arange_dtype", lambda x: (torch.arange(5, dtype=torch.float32), x), (X,)),
     ("arange_long", lambda x: (torch.arange(3000), torch.arange(0, 300, 0.1), x), (X,)),
-    ("arange_long_typed", lambda x: (
-        torch.arange(3000, dtype=torch.float32),
-        torch.arange(6000, dtype=torch.int32),
-        torch.arange(0.5, 3000.5, 1.5, dtype=torch.int64),
-        x,
-    ), (X,)),
+    (
+        "arange_long_typed",
+        lambda x: (
+            torch.arange(3000, dtype=torch.float32),
+            torch.arange(6000, dtype=torch.int32),
+            torch.arange(0.5, 3000.5, 1.5, dtype=torch.int64),
+            x,
+        ),
+        (X,),
+    ),
     ("linspace", lambda x: (torch.linspace(-1, 1, 7), torch.linspace(0, 5, 1), x), (X,)),
     ("linspace_long", lambda x: (torch.linspace(-1, 1, 3001), x), (X,)),
-    ("linspace_tensors", lambda x, y: torch.linspace(x, y, 9), (torch.tensor(1.0), torch.tensor(4.0))),
-    ("linspace_tensor_scalar", lambda x: (torch.linspace(x, 3, 4), torch.linspace(0, x, 1)), (
-        torch.tensor(1.0),
-    )),
-    ("logspace", lambda x: (torch.logspace(-2, 2, 5), torch.logspace(0, 3, 2000, base=2.0), x), (X,)),
+    (
+        "linspace_tensors",
+        lambda x, y: torch.linspace(x, y, 9),
+        (torch.tensor(1.0), torch.tensor(4.0)),
+    ),
+    (
+        "linspace_tensor_scalar",
+        lambda x: (torch.linspace(x, 3, 4), torch.linspace(0, x, 1)),
+        (torch.tensor(1.0),),
+    ),
+    (
+        "logspace",
+        lambda x: (torch.logspace(-2, 2, 5), torch.logspace(0, 3, 2000, base=2.0), x),
+        (X,),
+    ),
     ("logspace_tensors", lambda x: torch.logspace(x, 2.0, 4), (torch.tensor(1.0),)),
     ("eye", lambda x: (torch.eye(3), torch.eye(2, 5, dtype=torch.int64), x), (X,)),
     ("eye_large", lambda x: (torch.eye(50), torch.eye(70, 80, dtype=torch.bool), x), (X,)),
@@ -53,15 +75,19 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("triu_bytes", lambda x: x.triu(1), (torch.ones(4, 4, dtype=torch.uint8),)),
     ("tril_half", lambda x: x.tril(), (X.half(),)),
     ("indices", lambda x: (torch.tril_indices(40, 40, -1), torch.triu_indices(3, 5, 1), x), (X,)),
-    ("windows", lambda x: (
-        torch.hann_window(2000),
-        torch.hamming_window(2000, periodic=False, alpha=0.5, beta=0.4),
-        torch.blackman_window(2000),
-        torch.bartlett_window(2000),
-        torch.kaiser_window(2000, True, 9.0),
-        x,
-    ), (X,)),
-]  # fmt: skip
+    (
+        "windows",
+        lambda x: (
+            torch.hann_window(2000),
+            torch.hamming_window(2000, periodic=False, alpha=0.5, beta=0.4),
+            torch.blackman_window(2000),
+            torch.bartlett_window(2000),
+            torch.kaiser_window(2000, True, 9.0),
+            x,
+        ),
+        (X,),
+    ),
+]
 
 
 @pytest.mark.parametrize("function, args", [c[1:] for c in CASES], ids=[c[0] for c in CASES])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import sardonyx
 from tests.ops.harness import check
 
 X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
@@ -83,8 +84,7 @@ FLOATS: dict[str, Callable[[torch.Tensor], Any]] = {
     "vector_norm_keep": lambda x: torch.linalg.vector_norm(x, keepdim=True, dtype=torch.float64),
     "linalg_norm": lambda x: torch.linalg.norm(x),
     "matrix_norm_fro": lambda x: torch.linalg.matrix_norm(x, keepdim=True),
-    "matrix_norm_1": lambda x: torch.linalg.matrix_norm(x, 1),
-    "matrix_norm_inf": lambda x: torch.linalg.norm(x, math.inf, dim=(0, 2)),
+    "linalg_norm_ord": lambda x: torch.linalg.norm(x, 3, dim=1, dtype=torch.float64),
     "dist": lambda x: torch.dist(x, x * 2 + 1, 1.5),
 }
 
@@ -150,6 +150,23 @@ def test_ties_give_the_first_index() -> None:
     check(lambda x: (x.argmax(1), x.argmin(1), x.max(1), x.min(1), x.argmax()), tied)
 
 
+@pytest.mark.parametrize("order", [1, -1, math.inf, -math.inf, "fro"])
+def test_matrix_norms(order: float | str) -> None:
+    def norms(x: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            torch.linalg.matrix_norm(x, order, keepdim=True),
+            torch.linalg.norm(x, order, dim=(2, 0)),
+        ]
+
+    check(norms, X)  # PyTorch itself fixes the sizes it infers these norms for
+
+
+def test_norms_of_singular_values_are_refused() -> None:
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="singular values"):
+        check(lambda x: torch.linalg.matrix_norm(x, 2), X)
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 def test_degrees_of_freedom_below_one() -> None:
     check(lambda x: (x.var(0), x.var(0, correction=2)), torch.tensor([[1.0, 2.0]]))
 

@@ -58,6 +58,11 @@ CASES += [
     ("recomputed", resized("bilinear", False, scale_factor=1.3, recompute_scale_factor=True), X2),
     ("nearest-uint8", resized("nearest", size=(13, 7)), X2.to(torch.uint8)),
     ("nearest-float64", resized("nearest", scale_factor=2), X2.double()),
+    ("bilinear-float64", resized("bilinear", scale_factor=2), X2.double()),
+    ("bicubic-float64", resized("bicubic", True, size=(5, 13)), X2.double()),
+    ("antialias-float64", resized("bicubic", antialias=True, size=(5, 13)), X2.double()),
+    ("nearest-float16", resized("nearest", size=(13, 7)), X2.half()),
+    ("bilinear-float16", resized("bilinear", scale_factor=2), X2.half()),
     ("area", resized("area", size=(5, 7)), X2),
     ("aten-bilinear2d", lambda x: aten.upsample_bilinear2d(x, [11, 13], False, 1.4, None), X2),
     ("aten-nearest2d", lambda x: aten.upsample_nearest2d(x, [16, 20], 2.0, 2.0), X2),
@@ -68,7 +73,7 @@ CASES += [
 
 @pytest.mark.parametrize(("function", "x"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_equals_eager(function, x):
-    check(function, x, atol=2e-5)
+    check(function, x, atol=2e-5 if x.dtype == torch.float32 else None)
 
 
 def test_nearest_at_many_sizes():

@@ -51,6 +51,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         with model_mode(model, options.training), undisturbed(model):
             recorded = _record(model, inputs, options.capture)
     graph = recorded.graph
+    _order_parameters(graph, model)
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
@@ -63,6 +64,15 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         graph.mutated = []
     signature = _signature(graph, inputs, recorded.output, options)
     return Captured(graph, signature, inputs, tuple(notes))
+
+
+def _order_parameters(graph: AtenGraph, model: Any) -> None:
+    """Parameters and buffers as the state_dict lists them; constants of the graph after them."""
+    if isinstance(model, torch.nn.Module):
+        order = {name: i for i, name in enumerate(model.state_dict())}
+        graph.parameters = dict(
+            sorted(graph.parameters.items(), key=lambda item: order.get(item[0], len(order)))
+        )
 
 
 def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:

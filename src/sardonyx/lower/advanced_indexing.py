@@ -18,6 +18,13 @@ from sardonyx.lower.values import Dim, Tensor
 
 Indices = Sequence[Tensor | None]
 
+COMBINED_AS = {
+    torch.bool: torch.int32,
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+}
+"""Runtimes do not combine these dtypes when they scatter."""
+
 
 def is_mask(index: Tensor) -> bool:
     return index.dtype in (torch.bool, torch.uint8)
@@ -60,9 +67,9 @@ def compress(b: Builder, x: Tensor, mask: Tensor, axis: int) -> Tensor:
 def put(b: Builder, x: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
     """`x` with x[indices] set to `values`, or with `values` added there."""
     values = b.cast(values, x.dtype)
-    if accumulate and x.dtype == torch.bool:
-        counts = put(b, b.cast(x, torch.int32), indices, b.cast(values, torch.int32), True)
-        return b.cast(counts, torch.bool)
+    if accumulate and x.dtype in COMBINED_AS:
+        wide = COMBINED_AS[x.dtype]
+        return b.cast(put(b, b.cast(x, wide), indices, b.cast(values, wide), True), x.dtype)
     mask = _only_mask(indices)
     if mask is not None:
         filled = _fill_mask(b, x, *mask, values, accumulate)

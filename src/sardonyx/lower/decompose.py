@@ -65,6 +65,8 @@ def _nodes_of(
 
     expanded: list[Node] = []
     for op, args, kwargs, result in calls:
+        if isinstance(result, torch.device):  # prim::device: asked, not computed
+            continue
         arguments = bind(op, argument(args), {k: argument(v) for k, v in kwargs.items()})
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         outputs = []

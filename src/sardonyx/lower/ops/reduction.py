@@ -338,3 +338,42 @@ def frobenius_norm(b: Builder, self: Tensor, dim: Ints, keepdim: bool = False) -
 def dist(b: Builder, self: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     left, right = b.promote(self, other)
     return vector_norm(b, b.Sub(left, right), p, None)
+
+
+@lowering("aten::linalg_matrix_norm", "aten::linalg_matrix_norm.str_ord")
+def linalg_matrix_norm(
+    b: Builder,
+    self: Tensor,
+    ord: float | str = "fro",
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = b.cast(self, dtype)
+    rows, columns = (axis % x.rank for axis in dim or [-2, -1])
+    if ord == "fro":
+        return vector_norm(b, x, 2.0, [rows, columns], keepdim)
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        raise b.refuse(f"the matrix norm of order {ord} is made of singular values")
+    summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = vector_norm(b, x, 1.0, summed, keepdim=True)
+    extreme = _extreme(b, "ReduceMax" if ord > 0 else "ReduceMin", sums, compared, keepdim=True)
+    return extreme if keepdim else b.squeeze(extreme, [rows, columns])
+
+
+@lowering("aten::linalg_norm", "aten::linalg_norm.ord_str")
+def linalg_norm(
+    b: Builder,
+    self: Tensor,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    if ord is None:
+        return vector_norm(b, b.cast(self, dtype), 2.0, dim, keepdim)
+    if isinstance(ord, str) or (len(dim) if dim is not None else self.rank) == 2:
+        return linalg_matrix_norm(b, self, ord, dim, keepdim, dtype=dtype)
+    return vector_norm(b, b.cast(self, dtype), ord, dim, keepdim)

@@ -280,7 +280,9 @@ def _resize(
     by_size = all(
         (align_corners or axis.follows_sizes) and _reads_alike(axis, mode, None) for axis in axes
     )
-    if by_scale or by_size:
+    # With aligned corners ONNX places the filters of antialiasing elsewhere than ATen.
+    fits = x.dtype != torch.float64 and not (mode.antialias and align_corners)
+    if fits and (by_scale or by_size):
         return _resize_node(b, x, mode, axes, by_scale, align_corners)
     for axis in axes:
         x = mode.along(b, x, axis, align_corners)
@@ -329,6 +331,7 @@ def _resize_node(
         nearest_mode=_nearest_mode(mode),
         cubic_coeff_a=mode.cubic_coeff_a,
         antialias=1 if mode.antialias else None,
+        exclude_outside=1 if mode.antialias else None,
     )
     counts = {axis.number: axis.count for axis in axes}
     return b.with_shape(resized, [counts.get(a, x.dim(a)) for a in range(x.rank)])
@@ -502,6 +505,7 @@ def im2col(
     b: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
     x = batched(b, self, 2)
+    batch, channels = b.dims(x)[:2]
     if any(padding):
         x = b.Pad(x, [0, 0, *padding, 0, 0, *padding])
     sizes = [size + 2 * p for size, p in zip(b.dims(self)[-2:], padding, strict=True)]
@@ -509,7 +513,6 @@ def im2col(
     positions = [sliding_positions(b, *window) for window in windows]
     # (batch, channels, rows, kernel rows, columns, kernel columns)
     gathered = b.transpose(gather_windows(b, x, positions), [0, 1, 3, 5, 2, 4])
-    batch, channels = b.dims(x)[:2]
     columns = channels * math.prod(kernel_size)
     result = b.reshape(gathered, [batch, columns, -1])
     return unbatched_like(b, result, self, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower.advanced_indexing import scatter_along
+from sardonyx.lower.advanced_indexing import COMBINED_AS, scatter_along
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import at_least_1d, axis_of, expand_to, is_number, sizes_of
 from sardonyx.lower.registry import lowering
@@ -27,12 +27,13 @@ def scatter_elements(
     """ScatterElements with ATen's freedoms: 0-d tensors, and a `src` larger than `index`."""
     if any(is_number(d, 0) for d in b.dims(index)):
         return x
+    if reduction is not None and x.dtype in COMBINED_AS:
+        wide_x, wide_src = (b.cast(t, COMBINED_AS[x.dtype]) for t in (x, src))
+        return b.cast(scatter_elements(b, wide_x, dim, index, wide_src, reduction), x.dtype)
     base, places, updates = at_least_1d(b, x), at_least_1d(b, index), at_least_1d(b, src)
     if updates.shape != places.shape:
         rank = places.rank
         updates = b.Slice(updates, [0] * rank, b.shape(b.dims(places)), list(range(rank)))
-    if reduction is not None and x.dtype == torch.bool:
-        raise b.refuse("ONNX combines no bools when it scatters")
     written = b.ScatterElements(
         base,
         b.cast(places, torch.int64),
@@ -146,9 +147,9 @@ def index_copy(b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor
 def _scatter_slices(
     b: Builder, x: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str | None
 ) -> Tensor:
-    if reduction is not None and x.dtype == torch.bool:
-        wide = [b.cast(t, torch.int32) for t in (x, source)]
-        return b.cast(_scatter_slices(b, wide[0], dim, index, wide[1], reduction), torch.bool)
+    if reduction is not None and x.dtype in COMBINED_AS:
+        base, updates = (b.cast(t, COMBINED_AS[x.dtype]) for t in (x, source))
+        return b.cast(_scatter_slices(b, base, dim, index, updates, reduction), x.dtype)
     places = b.cast(at_least_1d(b, index), torch.int64)
     axis = axis_of(x, dim)
     updates = _slices_of(b, x, axis, source)

@@ -1,0 +1,465 @@
+"""Recurrent networks: one ONNX node per layer, and the cells they are made of.
+
+ATen and ONNX order the gates of a weight differently; a weight that is known is reordered here,
+one that the model computes is reordered in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Scalar, Tensor
+from sardonyx.lower.windows import index_range
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A recurrent operator: its ONNX name and where ONNX finds each gate in ATen's order."""
+
+    op: str
+    gates: tuple[int, ...]
+    activation: str | None = None
+
+    @property
+    def has_cell_state(self) -> bool:
+        return self.op == "LSTM"
+
+
+_LSTM = _Kind("LSTM", (0, 3, 1, 2))
+_GRU = _Kind("GRU", (1, 0, 2))
+_RNN_TANH = _Kind("RNN", (0,), "Tanh")
+_RNN_RELU = _Kind("RNN", (0,), "Relu")
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Of one layer in one direction, as ATen has them."""
+
+    input: Tensor
+    hidden: Tensor
+    input_bias: Tensor | None = None
+    hidden_bias: Tensor | None = None
+    projection: Tensor | None = None
+
+
+def _weights_by_layer(
+    b: Builder, params: Sequence[Tensor], has_biases: bool, layers: int, directions: int
+) -> list[list[_Weights]]:
+    count = layers * directions
+    each = len(params) // count
+    if each * count != len(params) or each not in ((4, 5) if has_biases else (2, 3)):
+        raise b.refuse(f"{len(params)} weights do not make {layers} layers")
+    made = []
+    for start in range(0, len(params), each):
+        entry = list(params[start : start + each])
+        projection = entry.pop() if each in (3, 5) else None
+        input_bias, hidden_bias = entry[2:] if has_biases else (None, None)
+        made.append(_Weights(entry[0], entry[1], input_bias, hidden_bias, projection))
+    return [made[i : i + directions] for i in range(0, count, directions)]
+
+
+# -- weights in ONNX's order -------------------------------------------------------------------
+
+
+def _stacked(b: Builder, pieces: Sequence[Sequence[Tensor]]) -> Tensor:
+    """[directions, ...]: the tensors of each direction one below the other."""
+    known = [
+        [t.const for t in row if t.const is not None and not _torch_private.is_fake(t.const)]
+        for row in pieces
+    ]
+    if all(len(k) == len(p) for k, p in zip(known, pieces, strict=True)):
+        return b.const(torch.stack([torch.cat(row) for row in known]).detach())
+    rows = [row[0] if len(row) == 1 else b.Concat(*row, axis=0) for row in pieces]
+    stacked = [b.unsqueeze(row, [0]) for row in rows]
+    result: Tensor = stacked[0] if len(stacked) == 1 else b.Concat(*stacked, axis=0)
+    return result
+
+
+def _reordered(b: Builder, weight: Tensor, gates: Sequence[int]) -> list[Tensor]:
+    """The gates of a weight, in the order given."""
+    if len(gates) == 1:
+        return [weight]
+    if weight.const is not None and not _torch_private.is_fake(weight.const):
+        chunks = weight.const.chunk(len(gates))
+        return [b.const(torch.cat([chunks[gate] for gate in gates]))]
+    parts = b.Split(weight, outputs=len(gates), axis=0, num_outputs=len(gates))
+    return [parts[gate] for gate in gates]
+
+
+def _run_layer(
+    b: Builder,
+    kind: _Kind,
+    x: Tensor,
+    weights: Sequence[_Weights],
+    hidden: Tensor | None,
+    cell: Tensor | None,
+    lengths: Tensor | None = None,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(output [time, batch, directions * hidden], last hidden state, last cell state)."""
+    size = weights[0].hidden.static_dim(1)
+    if size is None:
+        raise b.refuse("the hidden size must be known at export time")
+    bias = None
+    if weights[0].input_bias is not None:
+        rows = [
+            [*_reordered(b, i, kind.gates), *_reordered(b, h, kind.gates)]
+            for i, h in ((w.input_bias, w.hidden_bias) for w in weights)
+            if i is not None and h is not None
+        ]
+        bias = _stacked(b, rows)
+    direction = "bidirectional" if len(weights) == 2 else "reverse" if reverse else "forward"
+    inputs = [
+        x,
+        _stacked(b, [_reordered(b, w.input, kind.gates) for w in weights]),
+        _stacked(b, [_reordered(b, w.hidden, kind.gates) for w in weights]),
+        bias,
+        lengths,
+        hidden,
+    ]
+    if kind.has_cell_state:
+        inputs.append(cell)
+    results = b.op(
+        kind.op,
+        *inputs,
+        outputs=3 if kind.has_cell_state else 2,
+        hidden_size=size,
+        direction=direction,
+        activations=[kind.activation] * len(weights) if kind.activation else None,
+        linear_before_reset=1 if kind.op == "GRU" else None,
+    )
+    # (time, directions, batch, hidden) to (time, batch, directions * hidden)
+    if len(weights) == 1:
+        output = b.squeeze(results[0], [1])
+    else:
+        output = b.Reshape(b.transpose(results[0], [0, 2, 1, 3]), [0, 0, 2 * size])
+    return output, results[1], results[2] if kind.has_cell_state else None
+
+
+def _run_layers(
+    b: Builder,
+    kind: _Kind,
+    x: Tensor,
+    states: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """Output and last states of all layers; `x` is (time, batch, features)."""
+    directions = 2 if bidirectional else 1
+    layers = _weights_by_layer(b, params, has_biases, num_layers, directions)
+    last: list[list[Tensor]] = [[] for _ in states]
+    for number, weights in enumerate(layers):
+        if number and train and dropout:
+            x = b.Dropout(x, b.scalar(dropout, torch.float32), b.const(True))
+        initial = [
+            s if num_layers == 1 else b.slice(s, 0, number * directions, (number + 1) * directions)
+            for s in states
+        ]
+        if any(w.projection is not None for w in weights):
+            if lengths is not None:
+                raise b.refuse("proj_size with packed sequences has no ONNX form")
+            x, *after = _unrolled_lstm(b, x, weights, initial)
+        else:
+            cell_state = initial[1] if kind.has_cell_state else None
+            x, hidden, cell = _run_layer(b, kind, x, weights, initial[0], cell_state, lengths)
+            after = [hidden] if cell is None else [hidden, cell]
+        for collected, state in zip(last, after, strict=True):
+            collected.append(state)
+    return x, *(s[0] if len(s) == 1 else b.Concat(*s, axis=0) for s in last)
+
+
+def _unrolled_lstm(
+    b: Builder, x: Tensor, weights: Sequence[_Weights], initial: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """An LSTM layer with projections, which ONNX LSTM lacks, written out step by step."""
+    length = x.static_dim(0)
+    if length is None:
+        raise b.refuse("proj_size needs a sequence length that is known at export time")
+    outputs, hiddens, cells = [], [], []
+    for number, entry in enumerate(weights):
+        hidden, cell = (b.squeeze(b.slice(s, 0, number, number + 1), [0]) for s in initial)
+        steps: list[Tensor] = []
+        for time in reversed(range(length)) if number else range(length):
+            step = b.squeeze(b.slice(x, 0, time, time + 1), [0])
+            hidden, cell = _lstm_step(b, step, hidden, cell, entry)
+            steps.append(b.unsqueeze(hidden, [0]))
+        outputs.append(b.Concat(*(reversed(steps) if number else steps), axis=0))
+        hiddens.append(b.unsqueeze(hidden, [0]))
+        cells.append(b.unsqueeze(cell, [0]))
+    output, last_hidden, last_cell = (
+        parts[0] if len(parts) == 1 else b.Concat(*parts, axis=axis)
+        for parts, axis in ((outputs, 2), (hiddens, 0), (cells, 0))
+    )
+    return output, last_hidden, last_cell
+
+
+# -- padded sequences --------------------------------------------------------------------------
+
+
+@lowering("aten::lstm.input")
+def lstm_input(
+    b: Builder,
+    input: Tensor,
+    hx: list[Tensor],
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]:
+    x = b.transpose(input, [1, 0, 2]) if batch_first else input
+    output, *states = _run_layers(
+        b, _LSTM, x, hx, params, has_biases, num_layers, dropout, train, bidirectional
+    )
+    return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
+
+
+def _register_without_cell_state(name: str, kind: _Kind) -> None:
+    @lowering(f"aten::{name}.input")
+    def recurrent_input(
+        b: Builder,
+        input: Tensor,
+        hx: Tensor,
+        params: list[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[Tensor, ...]:
+        x = b.transpose(input, [1, 0, 2]) if batch_first else input
+        output, *states = _run_layers(
+            b, kind, x, [hx], params, has_biases, num_layers, dropout, train, bidirectional
+        )
+        return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
+
+    @lowering(f"aten::{name}.data")
+    def recurrent_data(
+        b: Builder,
+        data: Tensor,
+        batch_sizes: Tensor,
+        hx: Tensor,
+        params: list[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+    ) -> tuple[Tensor, ...]:
+        padded, mask, lengths = _unpacked(b, data, batch_sizes)
+        output, *states = _run_layers(
+            b, kind, padded, [hx], params, has_biases, num_layers, dropout, train, bidirectional,
+            b.cast(lengths, torch.int32),
+        )  # fmt: skip
+        return _packed(b, output, mask), *states
+
+
+for _name, _kind in {"gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}.items():
+    _register_without_cell_state(_name, _kind)
+
+
+@lowering("aten::mkldnn_rnn_layer")
+def mkldnn_rnn_layer(
+    b: Builder,
+    input: Tensor,
+    weight0: Tensor,
+    weight1: Tensor,
+    weight2: Tensor,
+    weight3: Tensor,
+    hx_: Tensor,
+    cx_: Tensor,
+    reverse: bool,
+    batch_sizes: list[int],
+    mode: int,
+    hidden_size: int,
+    num_layers: int,
+    has_biases: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    train: bool,
+) -> tuple[Tensor | None, ...]:
+    """One direction of one LSTM layer: what PyTorch's decomposition of lstm is made of."""
+    lstm_mode = 2
+    if mode != lstm_mode or batch_sizes:
+        raise b.refuse("only an LSTM layer over unpacked sequences is supported")
+    biases = (weight2, weight3) if has_biases else (None, None)
+    weights = _Weights(weight0, weight1, *biases)
+    states = [s if s.rank == 3 else b.unsqueeze(s, [0]) for s in (hx_, cx_)]
+    output, hidden, cell = _run_layer(b, _LSTM, input, [weights], *states, reverse=reverse)
+    assert cell is not None
+    after = [s if hx_.rank == 3 else b.squeeze(s, [0]) for s in (hidden, cell)]
+    return output, *after, None
+
+
+# -- packed sequences --------------------------------------------------------------------------
+#
+# Packed data holds, for each time step, the elements of all sequences that are that long; the
+# longest sequence comes first. Row by row it is the padded (time, batch) table without padding.
+
+
+def _packed(b: Builder, padded: Tensor, mask: Tensor) -> Tensor:
+    places = b.transpose(b.NonZero(mask), [1, 0])
+    result: Tensor = b.GatherND(padded, places)
+    return result
+
+
+def _unpacked(b: Builder, data: Tensor, batch_sizes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(padded [time, batch, features], mask [time, batch], lengths [batch])."""
+    largest = b.ReduceMax(batch_sizes, [0], keepdims=1)
+    sequence = index_range(b, largest)
+    mask: Tensor = b.Less(sequence, b.unsqueeze(batch_sizes, [1]))
+    lengths: Tensor = b.ReduceSum(b.cast(mask, torch.int64), [0], keepdims=0)
+    first = b.CumSum(batch_sizes, b.const(0), exclusive=1)
+    rows = b.Add(b.unsqueeze(first, [1]), sequence)
+    padded: Tensor = b.Gather(data, b.Where(mask, rows, b.const(0)), axis=0)
+    return padded, mask, lengths
+
+
+@lowering("aten::lstm.data")
+def lstm_data(
+    b: Builder,
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: list[Tensor],
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, ...]:
+    padded, mask, lengths = _unpacked(b, data, batch_sizes)
+    output, *states = _run_layers(
+        b, _LSTM, padded, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+        b.cast(lengths, torch.int32),
+    )  # fmt: skip
+    return _packed(b, output, mask), *states
+
+
+@lowering("aten::_pack_padded_sequence")
+def pack_padded_sequence(
+    b: Builder, input: Tensor, lengths: Tensor, batch_first: bool
+) -> tuple[Tensor, Tensor]:
+    padded = b.transpose(input, [1, 0, *range(2, input.rank)]) if batch_first else input
+    lengths = b.cast(lengths, torch.int64)
+    steps = index_range(b, b.ReduceMax(lengths, [0], keepdims=1))
+    mask = b.Less(b.unsqueeze(steps, [1]), lengths)
+    batch_sizes: Tensor = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
+    return _packed(b, padded, mask), batch_sizes
+
+
+@lowering("aten::_pad_packed_sequence")
+def pad_packed_sequence(
+    b: Builder,
+    data: Tensor,
+    batch_sizes: Tensor,
+    batch_first: bool,
+    padding_value: Scalar,
+    total_length: int,
+) -> tuple[Tensor, Tensor]:
+    padded, mask, lengths = _unpacked(b, data, batch_sizes)
+    trailing = list(range(2, data.rank + 1))
+    filler = b.scalar(padding_value, data.dtype)
+    padded = b.Where(b.unsqueeze(mask, trailing), padded, filler)
+    if total_length > 0:
+        missing = b.Sub(b.const([total_length]), b.Shape(batch_sizes))
+        zeros = [0] * data.rank
+        pads = b.Concat(b.const([*zeros, 0]), missing, b.const(zeros), axis=0)
+        padded = b.Pad(padded, pads, filler)
+    if batch_first:
+        padded = b.transpose(padded, [1, 0, *range(2, data.rank + 1)])
+    return padded, lengths
+
+
+# -- cells -------------------------------------------------------------------------------------
+
+
+def _gates(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x @ weight.T + bias, where `x` may lack a batch."""
+    if x.rank == 2:
+        result: Tensor = b.Gemm(x, weight, bias, transB=1)
+        return result
+    result = b.MatMul(x, b.transpose(weight, [1, 0]))
+    return result if bias is None else b.Add(result, bias)
+
+
+def _lstm_step(
+    b: Builder, x: Tensor, hidden: Tensor, cell: Tensor, weights: _Weights
+) -> tuple[Tensor, Tensor]:
+    gates = b.Add(
+        _gates(b, x, weights.input, weights.input_bias),
+        _gates(b, hidden, weights.hidden, weights.hidden_bias),
+    )
+    enter, forget, candidate, leave = b.Split(gates, outputs=4, axis=-1, num_outputs=4)
+    kept = b.Mul(b.Sigmoid(forget), cell)
+    new_cell: Tensor = b.Add(kept, b.Mul(b.Sigmoid(enter), b.Tanh(candidate)))
+    new_hidden: Tensor = b.Mul(b.Sigmoid(leave), b.Tanh(new_cell))
+    if weights.projection is not None:
+        new_hidden = _gates(b, new_hidden, weights.projection, None)
+    return new_hidden, new_cell
+
+
+@lowering("aten::lstm_cell")
+def lstm_cell(
+    b: Builder,
+    input: Tensor,
+    hx: list[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    return _lstm_step(b, input, hx[0], hx[1], _Weights(w_ih, w_hh, b_ih, b_hh))
+
+
+@lowering("aten::gru_cell")
+def gru_cell(
+    b: Builder,
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    from_input = b.Split(_gates(b, input, w_ih, b_ih), outputs=3, axis=-1, num_outputs=3)
+    from_hidden = b.Split(_gates(b, hx, w_hh, b_hh), outputs=3, axis=-1, num_outputs=3)
+    reset, update = (b.Sigmoid(b.Add(from_input[i], from_hidden[i])) for i in (0, 1))
+    candidate = b.Tanh(b.Add(from_input[2], b.Mul(reset, from_hidden[2])))
+    result: Tensor = b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
+    return result
+
+
+def _rnn_cell(activation: str) -> Callable[..., Tensor]:
+    def rnn_cell(
+        b: Builder,
+        input: Tensor,
+        hx: Tensor,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Tensor:
+        total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
+        result: Tensor = b.op(activation, total)
+        return result
+
+    return rnn_cell
+
+
+lowering("aten::rnn_tanh_cell")(_rnn_cell("Tanh"))
+lowering("aten::rnn_relu_cell")(_rnn_cell("Relu"))
