@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
-OpOverload = torch._ops.OpOverload
+OpOverload: TypeAlias = torch._ops.OpOverload
 
 
 def open_registered_pytree(
@@ -106,7 +107,7 @@ def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> 
     from torch._dynamo.source import ConstantSource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
-    context = StatelessSymbolicContext(
+    context: Any = StatelessSymbolicContext(
         dynamic_sizes=[
             DimDynamic.DYNAMIC if axis in axes else DimDynamic.STATIC
             for axis in range(tensor.dim())
@@ -138,7 +139,7 @@ def sym_int(mode: Any, expression: Any) -> Any:
         return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     from torch.fx.experimental.sym_node import SymNode
 
-    return torch.SymFloat(SymNode(expression, env, float, None))
+    return torch.SymFloat(SymNode(expression, env, float, None))  # type: ignore[no-untyped-call]
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:
@@ -151,18 +152,22 @@ def fixed_symbols(mode: Any) -> dict[Any, int]:
 
 
 def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return left.untyped_storage()._cdata == right.untyped_storage()._cdata
+    return bool(left.untyped_storage()._cdata == right.untyped_storage()._cdata)
 
 
-class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every operator that reaches the dispatcher, with what it took and gave."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, result))
@@ -201,7 +206,8 @@ def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     for spec in program.graph_signature.input_specs:
         if spec.kind.name == "USER_INPUT":
-            leaves.append(getattr(spec.arg, "value", None) if not hasattr(spec.arg, "name") or type(spec.arg).__name__ == "ConstantArgument" else values[spec.arg.name])
+            is_constant = type(spec.arg).__name__ == "ConstantArgument"
+            leaves.append(spec.arg.value if is_constant else values[spec.arg.name])
     args, kwargs = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     return args, kwargs
 

@@ -120,7 +120,9 @@ def run_stages(
     with stages("capture"):
         captured = capture(model, args, kwargs, options)
     signature = captured.signature
-    fold_parameters = not options.keeps_parameters and len(options.input_names) <= len(signature.inputs)
+    fold_parameters = not options.keeps_parameters and len(options.input_names) <= len(
+        signature.inputs
+    )
     with stages("lower"):
         onnx_model = lower(
             captured.graph,
@@ -213,12 +215,17 @@ def _options(**given: Any) -> Options:
     given["opset_version"] = DEFAULT_OPSET if opset is None else opset
     if given["opset_version"] not in SUPPORTED_OPSETS:
         raise InvalidOptionError(
-            f"opset_version={opset!r} is not known: {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)}"
+            f"opset_version={opset!r} is not supported:"
+            f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
         )
     if given["capture"] not in CAPTURES:
-        raise InvalidOptionError(f"capture={given['capture']!r} is not known: {', '.join(CAPTURES)}")
+        raise InvalidOptionError(
+            f"capture={given['capture']!r} is not known: {', '.join(CAPTURES)}"
+        )
     if given.pop("operator_export_type") != OperatorExportTypes.ONNX:
-        raise InvalidOptionError("operator_export_type: only OperatorExportTypes.ONNX is supported yet")
+        raise InvalidOptionError(
+            "operator_export_type: only OperatorExportTypes.ONNX is supported yet"
+        )
     given["training"] = TrainingMode(given["training"])
     for names in ("input_names", "output_names"):
         if isinstance(given[names], str):
@@ -226,5 +233,3 @@ def _options(**given: Any) -> Options:
         given[names] = tuple(given[names] or ())
     given["keep_initializers_as_inputs"] = bool(given["keep_initializers_as_inputs"])
     return Options(**given)
-
-

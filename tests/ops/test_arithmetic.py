@@ -45,6 +45,9 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("div_trunc", lambda x, y: torch.div(x, y, rounding_mode="trunc"), (INTS, DIVISORS)),
     ("div_floor", lambda x, y: torch.div(x, y, rounding_mode="floor"), (INTS, DIVISORS)),
     ("div_trunc_float", lambda x: torch.div(x, 0.7, rounding_mode="trunc"), (SHORT,)),
+    ("div_trunc_half", lambda x, y: torch.div(x, y, rounding_mode="trunc"), (
+        torch.tensor([8.9921875, 7.0, -1000.0]).half(), torch.tensor([3.0, 0.1, 7.0]).half(),
+    )),
     ("div_none", lambda x: torch.div(x, 0.7, rounding_mode=None), (SHORT,)),
     ("floor_divide", lambda x, y: x // y, (INTS, DIVISORS)),
     ("floor_divide_narrow", lambda x: x // 3, (TINY,)),
@@ -66,6 +69,9 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("pow_exact", lambda x: x**39, (torch.tensor([3, -3, 5]),)),
     ("pow_bytes", lambda x: x**3, (BYTES,)),
     ("pow_int_tensors", lambda x, y: x**y, (INTS, torch.tensor([2, 3, 0, 1, 4, 9]))),
+    ("pow_negative_tensors", lambda x, y: x**y, (
+        torch.tensor([0, 1, -1, -1, 2, -3, 0]), torch.tensor([-1, -5, -2, -3, -1, -2, 0]),
+    )),
     ("pow_narrow_tensors", lambda x: x**x, (torch.tensor([1, 2, 3], dtype=torch.int8),)),
     ("pow_scalar_base", lambda x: 2**x, (SHORT,)),
     ("pow_int_float", lambda x: x**1.5, (torch.tensor([1, 2, 3]),)),
@@ -121,6 +127,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("copysign_scalar", lambda x: torch.copysign(x, -0.0), (INTS,)),
     ("heaviside", torch.heaviside, (SHORT, OTHER)),
     ("heaviside_ints", torch.heaviside, (INTS, DIVISORS)),
+    ("heaviside_bools", torch.heaviside, (MASK, torch.tensor([True, True, False, False]))),
     ("sign", torch.sign, (SHORT,)),
     ("sgn_ints", torch.sgn, (INTS,)),
     ("sign_bools", torch.sign, (MASK,)),

@@ -90,6 +90,20 @@ def test_median_of_nan() -> None:
     check(lambda x: (x.median(), *x.median(1)), TIES[2:])
 
 
+def test_mode() -> None:
+    # Which of several equal elements the index names is PyTorch's choice of the day.
+    check(
+        lambda x: (
+            x.mode(1)[0],
+            x.mode(0, keepdim=True)[0],
+            torch.take_along_dim(x, x.mode(1, keepdim=True)[1], 1),
+        ),
+        TIES,
+        others=[(TIES.flip(0) * 2,)],
+    )
+    check(lambda x: x[1].mode(1, keepdim=True)[0], X, dynamic={0: [1]}, others=[(OTHER,)])
+
+
 UNIQUES = {
     "values": lambda x: torch.unique(x),
     "all": lambda x: torch.unique(x, return_inverse=True, return_counts=True),

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import torch
 
+from sardonyx._torch_private import OpOverload
+
 from sardonyx.capture.graph import Argument, operator_name
 from sardonyx.errors import InternalError
 
@@ -36,7 +38,7 @@ class Parameter(NamedTuple):
 
 
 @cache
-def parameters_of(op: torch._ops.OpOverload) -> tuple[Parameter, ...]:
+def parameters_of(op: OpOverload) -> tuple[Parameter, ...]:
     found = []
     for argument in op._schema.arguments:
         real = str(argument.real_type)
@@ -45,7 +47,7 @@ def parameters_of(op: torch._ops.OpOverload) -> tuple[Parameter, ...]:
             Parameter(
                 name=argument.name,
                 is_dtype="ScalarType" in real,
-                fixed_length=argument.N if is_list and "Tensor" not in real else None,
+                fixed_length=getattr(argument, "N", None) if is_list and "Tensor" not in real else None,
                 is_float=real in ("float", "Optional[float]"),
                 is_tensor_list=is_list and "Tensor" in real,
                 has_default=argument.has_default_value(),
@@ -58,7 +60,7 @@ def parameters_of(op: torch._ops.OpOverload) -> tuple[Parameter, ...]:
 
 
 def bind(
-    op: torch._ops.OpOverload,
+    op: OpOverload,
     args: Sequence[Argument],
     kwargs: Mapping[str, Argument] | None = None,
 ) -> dict[str, Argument]:
@@ -80,7 +82,7 @@ def bind(
     return bound
 
 
-def default_arguments(op: torch._ops.OpOverload) -> dict[str, Argument]:
+def default_arguments(op: OpOverload) -> dict[str, Argument]:
     return {
         p.name: _normalize(p, p.default) for p in parameters_of(op) if p.has_default
     }

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 
+from sardonyx._torch_private import OpOverload
+
 Dim: TypeAlias = int | sympy.Expr
 """A size: a number, or an expression over the graph's size symbols."""
 
@@ -95,7 +97,7 @@ class Node:
 
     def __init__(
         self,
-        op: torch._ops.OpOverload,
+        op: OpOverload,
         arguments: dict[str, Argument],
         outputs: list[Value],
         location: SourceLocation = UNKNOWN_LOCATION,
@@ -166,7 +168,7 @@ class Mutation:
     location: SourceLocation
 
 
-def operator_name(op: torch._ops.OpOverload) -> str:
+def operator_name(op: OpOverload) -> str:
     name: str = op._schema.name
     overload: str = op._schema.overload_name
     return f"{name}.{overload}" if overload else name

@@ -8,6 +8,8 @@ from typing import Any
 import sympy
 import torch
 
+from sardonyx._torch_private import OpOverload
+
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import (
@@ -60,7 +62,7 @@ class TypeInference:
             return [self.argument(a) for a in argument]
         return argument
 
-    def run(self, op: torch._ops.OpOverload, arguments: dict[str, Argument]) -> Any:
+    def run(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
         as_view = METADATA_WRITES.get(op._schema.name)
         if as_view is not None:  # would change the fake of a value that earlier nodes read
             op = as_view(op)
@@ -71,7 +73,7 @@ class TypeInference:
     def call(
         self,
         graph: AtenGraph,
-        op: torch._ops.OpOverload,
+        op: OpOverload,
         args: Sequence[Argument],
         location: SourceLocation,
         kwargs: dict[str, Argument] | None = None,
@@ -92,7 +94,7 @@ class TypeInference:
     def node(
         self,
         graph: AtenGraph,
-        op: torch._ops.OpOverload,
+        op: OpOverload,
         arguments: dict[str, Argument],
         result: Any,
         location: SourceLocation,

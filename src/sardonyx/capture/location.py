@@ -14,13 +14,15 @@ from sardonyx.capture.graph import SourceLocation
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
+"""The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 
 def _is_users(file: str) -> bool:
     return not (
-        file.startswith((_TORCH_FOLDER, "torch/", "<")) or "/torch/fx/" in file
+        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<")) or "/torch/fx/" in file
     )
 
 
@@ -39,7 +41,7 @@ def from_source_range(text: str) -> tuple[str, int, str]:
 def _innermost(frames: Iterable[tuple[str, str]]) -> tuple[str, int, str]:
     fallback = ("", 0, "")
     for file, number in frames:
-        if file.startswith(_OWN_FOLDER):
+        if file == _BOUNDARY:
             break  # what called the exporter is not the model
         found = (file, int(number), linecache.getline(file, int(number)).strip())
         if _is_users(file):

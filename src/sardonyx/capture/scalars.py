@@ -133,7 +133,8 @@ def _constant_number(value: Value) -> Any:
 
 
 def _truncated(number: Any) -> Any:
-    return torch.sym_int(number) if isinstance(number, torch.SymFloat) else int(number)
+    # int() of a symbolic number would fix it to the example's.
+    return torch.sym_int(number) if isinstance(number, (torch.SymInt, torch.SymFloat)) else int(number)
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {

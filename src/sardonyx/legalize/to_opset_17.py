@@ -252,9 +252,18 @@ def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
 
     logical = {"BitwiseAnd": "And", "BitwiseOr": "Or", "BitwiseXor": "Xor"}[node.op_type]
     chosen = b.node(logical, [bits_of(x), bits_of(y)])[0]
-    weights = (np.uint64(1) << np.arange(bits, dtype=np.uint64)).astype(np.int64)
-    weighted = b.Where(chosen, b.const(weights, ir.DataType.INT64), b.ints(0))
-    return b.cast(b.ReduceSum(weighted, last, keepdims=0), x.dtype)
+    # ONNX Runtime sums int64 through float64, so no sum may need more than its 53 bits.
+    total: ir.Value | None = None
+    for first in range(0, bits, 32):
+        powers = np.arange(bits) - first
+        weights = np.where((powers >= 0) & (powers < 32), 1 << (powers % 32), 0)
+        weighted = b.Where(chosen, b.const(weights, ir.DataType.INT64), b.ints(0))
+        part = b.ReduceSum(weighted, last, keepdims=0)
+        if total is not None:
+            part = b.Add(total, b.Mul(part, b.const(1 << first, ir.DataType.INT64)))
+        total = part
+    assert total is not None
+    return b.cast(total, x.dtype)
 
 
 @BOUNDARY.rewrite("CenterCropPad")

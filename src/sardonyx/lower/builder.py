@@ -184,8 +184,7 @@ class Builder:
         tensor = tensor.detach()
         key = None
         if tensor.numel() <= 1024 and tensor.device.type == "cpu":
-            raw = tensor.contiguous().reshape(-1).view(torch.uint8) if tensor.numel() else tensor
-            key = (tensor.dtype, tuple(tensor.shape), raw.numpy().tobytes() if tensor.numel() else b"")
+            key = (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
             if key in self._constants:
                 return self._constants[key]
         self._counter += 1
@@ -228,11 +227,14 @@ class Builder:
     def zeros_like(self, x: Tensor) -> Tensor:
         return self.full_like(x, 0)
 
-    def full_like(self, x: Tensor, value: Scalar | Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    def full_like(
+        self, x: Tensor, value: Scalar | Tensor, dtype: torch.dtype | None = None
+    ) -> Tensor:
         dtype = dtype or x.dtype
         if x.shape is not None and all(d is not None for d in x.shape):
             return self.full([d for d in x.shape if d is not None], value, dtype)
-        return self.Expand(self.scalar(value, dtype), self.Shape(x))
+        expanded: Tensor = self.Expand(self.scalar(value, dtype), self.Shape(x))
+        return expanded
 
     def full(self, dims: Sequence[Dim], value: Scalar | Tensor, dtype: torch.dtype) -> Tensor:
         """A tensor of one value."""
@@ -254,7 +256,9 @@ class Builder:
         """A 1-D int64 tensor of sizes: a constant, or the Concat of what is computed."""
         plain = [int(d) if isinstance(d, sympy.Integer) else d for d in dims]
         if all(isinstance(d, int) for d in plain):
-            return self.const(torch.tensor([int(d) for d in plain if isinstance(d, int)], dtype=torch.int64))
+            return self.const(
+                torch.tensor([int(d) for d in plain if isinstance(d, int)], dtype=torch.int64)
+            )
         pieces: list[Tensor] = []
         run: list[int] = []
         for d in plain:
@@ -298,7 +302,10 @@ class Builder:
             return self.const(x.const.to(dtype))
         if dtype == torch.bool and x.dtype.is_floating_point:
             # Cast to bool is x != 0 in both, but runtimes differ on NaN and fractions.
-            return self.Not(self.Equal(x, 0)) if x.dtype != torch.bfloat16 else self.cast(self.cast(x, torch.float32), dtype)
+            if x.dtype == torch.bfloat16:
+                x = self.cast(x, torch.float32)
+            is_nonzero: Tensor = self.Not(self.Equal(x, 0))
+            return is_nonzero
         result: Tensor = self.Cast(x, to=int(onnx_dtype(dtype)))
         return result
 
@@ -402,6 +409,12 @@ class Builder:
 
     def broadcast_shape(self, *tensors: Tensor) -> Shape:
         return broadcast_shapes(*(t.shape for t in tensors))
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    if not tensor.numel():
+        return b""
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _attribute(schema: OpSchema, name: str, value: Any) -> ir.Attr:

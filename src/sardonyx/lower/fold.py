@@ -43,6 +43,8 @@ def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
         return False
     if not inputs and not _is_small_creation(node):
         return False
+    if node.name.startswith("aten::empty"):  # what it holds is not the model's
+        return False
     tags = node.op.tags
     if torch.Tag.nondeterministic_seeded in tags:
         return False
@@ -58,9 +60,11 @@ def _has_data(value: Value) -> bool:
 
 
 def _is_small_creation(node: Node) -> bool:
-    return len(node.outputs) == 1 and all(
-        isinstance(d, int) for d in node.outputs[0].shape
-    ) and _bytes_of(node.outputs[0]) <= SMALL_BYTES
+    return (
+        len(node.outputs) == 1
+        and all(isinstance(d, int) for d in node.outputs[0].shape)
+        and _bytes_of(node.outputs[0]) <= SMALL_BYTES
+    )
 
 
 def _bytes_of(value: Value) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import sympy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
+import sympy
 import torch
 
 from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
 from sardonyx.capture.infer import TypeInference
-from sardonyx.errors import InternalError, UnsupportedDtypeError, UnsupportedOperatorError, format_message
+from sardonyx.errors import (
+    InternalError,
+    UnsupportedDtypeError,
+    UnsupportedOperatorError,
+    format_message,
+)
 from sardonyx.lower import ops
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.decompose import decompose
@@ -154,8 +159,10 @@ class _Emitter:
 
     def _input(self, value: Value, name: str) -> ir.Value:
         if value.dtype not in TORCH_TO_ONNX or value.dtype.is_complex:
-            raise UnsupportedDtypeError(f"input {name!r} is {value.dtype}, which has no ONNX form here")
-        tensor = Tensor(ir.Value(name=name), value.dtype, value.shape)
+            raise UnsupportedDtypeError(
+                f"input {name!r} is {value.dtype}, which has no ONNX form here"
+            )
+        tensor = Tensor(ir.Value(name=name), value.dtype, value.shape, fake=value.fake)
         self.b.declare(tensor)
         self._tensors[id(value)] = tensor
         return tensor.value
@@ -172,12 +179,14 @@ class _Emitter:
 
     def _constant(self, value: Value, constant: torch.Tensor) -> Tensor:
         if constant.dtype not in TORCH_TO_ONNX:
-            raise UnsupportedDtypeError(f"{value.name} is {constant.dtype}, which ONNX does not have")
+            raise UnsupportedDtypeError(
+                f"{value.name} is {constant.dtype}, which ONNX does not have"
+            )
         if self._graph.parameters.get(value.name) is not value:
             return self.b.const(constant)
         initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
         self._initializers[value.name] = initializer
-        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), constant)
+        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), constant, constant)
         self.b.declare(tensor)
         return tensor
 
@@ -188,15 +197,18 @@ class _Emitter:
         try:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             results = call_lowering(self.b, lowering, arguments, default_arguments(node.op))
-        except Refusal as refusal:
+        except (Refusal, UnsupportedDtypeError) as refusal:
             self.problems.append(_Problem(node, str(refusal)))
             self._stand_in(node)
             return
-        except UnsupportedDtypeError as error:
-            self.problems.append(_Problem(node, str(error)))
-            self._stand_in(node)
-            return
-        except (InternalError, AssertionError, ValueError, TypeError, KeyError, IndexError) as error:
+        except (
+            InternalError,
+            AssertionError,
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+        ) as error:
             if self.problems:  # what follows a refusal has nothing to stand on
                 self._stand_in(node)
                 return
@@ -225,8 +237,9 @@ class _Emitter:
                     f"the lowering of {node.name} gives {len(tensor.shape)} dims, PyTorch"
                     f" {value.type}\n  inputs  {node.describe_inputs()}"
                 )
-            if tensor.shape != value.shape:
-                tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const)
+            differs = tensor.shape != value.shape
+            tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
+            if differs:
                 self.b.declare(tensor)
             self._tensors[id(value)] = tensor
 
@@ -268,7 +281,9 @@ def call_lowering(
     """Calls a lowering with the arguments it declares; numbers in tensor slots become tensors
     unless the lowering takes scalars there."""
     for name, argument in arguments.items():
-        if isinstance(argument, (bool, int, float, sympy.Expr)) and lowering.annotations.get(name) in (
+        if isinstance(argument, (bool, int, float, sympy.Expr)) and lowering.annotations.get(
+            name
+        ) in (
             Tensor,
             Tensor | None,
         ):

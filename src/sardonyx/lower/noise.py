@@ -36,7 +36,7 @@ def coin_tosses(b: Builder, dims: Sequence[Dim], probability: float) -> Tensor:
 def _draw(b: Builder, op: str, dims: Sequence[Dim], dtype: torch.dtype) -> Tensor:
     drawn_as = torch.float64 if dtype == torch.float64 else torch.float32
     attribute = int(onnx_dtype(drawn_as))
-    if all(isinstance(d, int) for d in dims):
+    if dims and all(isinstance(d, int) for d in dims):  # an empty shape is no shape to runtimes
         drawn: Tensor = b.op(op, shape=[int(d) for d in dims], dtype=attribute)
     else:
         drawn = b.op(f"{op}Like", b.full(dims, 0, drawn_as), dtype=attribute)

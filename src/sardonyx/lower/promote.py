@@ -1,25 +1,51 @@
-"""PyTorch's type promotion, asked of PyTorch itself."""
+"""PyTorch's type promotion: tensors with dims outrank 0-d tensors, which outrank scalars."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import reduce
 
 import sympy
 import torch
 
 from sardonyx.lower.values import Scalar, Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 Operand = Tensor | Scalar | torch.Tensor
 
 
 def result_dtype(*operands: Operand) -> torch.dtype:
-    """The dtype `torch.result_type` gives; 0-d tensors and Python scalars count as there."""
-    keys = tuple(_key(operand) for operand in operands)
-    return _result_of(keys)
+    """The dtype `torch.result_type` gives for all operands together."""
+    with_dims: list[torch.dtype] = []
+    without_dims: list[torch.dtype] = []
+    scalars: list[torch.dtype] = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            group = without_dims if operand.shape == () else with_dims
+            group.append(operand.dtype)
+        elif isinstance(operand, torch.Tensor):
+            (with_dims if operand.dim() else without_dims).append(operand.dtype)
+        else:
+            scalars.append(scalar_dtype(operand))
+    groups = [
+        reduce(torch.promote_types, group) if group else None
+        for group in (with_dims, without_dims, scalars)
+    ]
+    dtype = _outranked(groups[0], _outranked(groups[1], groups[2]))
+    if dtype is None:
+        raise ValueError("no operands")
+    return dtype
+
+
+def scalar_dtype(scalar: Scalar) -> torch.dtype:
+    """The dtype a Python scalar has as a tensor."""
+    if isinstance(scalar, sympy.Expr):
+        return torch.int64 if scalar.is_integer else torch.get_default_dtype()
+    if isinstance(scalar, bool):
+        return torch.bool
+    if isinstance(scalar, int):
+        return torch.int64
+    if isinstance(scalar, complex):
+        return torch.get_default_dtype().to_complex()
+    return torch.get_default_dtype()
 
 
 def float_dtype(*operands: Operand) -> torch.dtype:
@@ -33,51 +59,14 @@ def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
 
 
-def _key(operand: Operand) -> tuple[torch.dtype | type, bool]:
-    """(dtype, has dims) of a tensor; (Python type, False) of a scalar."""
-    if isinstance(operand, Tensor):
-        return operand.dtype, operand.shape is None or len(operand.shape) > 0
-    if isinstance(operand, torch.Tensor):
-        return operand.dtype, operand.dim() > 0
-    if isinstance(operand, sympy.Expr):
-        return (int if operand.is_integer else float), False
-    return type(operand), False
-
-
-@cache
-def _result_of(keys: Sequence[tuple[torch.dtype | type, bool]]) -> torch.dtype:
-    stand_ins: list[torch.Tensor | bool | int | float | complex] = [
-        torch.empty((1,) if has_dims else (), dtype=kind)
-        if isinstance(kind, torch.dtype)
-        else kind(1)
-        for kind, has_dims in keys
-    ]
-    if len(stand_ins) == 1:
-        stand_ins = [stand_ins[0], stand_ins[0]]
-    # result_type is pairwise; folding pairs would lose which operands have dims.
-    with_dims = [s for (_, has_dims), s in zip(keys, stand_ins, strict=False) if has_dims]
-    zero_dim = [
-        s
-        for (kind, has_dims), s in zip(keys, stand_ins, strict=False)
-        if not has_dims and isinstance(kind, torch.dtype)
-    ]
-    numbers = [s for (kind, _), s in zip(keys, stand_ins, strict=False) if isinstance(kind, type)]
-    groups = []
-    for group in (with_dims, zero_dim):
-        dtype = None
-        for s in group:
-            assert isinstance(s, torch.Tensor)
-            dtype = s.dtype if dtype is None else torch.promote_types(dtype, s.dtype)
-        if dtype is not None:
-            groups.append(torch.empty((1,) if group is with_dims else (), dtype=dtype))
-    current: torch.Tensor | bool | int | float | complex | None = None
-    has_dims = bool(with_dims)
-    for operand in [*groups, *numbers]:
-        if current is None:
-            current = operand
-            continue
-        dtype = torch.result_type(current, operand)
-        current = torch.empty((1,) if has_dims else (), dtype=dtype)
-    if current is None:
-        raise ValueError("no operands")
-    return current.dtype if isinstance(current, torch.Tensor) else torch.result_type(current, current)
+def _outranked(high: torch.dtype | None, low: torch.dtype | None) -> torch.dtype | None:
+    """`high`, unless `low` is of a higher category (bool < integer < float < complex)."""
+    if high is None or low is None:
+        return low if high is None else high
+    if high.is_complex:
+        return high
+    if high.is_floating_point:
+        return high.to_complex() if low.is_complex else high
+    if high == torch.bool or low.is_floating_point or low.is_complex:
+        return torch.promote_types(high, low)
+    return high

@@ -80,11 +80,15 @@ def op_schema(name: str) -> OpSchema:
         name,
         tuple(map(formal, schema.inputs)),
         tuple(map(formal, schema.outputs)),
-        {k: ir.AttributeType(a.type.value) for k, a in schema.attributes.items()},
+        {k: _attribute_type(a.type) for k, a in schema.attributes.items()},
         schema.min_input,
         schema.max_input,
         schema,
     )
+
+
+def _attribute_type(kind: onnx.defs.OpSchema.AttrType) -> ir.AttributeType:
+    return ir.AttributeType[str(kind).rsplit(".", 1)[-1]]
 
 
 def _dtype_of(type_name: str) -> torch.dtype | None:

@@ -91,7 +91,9 @@ def _concat(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     known = [s for s in shapes if s is not None]
     axis = attributes["axis"] % len(known[0])
     sizes = [s[axis] for s in known]
-    total: Dim | None = None if any(s is None for s in sizes) else sum(s for s in sizes if s is not None)
+    total: Dim | None = (
+        None if any(s is None for s in sizes) else sum(s for s in sizes if s is not None)
+    )
     return [(*known[0][:axis], _dim(total), *known[0][axis + 1 :])]
 
 
@@ -176,9 +178,12 @@ def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
         else:
             dims.append(None if size == -1 else size)
     if -1 in target and shape is not None and all(d is not None for d in shape):
-        total, rest = _product(shape), _product([d for d, t in zip(dims, target, strict=True) if t != -1])
+        total, rest = (
+            _product(shape),
+            _product([d for d, t in zip(dims, target, strict=True) if t != -1]),
+        )
         if total is not None and rest is not None and rest != 0:
-            quotient = sympy.simplify(total / sympy.sympify(rest))
+            quotient = total / sympy.sympify(rest)
             if quotient.is_integer:
                 dims[target.index(-1)] = _dim(quotient)
     return [tuple(dims)]
@@ -286,7 +291,11 @@ def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: in
     proto.output.extend(f"o{k}" for k in range(count))
     try:
         found = onnx.shape_inference.infer_node_outputs(
-            schema.raw, proto, types, data, opset_imports=[onnx.helper.make_opsetid("", NEWEST_OPSET)]
+            schema.raw,
+            proto,
+            types,
+            data,
+            opset_imports=[onnx.helper.make_opsetid("", NEWEST_OPSET)],
         )
     except onnx.shape_inference.InferenceError:
         return [None] * count

@@ -32,8 +32,8 @@ TORCH_TO_ONNX: dict[torch.dtype, ir.DataType] = {
     torch.uint64: ir.DataType.UINT64,
     torch.complex64: ir.DataType.COMPLEX64,
     torch.complex128: ir.DataType.COMPLEX128,
-    torch.int4: ir.DataType.INT4,
-    torch.uint4: ir.DataType.UINT4,
+    torch.int4: ir.DataType.INT4,  # type: ignore[attr-defined]
+    torch.uint4: ir.DataType.UINT4,  # type: ignore[attr-defined]
 }
 ONNX_TO_TORCH: dict[ir.DataType, torch.dtype] = {v: k for k, v in TORCH_TO_ONNX.items()}
 
@@ -43,9 +43,10 @@ class Tensor:
 
     `shape` is None while the rank is unknown; a dim is None while its size is unknown.
     `const` holds the value when it is known at export time (a weight or a small constant).
+    `fake` is the fake tensor of the PyTorch value it stands for; it knows how that lay in memory.
     """
 
-    __slots__ = ("const", "dtype", "shape", "value")
+    __slots__ = ("const", "dtype", "fake", "shape", "value")
 
     def __init__(
         self,
@@ -53,8 +54,10 @@ class Tensor:
         dtype: torch.dtype,
         shape: tuple[Dim | None, ...] | None,
         const: torch.Tensor | None = None,
+        fake: torch.Tensor | None = None,
     ) -> None:
         self.value = value
+        self.fake = fake
         self.dtype = dtype
         self.shape = shape
         self.const = const
@@ -99,7 +102,11 @@ class Tensor:
         return tuple(d for d in self.shape if isinstance(d, int))
 
     def __repr__(self) -> str:
-        dims = "?" if self.shape is None else ", ".join("?" if d is None else str(d) for d in self.shape)
+        dims = (
+            "?"
+            if self.shape is None
+            else ", ".join("?" if d is None else str(d) for d in self.shape)
+        )
         return f"{self.value.name}: {str(self.dtype).removeprefix('torch.')}[{dims}]"
 
 

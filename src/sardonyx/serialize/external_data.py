@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.errors import InvalidOptionError, SerializeError
 from sardonyx.capture.storage import storage_key
+from sardonyx.errors import InvalidOptionError, SerializeError
 from sardonyx.lower.weights import TorchTensor
 
 PROTOBUF_LIMIT = 2**31 - 1

@@ -17,7 +17,10 @@ def name_dims(
     for value, spec in zip(model.graph.inputs, inputs, strict=False):
         if value.shape is not None:
             value.shape = ir.Shape(
-                [own if isinstance(own, int) else said for own, said in zip(value.shape, spec.dims, strict=True)]
+                [
+                    own if isinstance(own, int) else said
+                    for own, said in zip(value.shape, spec.dims, strict=True)
+                ]
             )
     outputs = {value.name: value for value in model.graph.outputs}
     for name, axes in output_axes.items():
@@ -27,7 +30,7 @@ def name_dims(
 def _name_output_dims(name: str, value: ir.Value, axes: Mapping[int, str]) -> None:
     if value.shape is None:
         return
-    dims: list[int | str | None | ir.SymbolicDim] = list(value.shape)
+    dims: list[int | str | ir.SymbolicDim | None] = list(value.shape)
     for axis, dim_name in axes.items():
         if not -len(dims) <= axis < len(dims):
             raise InvalidOptionError(

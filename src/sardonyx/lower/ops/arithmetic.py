@@ -70,7 +70,8 @@ def div(
         return floor_divide(b, self, other)
     if rounding_mode == "trunc":
         x, y = b.promote(self, other)
-        return elementwise.truncate(b, b.Div(x, y))
+        wide = _wide_enough(x.dtype)
+        return b.cast(elementwise.truncate(b, b.Div(b.cast(x, wide), b.cast(y, wide))), x.dtype)
     x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
     result: Tensor = b.Div(x, y)
     return result
@@ -79,15 +80,20 @@ def div(
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     x, y = b.promote(self, other)
+    dtype, wide = x.dtype, _wide_enough(x.dtype)
+    x, y = b.cast(x, wide), b.cast(y, wide)
     if x.is_floating_point:
-        return _floor_divide_floats(b, x, y)
-    if not x.dtype.is_signed:
-        result: Tensor = b.Div(x, y)
-        return result
-    # ONNX Div truncates, Mod takes the divisor's sign. Narrow types would overflow on the way.
-    wide = x.dtype if x.dtype in (torch.int32, torch.int64) else torch.int32
-    x, y, dtype = b.cast(x, wide), b.cast(y, wide), x.dtype
-    return b.cast(b.Div(b.Sub(x, b.Mod(x, y)), y), dtype)
+        return b.cast(_floor_divide_floats(b, x, y), dtype)
+    # ONNX Div truncates, Mod takes the divisor's sign.
+    multiple = b.Sub(x, b.Mod(x, y)) if dtype.is_signed else x
+    return b.cast(b.Div(multiple, y), dtype)
+
+
+def _wide_enough(dtype: torch.dtype) -> torch.dtype:
+    """Where a quotient before its rounding neither overflows nor rounds to the next integer."""
+    if dtype.itemsize >= 4:
+        return dtype
+    return torch.float32 if dtype.is_floating_point else torch.int32
 
 
 def _floor_divide_floats(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -132,10 +138,14 @@ def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor
     if isinstance(exponent, int):
         return _integer_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
-    wide = dtype
-    if not dtype.is_floating_point and dtype not in (torch.int32, torch.int64):
-        wide = torch.int64
-    return b.cast(b.Pow(b.cast(base, wide), b.cast(power, wide)), dtype)
+    if dtype.is_floating_point:
+        result: Tensor = b.Pow(base, power)
+        return result
+    wide = dtype if dtype == torch.int32 else torch.int64
+    base, power = b.cast(base, wide), b.cast(power, wide)
+    # A negative power is a fraction, hence 0, but for 1 and -1.
+    fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
+    return b.cast(b.Where(fraction, 0, b.Pow(base, b.Abs(power))), dtype)
 
 
 def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
@@ -240,7 +250,7 @@ def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
 
 @lowering("aten::heaviside")
 def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
-    step = b.cast(b.Greater(self, 0), self.dtype)
+    step = self if self.dtype == torch.bool else b.cast(b.Greater(self, 0), self.dtype)
     return elementwise.where(b, elementwise.is_zero(b, self), values, step)
 
 

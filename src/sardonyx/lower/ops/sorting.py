@@ -157,6 +157,22 @@ def nanmedian(b: Builder, self: Tensor) -> Tensor:
     return nanmedian_dim(b, b.reshape(self, [b.numel(self)]), 0)[0]
 
 
+@lowering("aten::mode")
+def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if self.rank == 0:
+        return self, b.scalar(0)
+    axis = axis_of(self, dim)
+    ordered, order = top(b, self, self.dim(axis), axis, largest=False)
+    one, other = b.unsqueeze(ordered, [axis + 1]), b.unsqueeze(ordered, [axis])
+    counts = b.ReduceSum(b.cast(b.Equal(one, other), torch.int64), [axis + 1], keepdims=0)
+    # The first of the most frequent in ascending order is the smallest of them.
+    place = b.ArgMax(counts, axis=axis, keepdims=1)
+    values, indices = (gather_elements(b, t, axis, place) for t in (ordered, order))
+    if keepdim:
+        return values, indices
+    return b.squeeze(values, [axis]), b.squeeze(indices, [axis])
+
+
 # -- unique ----------------------------------------------------------------------------------------
 
 
