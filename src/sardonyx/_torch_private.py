@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+import linecache
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
@@ -193,11 +196,34 @@ def record_decomposition(
     return recorder.calls, result
 
 
-def run_on_fakes(op: Any, args: dict[str, Any], mode: Any) -> Any:
-    with torch.no_grad(), mode:
+@contextlib.contextmanager
+def kernels_replaced(by: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
+    """While a model is recorded on fake tensors, these operators run other functions."""
+    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
+    before = {op: dict(op.py_kernels) for op in by}
+    for op, function in by.items():
+        op.py_kernels.update(dict.fromkeys(keys, function))
+        op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for op, kernels in before.items():
+            op.py_kernels.clear()
+            op.py_kernels.update(kernels)
+            op._dispatch_cache.clear()
+
+
+def run_on_fakes(
+    op: Any, args: dict[str, Any], mode: Any, function: Callable[..., Any] | None = None
+) -> Any:
+    """What `op`, or `function` in its place, gives for fake tensors."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
+    with torch.no_grad(), mode, enable_python_dispatcher():
         positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
         keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
-        return op(*positional, **keyword)
+        return (function or op)(*positional, **keyword)
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -217,13 +243,70 @@ def result_like(program: Any, leaves: list[Any]) -> Any:
     return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
 
 
-def guard_places(mode: Any) -> list[tuple[Any, str]]:
-    """(condition on sizes, the user's file and line) for what the capture took for granted."""
-    places = []
-    for guard in mode.shape_env.guards:
-        user = getattr(guard.sloc, "maybe_user_loc", None)
-        places.append((guard.expr, str(user or "")))
+class Guard(NamedTuple):
+    """A condition on sizes that a capture took for granted."""
+
+    expression: Any
+    place: tuple[str, int, str] | None
+    """File, line and text where the model's own code asks; None where an operator does."""
+    in_model_code: bool
+    is_layout_check: bool
+    """Asked to know a stride, which ONNX does not have."""
+
+
+_STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_LAYOUT_FUNCTIONS = ("contiguous", "stride", "dense", "channels_last")
+
+
+def guards(mode: Any, start: int = 0) -> list[Guard]:
+    found = []
+    for guard in mode.shape_env.guards[start:]:
+        frame = guard.sloc.framework_loc
+        file, line = getattr(frame, "filename", ""), getattr(frame, "lineno", 0) or 0
+        # torch.export's strict mode runs the model's Python in an interpreter of its own.
+        strict = _STRICT_PLACE.match(guard.sloc.maybe_user_loc or "")
+        in_torch = file.startswith(_TORCH_FOLDER)
+        in_model_code = "/_dynamo/" in file if strict else not in_torch
+        place = None
+        if strict:
+            place = (os.path.basename(strict["file"]), int(strict["line"]), strict["text"])
+        elif in_model_code:
+            place = (file, line, linecache.getline(file, line).strip())
+        function = getattr(frame, "name", "") or ""
+        found.append(
+            Guard(
+                guard.expr, place, in_model_code, any(w in function for w in _LAYOUT_FUNCTIONS)
+            )
+        )
+    return found
+
+
+def guard_count(mode: Any) -> int:
+    return len(mode.shape_env.guards)
+
+
+def active_fake_mode() -> Any:
+    """The fake mode that a running torch.export uses; None outside of one."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode()
+
+
+def symbol_places(mode: Any) -> dict[Any, tuple[int, int | None]]:
+    """(index of the input, axis) for each size symbol that torch.export made for an input; the
+    axis is None where the input is a number."""
+    places: dict[Any, tuple[int, int | None]] = {}
+    for symbol, sources in mode.shape_env.var_to_sources.items():
+        for source in sources:
+            found = _SYMBOL_SOURCE.fullmatch(source.name if isinstance(source.name, str) else source.name())
+            if found is not None:
+                axis = found["axis"]
+                places.setdefault(symbol, (int(found["input"]), None if axis is None else int(axis)))
     return places
+
+
+_SYMBOL_SOURCE = re.compile(r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?")
 
 
 def overload_of(node: Any) -> Any:

@@ -77,10 +77,6 @@ def test_float_masks(name: str) -> None:
     check(attend, *qkv(BATCH, HEADS), bias)
 
 
-def test_mask_and_causality() -> None:
-    check(lambda q, k, v, m: attend(q, k, v, m, is_causal=True), *qkv(BATCH, HEADS), MASKS["padding"])
-
-
 def test_mask_at_other_sizes() -> None:
     def allowed(*shape: int) -> torch.Tensor:
         return torch.rand(*shape, generator=GENERATOR) > 0.3
@@ -108,8 +104,14 @@ def test_batches_that_broadcast() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
 def test_dtypes(dtype: torch.dtype) -> None:
     inputs = [x.to(dtype) for x in qkv(BATCH, HEADS)]
-    check(lambda q, k, v: (attend(q, k, v, scale=0.3), attend(q, k, v)), *inputs, rtol=5e-3 if
-          dtype == torch.float16 else None)  # fmt: skip
+    # ONNX Runtime moves a scale into an attribute of its MatMul, a float32.
+    rtol, atol = (5e-3, 2e-3) if dtype == torch.float16 else (1e-6, 1e-6)
+    check(
+        lambda q, k, v: (attend(q, k, v, scale=0.3), attend(q, k, v)),
+        *inputs,
+        rtol=rtol,
+        atol=atol,
+    )
 
 
 def test_core_operators() -> None:
@@ -117,10 +119,8 @@ def test_core_operators() -> None:
     bias = rand(2, 4, 5, 7)
     aten = torch.ops.aten
     check(lambda q, k, v: aten._scaled_dot_product_attention_math(q, k, v, scale=0.5)[0], q, k, v)
-    check(
-        lambda q, k, v, m: aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=m)[0],
-        q, k, v, bias,
-    )  # fmt: skip
+    flash = aten._scaled_dot_product_flash_attention_for_cpu
+    check(lambda q, k, v, m: flash(q, k, v, attn_mask=m)[0], q, k, v, bias)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -132,8 +132,8 @@ def test_multihead_attention(need_weights: bool) -> None:
             super().__init__()
             self.layer = layer
 
-        def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, pad: torch.Tensor) -> Any:
-            return self.layer(q, k, v, key_padding_mask=pad, need_weights=need_weights)
+        def forward(self, *qkv_and_padding: torch.Tensor) -> Any:
+            return self.layer(*qkv_and_padding, need_weights=need_weights)
 
     padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
     check(Attention(), rand(2, 5, 16), rand(2, 7, 12), rand(2, 7, 10), padding)
@@ -158,6 +158,6 @@ def test_transformer_decoder() -> None:
 
         def forward(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
             mask = torch.nn.Transformer.generate_square_subsequent_mask(x.shape[0])
-            return self.decoder(x, memory, tgt_mask=mask)
+            return self.decoder(x, memory, tgt_mask=mask, tgt_is_causal=True)
 
     check(Causal(), rand(5, 2, 16), rand(7, 2, 16))

@@ -28,6 +28,7 @@ READS = {
     "all_dims": lambda x, i, j: x[i, j, i, j],
     "broadcast": lambda x, i, j: x[:, i[:, None], j],
     "broadcast_leading": lambda x, i, j: x[i[:2, None], j[None]],
+    "grid": lambda x, i, j: (x[i[:, None], j], x[:, i[:, None, None], j[:2, None], i]),
     "apart": lambda x, i, j: x[i, :, j],
     "apart_inside": lambda x, i, j: x[:, i, :, j],
     "apart_broadcast": lambda x, i, j: x[i[:, None], :, j],

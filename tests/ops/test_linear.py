@@ -75,7 +75,8 @@ def test_products_of_doubles(name: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
 def test_products_of_integers(dtype: torch.dtype) -> None:
     def products(x: torch.Tensor, y: torch.Tensor, v: torch.Tensor) -> list[torch.Tensor]:
-        return [x @ y, torch.addmm(v, x, y, beta=2, alpha=3), torch.einsum("ij,jk->ki", x, y), x @ y[:, 0]]
+        turned = torch.einsum("ij,jk->ki", x, y)
+        return [x @ y, torch.addmm(v, x, y, beta=2, alpha=3), turned, x @ y[:, 0]]
 
     left, right, added = (torch.randint(0, 60, s) for s in ((2, 3), (3, 4), (4,)))
     check(products, left.to(dtype), right.to(dtype), added.to(dtype))

@@ -47,6 +47,8 @@ DISTRIBUTIONS: list[tuple[str, Callable[..., Any], float, float, float, float]] 
     ("randint_low", lambda x: torch.randint(-5, 5, SIZE), -0.5, (99 / 12) ** 0.5, -5, 4.5),
     ("randint_like", lambda x: torch.randint_like(x, 10), 4.5, (99 / 12) ** 0.5, 0, 9.5),
     ("randint_like_low", lambda x: torch.randint_like(x, 2, 4), 2.5, 0.5, 2, 3.5),
+    ("random", lambda x: x.clone().random_(2, 4), 2.5, 0.5, 2, 3.5),
+    ("random_to", lambda x: x.clone().random_(4), 1.5, 1.25**0.5, 0, 3.5),
     ("exponential", lambda x: x.clone().exponential_(2.0), 0.5, 0.5, 0, 20),
     ("bernoulli", lambda x: torch.bernoulli(x * 0 + 0.3), 0.3, 0.21**0.5, 0, 1.5),
     ("bernoulli_p", lambda x: torch.bernoulli(x, 0.3), 0.3, 0.21**0.5, 0, 1.5),

@@ -126,3 +126,29 @@ def test_dropout_between_layers_in_training_mode():
         nn.GRU(5, 4, num_layers=2, dropout=0.5), (X,), training=sardonyx.TrainingMode.TRAINING
     )
     assert [n.op_type for n in program.model.graph].count("Dropout") == 1
+
+
+class Packed(nn.Module):
+    def __init__(self, layer, **padding):
+        super().__init__()
+        self.layer = layer
+        self.padding = padding
+
+    def forward(self, x, lengths):
+        pack, pad = nn.utils.rnn.pack_padded_sequence, nn.utils.rnn.pad_packed_sequence
+        first = {"batch_first": self.layer.batch_first}
+        output, state = self.layer(pack(x, lengths, **first))
+        return *pad(output, **first, **self.padding), state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences(kind):
+    layer = KINDS[kind](5, 4, num_layers=2, bidirectional=True)
+    lengths, others = torch.tensor([7, 4, 2]), [(torch.randn(7, 3, 5), torch.tensor([5, 5, 1]))]
+    check(Packed(layer), X, lengths, others=others, captures=("trace",))
+
+
+def test_packed_sequences_padded_further():
+    layer = nn.GRU(5, 4, batch_first=True)
+    model = Packed(layer, padding_value=-3.0, total_length=9)
+    check(model, X.transpose(0, 1).contiguous(), torch.tensor([7, 4, 2]), captures=("trace",))

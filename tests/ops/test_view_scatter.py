@@ -90,3 +90,40 @@ def test_dtypes(dtype: torch.dtype) -> None:
         ),
         (X * 2).to(dtype),
     )
+
+
+def _written(x: torch.Tensor, write) -> torch.Tensor:
+    y = x.clone()
+    write(y)
+    return y
+
+
+def _set(*at, value=lambda y: -1.0):
+    def write(y):
+        y[at] = value(y)
+
+    return write
+
+
+ALL = slice(None)
+ASSIGNMENTS = {
+    "number": _set(0),
+    "inside": _set(ALL, 2),
+    "slice": _set(ALL, slice(1, 3), value=lambda y: y[:, 3:5] * 2),
+    "slice_of_slice": lambda y: y[:, 1:5][:, ::2].fill_(3.0),
+    "step": _set(..., slice(1, None, 2)),
+    "dynamic_slice": _set(..., slice(-2, None), value=lambda y: y[..., :2]),
+    "transposed": lambda y: y.transpose(1, 2)[:, 1].zero_(),
+    "diagonal": lambda y: y.diagonal(dim1=0, dim2=1).add_(10),
+    "row_of_matrix": lambda y: y[0][2].mul_(3),
+    "view": lambda y: y.view(y.shape[0], -1)[:, 0].copy_(y[:, 1, 1]),
+    "mask": lambda y: y.masked_fill_(y > 0, 2.0),
+    "mask_assignment": lambda y: y.__setitem__(y > 0.5, 0.0),
+    "chained": lambda y: (y[:, 0].add_(1), y[:, :, 1].mul_(2), y[:, 0, 1].sub_(5)),
+    "loop": lambda y: [y[:, i].add_(y[:, i - 1]) for i in range(1, 4)],
+}
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_assignment(name: str) -> None:
+    check(lambda x: _written(x, ASSIGNMENTS[name]), X, dynamic={0: [0, 2]}, others=[(OTHER,)])

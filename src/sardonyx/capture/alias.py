@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.graph import Value
-from sardonyx.capture.views import VIEWS, Emit, ViewLink, write_back
+from sardonyx.capture.bind import bind
+from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.views import VIEWS, Emit, Strided, ViewLink, apply, write_back
+from sardonyx.errors import CaptureError
+
+Chain: TypeAlias = tuple[ViewLink | Strided, ...]
+AS_STRIDED = "aten::as_strided"
 
 
 @dataclass(slots=True, eq=False)
@@ -24,9 +30,16 @@ class Base:
 @dataclass(slots=True, eq=False)
 class View:
     base: Base
-    chain: tuple[ViewLink, ...]
+    chain: Chain
     current: Value
     version: int = 0
+
+
+class Origin(NamedTuple):
+    """The value that a result is a view of, and the views in between."""
+
+    source: Value
+    links: tuple[ViewLink, ...]
 
 
 @dataclass(slots=True)
@@ -34,31 +47,44 @@ class AliasTracker:
     """Which values share memory, and what each holds after the writes so far."""
 
     emit: Emit
-    views: dict[int, View] = field(default_factory=dict)
-    bases: list[Base] = field(default_factory=list)
+    fake_of: Callable[[Value], torch.Tensor]
+    shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
+    """Parameters that lie inside another one."""
+    views: dict[Value, View] = field(default_factory=dict)
 
     def view_of(self, value: Value) -> View:
-        view = self.views.get(id(value))
+        view = self.views.get(value)
         if view is None:
-            base = Base(value, value)
-            self.bases.append(base)
-            view = self.views[id(value)] = View(base, (), value)
+            if value in self.shared:
+                whole, link = self.shared[value]
+                view = View(self.view_of(whole).base, (link,), value)
+            else:
+                view = View(Base(value, value), (), value)
+            self.views[value] = view
         return view
 
-    def add_view(self, value: Value, source: Value, links: tuple[ViewLink, ...]) -> None:
-        """`value` is the view `links` of `source`."""
-        of = self.view_of(source)
-        self.views[id(value)] = View(of.base, (*of.chain, *links), value, of.base.version)
+    def add_view(self, value: Value, origin: Origin) -> None:
+        """`value` is a view of its origin, computed from what the origin holds now."""
+        of = self.view_of(origin.source)
+        chain: Chain = of.chain
+        version = of.base.version
+        for link in origin.links:
+            if link.name == AS_STRIDED:
+                # Sees the memory, not the tensor it is called on; and so does not compute `value`.
+                chain, version = (self._strided(of.base.root, link),), -1
+            else:
+                chain = (*chain, link)
+        self.views[value] = View(of.base, chain, value, version)
 
     def current(self, value: Value) -> Value:
         """What `value` holds now: itself, or its views applied again to the written base."""
-        view = self.views.get(id(value))
+        view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
         if view.version != view.base.version:
             content = view.base.current
             for link in view.chain:
-                content = self._apply(link, content)
+                content = apply(self.emit, link, content)
             view.current, view.version = content, view.base.version
         return view.current
 
@@ -70,48 +96,99 @@ class AliasTracker:
         base.version += 1
         view.current, view.version = content, base.version
 
-    def _written(self, chain: tuple[ViewLink, ...], source: Value, content: Value) -> Value:
+    def replace(self, value: Value, content: Value) -> None:
+        """The memory of `value` is resized to hold `content`."""
+        view = self.view_of(value)
+        if view.chain or any(v.base is view.base and v is not view for v in self.views.values()):
+            raise CaptureError(
+                "out= has another shape than the result, and is or has a view: what the others see"
+                " after it is resized cannot be expressed"
+            )
+        view.base.current = view.current = content
+        view.base.version += 1
+        view.version = view.base.version
+
+    def _written(self, chain: Chain, source: Value, content: Value) -> Value:
         if not chain:
             return content
         first, rest = chain[0], chain[1:]
-        inner = self._written(rest, self._apply(first, source), content) if rest else content
+        inner = self._written(rest, apply(self.emit, first, source), content) if rest else content
         return write_back(self.emit, first, source, inner)
 
-    def _apply(self, link: ViewLink, source: Value) -> Value:
-        if link.op._schema.name in ("aten::unbind", "aten::split", "aten::split_with_sizes"):
-            return self.emit(link.op, source, result_index=link.index, **link.others())
-        return self.emit(link.op, source, **link.others())
+    def _strided(self, root: Value, link: ViewLink) -> Strided:
+        base = self.fake_of(root)
+        made = strided_inside(
+            base,
+            tuple(link.arguments["size"]),
+            tuple(link.arguments["stride"]),
+            link.arguments["storage_offset"] - _torch_private.dim_of(base.storage_offset()),
+        )
+        if made is None:
+            raise CaptureError("as_strided() of memory with gaps cannot be followed")
+        return made
 
 
-def links_between(
-    op: Any, arguments: dict[str, Any], fakes: dict[str, Any], result: Any, mode: Any
-) -> list[tuple[ViewLink, ...] | None]:
-    """For each result of a call: the primitive views that lead to it from `self` (or the first
-    tensor argument); None for a result that is memory of its own."""
+def strided_inside(
+    base: torch.Tensor, size: tuple[Any, ...], stride: tuple[Any, ...], offset: Any
+) -> Strided | None:
+    """The strided view of `base`; None where the memory of `base` has gaps or repetitions."""
+    sizes = [_torch_private.dim_of(d) for d in base.shape]
+    strides = [_torch_private.dim_of(d) for d in base.stride()]
+    if all(isinstance(d, int) for d in (*sizes, *strides)):
+        perm = sorted(range(len(sizes)), key=lambda a: (-strides[a], -sizes[a]))
+    else:
+        perm = list(range(len(sizes)))
+    dense: Any = 1
+    for axis in reversed(perm):
+        if sizes[axis] != 1 and strides[axis] != dense:
+            return None
+        dense *= sizes[axis]
+    return Strided(tuple(perm), size, stride, offset)
+
+
+def origins(
+    op: Any, arguments: dict[str, Argument], fakes: dict[str, Any], result: Any, mode: Any
+) -> list[Origin | None]:
+    """For each result of a call: what it is a view of; None for memory of its own."""
     results = list(result) if isinstance(result, (list, tuple)) else [result]
-    source = source_tensor(fakes)
-    chains: list[tuple[ViewLink, ...] | None] = []
-    for index, item in enumerate(r for r in results if isinstance(r, torch.Tensor)):
-        if source is None or not _torch_private.shares_memory(item, source):
-            chains.append(None)
-        elif op._schema.name in VIEWS:
-            chains.append((ViewLink(op, arguments, index),))
-        elif _same_place(item, source):
-            chains.append(())
+    tensors = [r for r in results if isinstance(r, torch.Tensor)]
+    given = list(_pairs(list(arguments.values()), [fakes[name] for name in arguments]))
+    found: list[Origin | None] = []
+    for index, item in enumerate(tensors):
+        sharing = [(v, f) for v, f in given if _torch_private.shares_memory(item, f)]
+        if not sharing:
+            found.append(None)
+            continue
+        same = next((v for v, f in sharing if _same_place(item, f)), None)
+        if op._schema.name in VIEWS or op._schema.name == AS_STRIDED:
+            found.append(Origin(arguments["self"], (_link(op, arguments, index, item),)))
+        elif same is not None:
+            found.append(Origin(same, ()))
         else:
-            chains.append(_composite_links(op, fakes, index, source, mode))
-    return chains
+            found.append(_composite_origin(op, fakes, index, sharing, mode))
+    return found
 
 
-def source_tensor(arguments: dict[str, Any]) -> Any:
-    if "self" in arguments:
-        return arguments["self"] if isinstance(arguments["self"], torch.Tensor) else None
-    return next((a for a in arguments.values() if isinstance(a, torch.Tensor)), None)
+def _pairs(argument: Argument, fake: Any) -> Iterator[tuple[Value, torch.Tensor]]:
+    if isinstance(argument, Value):
+        yield argument, fake
+    elif isinstance(argument, list):
+        for item, item_fake in zip(argument, fake, strict=True):
+            yield from _pairs(item, item_fake)
+
+
+def _link(op: Any, arguments: dict[str, Argument], index: int, result: torch.Tensor) -> ViewLink:
+    if op._schema.name == AS_STRIDED:
+        offset = _torch_private.dim_of(result.storage_offset())
+        arguments = {**arguments, "storage_offset": offset}
+    return ViewLink(op, arguments, index)
 
 
 def _same_place(left: torch.Tensor, right: torch.Tensor) -> bool:
     return (
         left.dtype == right.dtype
+        and left.is_conj() == right.is_conj()
+        and left.is_neg() == right.is_neg()
         and left.dim() == right.dim()
         and all(_equal(a, b) for a, b in zip(left.shape, right.shape, strict=True))
         and all(_equal(a, b) for a, b in zip(left.stride(), right.stride(), strict=True))
@@ -123,34 +200,39 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(_torch_private.dim_of(left) == _torch_private.dim_of(right))
 
 
-def _composite_links(
-    op: Any, fakes: dict[str, Any], index: int, source: Any, mode: Any
-) -> tuple[ViewLink, ...] | None:
+def _composite_origin(
+    op: Any,
+    fakes: dict[str, Any],
+    index: int,
+    sharing: list[tuple[Value, torch.Tensor]],
+    mode: Any,
+) -> Origin:
     """The primitive views inside a composite one, found by running it."""
-    names = [a.name for a in op._schema.arguments]
-    keyword = {a.name for a in op._schema.arguments if a.kwarg_only}
+    schema = op._schema.arguments
     recorded = _torch_private.record_decomposition(
         op,
-        tuple(fakes[n] for n in names if n not in keyword),
-        {n: fakes[n] for n in names if n in keyword},
+        tuple(fakes[a.name] for a in schema if not a.kwarg_only),
+        {a.name: fakes[a.name] for a in schema if a.kwarg_only},
         mode,
     )
-    if recorded is None:
-        return None
-    calls, result = recorded
-    chains: dict[int, tuple[ViewLink, ...]] = {id(source): ()}
+    known = {id(fake): Origin(value, ()) for value, fake in sharing}
+    calls, result = recorded if recorded is not None else ([], None)
     for called, args, kwargs, given in calls:
-        if called._schema.name not in VIEWS or not args or id(args[0]) not in chains:
+        name = called._schema.name
+        if (name not in VIEWS and name != AS_STRIDED) or not args or id(args[0]) not in known:
             continue
-        from sardonyx.capture.bind import bind
-
         arguments = bind(called, _plain(args), _plain(kwargs))
+        of = known[id(args[0])]
         outputs = list(given) if isinstance(given, (list, tuple)) else [given]
         for position, output in enumerate(outputs):
-            link = ViewLink(called, arguments, position)
-            chains[id(output)] = (*chains[id(args[0])], link)
+            link = _link(called, arguments, position, output)
+            known[id(output)] = Origin(of.source, (*of.links, link))
     results = list(result) if isinstance(result, (list, tuple)) else [result]
-    return chains.get(id(results[index]))
+    tensors = [r for r in results if isinstance(r, torch.Tensor)]
+    found = known.get(id(tensors[index])) if index < len(tensors) else None
+    if found is None:
+        raise CaptureError(f"{op._schema.name} gives a view that cannot be followed")
+    return found
 
 
 def _plain(argument: Any) -> Any:

@@ -37,7 +37,6 @@ class Captured:
 
 def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Options) -> Captured:
     if isinstance(model, ExportedProgram):
-        inputs = inputs_of_exported_program(model)
         recorded = _from_program(model)
     else:
         if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
@@ -48,9 +47,9 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         if not callable(forward):
             raise InvalidOptionError(f"a {type(model).__qualname__} is no model")
         inputs = prepare_inputs(forward, args, kwargs, options)
-        with model_mode(model, options.training), undisturbed(model):
+        with undisturbed(model), model_mode(model, options.training):
             recorded = _record(model, inputs, options.capture)
-    graph = recorded.graph
+    graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
     functionalize(graph)
     check_contract(graph)
@@ -115,7 +114,7 @@ def _from_program(program: ExportedProgram) -> Recorded:
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
-    return Recorded(graph, output)
+    return Recorded(graph, output, inputs_of_exported_program(program))
 
 
 def _signature(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,20 @@ class DynamicDim:
     required: bool = True
     minimum: int | None = None
     maximum: int | None = None
+    root: str | None = None
+    """The name of the dim that a derived one (`2*d`) is computed from, by `derive`."""
+    derive: Callable[[int], int] | None = None
+
+    def within(self, size: int) -> int:
+        """The nearest size that the caller allows."""
+        size = max(size, self.minimum or 0)
+        return size if self.maximum is None else min(size, self.maximum)
+
+    def size(self, sizes: Mapping[str, int]) -> int:
+        """Its size where the free dims have these."""
+        if self.derive is not None and self.root in sizes:
+            return self.derive(sizes[self.root])
+        return sizes[self.name]
 
 
 DynamicAxes = dict[int, DynamicDim]
@@ -38,22 +52,25 @@ def from_dynamic_axes(
             position = names.index(key)
             rank = leaves[position].dim() if isinstance(leaves[position], torch.Tensor) else 0
             for axis, name in named.items():
-                per_leaf[position][_checked_axis(key, axis, rank)] = DynamicDim(name)
+                axis = _checked_axis(key, axis, rank)
+                per_leaf[position][axis] = DynamicDim(name or f"{key}_dim_{axis}")
         else:
-            rest[key] = named
+            rest[key] = {axis: name or f"{key}_dim_{axis}" for axis, name in named.items()}
     return per_leaf, rest
 
 
-def _named_axes(key: str, axes: Any) -> dict[int, str]:
+def _named_axes(key: str, axes: Any) -> dict[int, str | None]:
+    """Names by axis; a list of axes leaves the names to us."""
+    named: dict[int, str | None]
     if isinstance(axes, Mapping):
         named = {axis: str(name) for axis, name in axes.items()}
     elif isinstance(axes, (list, tuple, set)):
-        named = {axis: f"{key}_dim_{axis}" for axis in axes}
+        named = dict.fromkeys(axes)
     else:
         raise InvalidOptionError(
             f"dynamic_axes[{key!r}] must be a list of axes or a dict of axis to name, not {axes!r}"
         )
-    if not all(isinstance(axis, int) for axis in named):
+    if not all(isinstance(axis, int) and not isinstance(axis, bool) for axis in named):
         raise InvalidOptionError(f"dynamic_axes[{key!r}] must have integers as axes, not {axes!r}")
     return named
 
@@ -161,8 +178,13 @@ def _dynamic_dim(spec: Any, default_name: str) -> DynamicDim | None:
     if isinstance(spec, str):
         return DynamicDim(spec)
     if isinstance(spec, Dim):
+        root = getattr(spec, "root", None)
         return DynamicDim(
-            spec.__name__, minimum=getattr(spec, "min", None), maximum=_bound(getattr(spec, "max", None))
+            spec.__name__,
+            minimum=getattr(spec, "min", None),
+            maximum=_bound(getattr(spec, "max", None)),
+            root=None if root is None else root.__name__,
+            derive=None if root is None else spec.fn,
         )
     hint = getattr(getattr(spec, "type", None), "name", "")
     if hint in ("AUTO", "DYNAMIC"):

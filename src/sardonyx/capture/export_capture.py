@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -16,15 +19,34 @@ from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames
+from sardonyx.capture.location import ModuleNames, from_stack_trace, place_text
+from sardonyx.capture.recurrent_shapes import SHAPE_RULES
+from sardonyx.capture.size_conditions import (
+    ConditionWatch,
+    SizeCondition,
+    SymbolOrigin,
+    check_conditions,
+)
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
 def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
+    recorded, fixed = _captured(model, inputs)
+    if not fixed:
+        return recorded
+    settled = inputs.without_dynamic(fixed)
+    if settled.recorded_sizes == inputs.recorded_sizes:
+        return replace(recorded, inputs=settled)
+    # Recorded at a size that is not the example's, and then fixed to it.
+    return capture_by_export(model, settled)
+
+
+def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[int, int]]]:
+    """The recording, and the optional dynamic dims (input, axis) that the model fixes."""
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     leaves = tuple(
-        torch.tensor(leaf) if isinstance(leaf, float) else leaf
+        torch.tensor(leaf, dtype=torch.float32) if isinstance(leaf, float) else leaf
         for leaf, is_input in zip(inputs.capture_leaves, inputs.is_input, strict=True)
         if is_input
     )
@@ -36,10 +58,15 @@ def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
         )
         if is_input
     )
-    program = _export(flat, leaves, shapes, model, inputs, record)
+    watch = ConditionWatch()
+    with _torch_private.kernels_replaced(SHAPE_RULES), watch:
+        program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
-    _check_dynamic(graph, inputs)
-    return Recorded(graph, record)
+    mode = TypeInference.for_graph(graph).mode
+    conditions = watch.conditions(mode)
+    fixed = _check_dynamic(graph, inputs, conditions)
+    notes = check_conditions(conditions, _origins(inputs, mode))
+    return Recorded(graph, record, inputs, tuple(notes)), fixed
 
 
 def _export_spec(leaf: Any, axes: DynamicAxes) -> Any:
@@ -77,7 +104,7 @@ def _export(
     except CaptureError:
         raise
     except Exception as error:
-        raise model_raises(error) from error
+        raise model_raises(error, model, inputs) from error
     try:
         return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=True)
     except Exception:
@@ -94,42 +121,71 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def model_raises(error: Exception) -> CaptureError:
+def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> CaptureError:
     """The error for a model that fails on its own example inputs."""
-    import traceback
-
-    from sardonyx.capture.location import from_stack_trace
-
     trace = "".join(traceback.format_tb(error.__traceback__))
-    file, line, text = from_stack_trace(trace)
-    return CaptureError(
-        format_message(
-            f"the model itself fails on these inputs: {first_line(error)}",
-            [("at", f"{file}:{line}   {text}" if file else "")],
+    at = ("at", place_text(from_stack_trace(trace)))
+    if inputs.recorded_sizes != inputs.example_sizes and _runs(model, inputs):
+        return DynamicDimError(
+            format_message(
+                "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
+                f" not take: {first_line(error)}",
+                [at, ("try", "an example in which every dynamic dim is 2 or more")],
+            )
         )
+    return CaptureError(
+        format_message(f"the model itself fails on these inputs: {first_line(error)}", [at])
     )
 
 
-def _check_dynamic(graph: AtenGraph, inputs: PreparedInputs) -> None:
-    """Every dim that was asked for is a symbol, under its name."""
-    positions = [i for i, is_input in enumerate(inputs.is_input) if is_input]
-    for value, position in zip(graph.inputs, positions, strict=True):
-        name = inputs.names[position]
+def _runs(model: Any, inputs: PreparedInputs) -> bool:
+    """Whether the model takes the example as the caller gave it."""
+    try:
+        model(*inputs.args, **inputs.kwargs)
+    except Exception:
+        return False
+    return True
+
+
+def _check_dynamic(
+    graph: AtenGraph, inputs: PreparedInputs, conditions: Sequence[SizeCondition]
+) -> set[tuple[int, int]]:
+    """Every dim that was asked for is a symbol, under its name; the optional ones that are not."""
+    fixed: set[tuple[int, int]] = set()
+    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
         for axis, dim in inputs.dynamic[position].items():
             size = value.shape[axis] if value.shape else None
             if isinstance(size, sympy.Symbol):
                 graph.symbol_names.setdefault(size, dim.name)
-            elif isinstance(size, int) and dim.required:
-                raise fixed_dim_error(name, axis, dim, size, _places_of(graph, size))
+            elif isinstance(size, int):
+                if dim.required:
+                    places = _places_of(size, conditions)
+                    raise fixed_dim_error(inputs.names[position], axis, dim, size, places)
+                fixed.add((position, axis))
+    return fixed
 
 
-def _places_of(graph: AtenGraph, size: int) -> list[str]:
+def _origins(inputs: PreparedInputs, mode: Any) -> dict[sympy.Symbol, SymbolOrigin]:
+    """What the size symbols of a capture are to the caller."""
+    origins = {}
+    for symbol, (index, axis) in _torch_private.symbol_places(mode).items():
+        position = inputs.input_positions[index]
+        dim = inputs.dynamic[position].get(0 if axis is None else axis)
+        if dim is not None and axis is not None:
+            origins[symbol] = SymbolOrigin(dim.name, dim.required)
+        elif axis is None:
+            required = dim is not None and dim.required
+            origins[symbol] = SymbolOrigin(inputs.names[position], required)
+    return origins
+
+
+def _places_of(size: int, conditions: Sequence[SizeCondition]) -> list[str]:
     """Where the capture took a size for the number it was in the example."""
-    mode = TypeInference.for_graph(graph).mode
     return [
-        f"{place}   ({condition})"
-        for condition, place in _torch_private.guard_places(mode)
-        if isinstance(condition, sympy.Eq) and size in condition.args
+        text
+        for c in conditions
+        if isinstance(c.expression, sympy.Eq) and size in c.expression.args
+        if (text := place_text(c.place))
     ]
 
 

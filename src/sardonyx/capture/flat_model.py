@@ -74,6 +74,8 @@ class Recorded:
 
     graph: AtenGraph
     output: OutputRecord
+    inputs: PreparedInputs
+    """As recorded: without the optional dynamic dims that the model fixes."""
     notes: tuple[str, ...] = ()
     baked: tuple[str, ...] = ()
     """Python values that the recording fixed, one line each."""

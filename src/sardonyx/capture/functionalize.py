@@ -5,79 +5,88 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.alias import AliasTracker, links_between, source_tensor
-from sardonyx.capture.bind import Parameter, parameters_of
+from sardonyx.capture.alias import AS_STRIDED, AliasTracker, View, origins, strided_inside
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
     AtenGraph,
+    Dim,
     Mutation,
     Node,
     SourceLocation,
     SymbolSource,
     Value,
     map_values,
+    values_in,
 )
 from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.pure_forms import METADATA_WRITES, WITHOUT_EFFECT, PureForm, pure_form
-
+from sardonyx.capture.pure_forms import (
+    METADATA_WRITES,
+    RESIZES,
+    WITHOUT_EFFECT,
+    PureForm,
+    pure_form,
+    writes_in_secret,
+)
+from sardonyx.capture.storage import holds_memory
+from sardonyx.capture.views import Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+
 
 def functionalize(graph: AtenGraph) -> None:
     """Removes every write from the graph; what inputs and buffers hold at the end is noted."""
-    if not _writes(graph.nodes):
+    if not _must_walk(graph.nodes):
         graph.nodes = [n for n in graph.nodes if n.op is not READS_A_NUMBER]
         return
     walk = _Walk(graph, TypeInference.for_graph(graph))
     walk.run(graph.nodes)
-    graph.nodes = walk.nodes
     graph.outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
     graph.mutated += walk.mutations()
-    for symbol, source in graph.symbols.items():
-        if source.value.producer is not None and id(source.value) in walk.replaced:
-            graph.symbols[symbol] = SymbolSource(walk.aliases.current(source.value), source.axis)
+    graph.nodes = walk.nodes
 
 
 def functionalize_nodes(
     graph: AtenGraph, nodes: list[Node], outputs: list[Argument], inference: TypeInference
 ) -> tuple[list[Node], list[Argument]]:
     """The same for a stretch of nodes that writes nothing from outside it."""
-    if not _writes(nodes):
+    if not _must_walk(nodes):
         return nodes, outputs
     walk = _Walk(graph, inference)
     walk.run(nodes)
-    return walk.nodes, [map_values(o, walk.aliases.current) for o in outputs]
+    outputs = [map_values(o, walk.aliases.current) for o in outputs]
+    return walk.nodes, outputs
 
 
-def _writes(nodes: list[Node]) -> bool:
+def _must_walk(nodes: list[Node]) -> bool:
+    """Whether a node writes, or sees the memory of another (`as_strided`)."""
     return any(
-        node.op._schema.is_mutable or pure_form_needed(node) for node in nodes
-    )
-
-
-def pure_form_needed(node: Node) -> bool:
-    """Whether an operator writes although its schema does not say so."""
-    return (
-        node.name == "aten::batch_norm"
-        and node.arguments["training"]
-        and isinstance(node.arguments["running_mean"], Value)
+        node.op._schema.is_mutable
+        or node.op._schema.name == AS_STRIDED
+        or writes_in_secret(node)
+        for node in nodes
     )
 
 
 class _Walk:
     def __init__(self, graph: AtenGraph, inference: TypeInference) -> None:
         self.nodes: list[Node] = []
-        self.replaced: set[int] = set()
-        """Values that no node computes any more: the results of in-place operators."""
         self._graph = graph
         self._inference = inference
         self._location = SourceLocation()
-        self._fakes: dict[int, torch.Tensor] = {}
-        self._first_write: dict[int, SourceLocation] = {}
-        self.aliases = AliasTracker(self._emit)
+        self._fakes: dict[Value, torch.Tensor] = {}
+        self._first_write: dict[Value, SourceLocation] = {}
+        """By the root of what is written."""
+        self._symbols: dict[Value, list[sympy.Symbol]] = {}
+        for symbol, source in graph.symbols.items():
+            self._symbols.setdefault(source.value, []).append(symbol)
+        shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
+        self.aliases = AliasTracker(self._emit, self._fake, shared)
 
     def run(self, nodes: list[Node]) -> None:
         for node in nodes:
@@ -92,17 +101,17 @@ class _Walk:
                 ) from error
 
     def mutations(self) -> list[Mutation]:
-        """Inputs and buffers that were written, in the order of the graph's own lists."""
-        roots = {id(b.root): b for b in self.aliases.bases if b.version > 0}
+        """Inputs and buffers that were written or reshaped in place, in the graph's own order."""
         found = []
         for kind, value in [
             *(("input", v) for v in self._graph.inputs),
             *(("buffer", v) for v in self._graph.parameters.values()),
         ]:
-            base = roots.get(id(value))
-            if base is not None:
-                location = self._first_write.get(id(base), SourceLocation())
-                found.append(Mutation(value.name, kind, base.current, location))
+            final = self.aliases.current(value)
+            if final is not value:
+                root = self.aliases.view_of(value).base.root
+                location = self._first_write.get(root, SourceLocation())
+                found.append(Mutation(value.name, kind, final, location))
         return found
 
     # -- one node --------------------------------------------------------------------------------
@@ -114,111 +123,135 @@ class _Walk:
             self._alias_results(node, node.arguments["self"])
         elif node.op._schema.name in METADATA_WRITES:
             self._change_metadata(node)
-        elif node.op._schema.is_mutable or pure_form_needed(node):
+        elif node.op._schema.is_mutable or writes_in_secret(node):
             self._write(node)
         else:
             self._keep(node)
 
     def _read_number(self, node: Node) -> None:
         read = node.arguments["self"]
-        for symbol, source in self._graph.symbols.items():
-            if source.value is read and source.axis is None:
+        for symbol in self._symbols.get(read, ()):
+            if self._graph.symbols[symbol].axis is None:
                 self._graph.symbols[symbol] = SymbolSource(self.aliases.current(read), None)
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""
         fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
-        if torch.Tag.dynamic_output_shape in node.op.tags or not _may_alias(node, fakes):
-            result: Any = [self._inference.fake_of(o) for o in node.outputs]
-            chains: list[Any] = [None] * len(node.outputs)
-        else:
+        found: list[Any] = [None] * len(node.outputs)
+        if torch.Tag.dynamic_output_shape in node.op.tags:
+            tensors = [self._inference.fake_of(o) for o in node.outputs]
+        elif _may_alias(node) or any(o.fake is None for o in node.outputs):
+            # Run anew where no fake was made: how a result lies in memory decides what is a view.
             result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode)
-            chains = links_between(
-                node.op, node.arguments, fakes, result, self._inference.mode
-            )
-        source = _source_value(node)
-        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
-        self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
-        results = list(result) if isinstance(result, (list, tuple)) else [result]
-        tensors = [r for r in results if isinstance(r, torch.Tensor)]
-        for output, fake, chain in zip(node.outputs, tensors, chains, strict=True):
-            self._fakes[id(output)] = fake
-            if chain is not None and source is not None:
-                self.aliases.add_view(output, source, chain)
-            elif chain is None and source is not None and _overlaps(fake, fakes):
-                raise CaptureError(f"{node.name} gives a view that cannot be followed")
+            results = list(result) if isinstance(result, (list, tuple)) else [result]
+            tensors = [r for r in results if isinstance(r, torch.Tensor)]
+            found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))
+        else:
+            tensors = [self._inference.fake_of(o) for o in node.outputs]
+        if node.op._schema.name != AS_STRIDED:
+            arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+            self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+        for output, fake, origin in zip(node.outputs, tensors, found, strict=True):
+            self._fakes[output] = fake
+            if origin is not None:
+                self.aliases.add_view(output, origin)
 
     def _change_metadata(self, node: Node) -> None:
         """`x.unsqueeze_(0)`: from here on `x` is a view of what it was."""
         target = node.arguments["self"]
         op = METADATA_WRITES[node.op._schema.name](node.op)
         before = Value(f"{target.name}_before", target.type, fake=self._fake(target))
-        view = self.aliases.view_of(target)
-        self.aliases.views[id(before)] = view
-        self._fakes[id(before)] = self._fake(target)
-        arguments = {**node.arguments, "self": before}
+        of = self.aliases.view_of(target)
+        self.aliases.views[before] = of
         (output,) = node.outputs
-        self._keep(Node(op, arguments, [output], node.location))
-        self.aliases.views[id(target)] = self.aliases.view_of(output)
-        self._fakes[id(target)] = self._fakes[id(output)]
+        self._keep(Node(op, {**node.arguments, "self": before}, [output], node.location))
+        self.aliases.views[target] = self.aliases.view_of(output)
+        self._fakes[target] = self._fakes[output]
+        self._first_write.setdefault(of.base.root, self._location)
 
     def _write(self, node: Node) -> None:
         form = pure_form(node)
         if form is None:
-            raise UnsupportedOperatorError(
-                format_message(
-                    f"{node.name} writes in place and has no functional form",
-                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
-                )
-            )
+            self._write_by_parts(node)
+            return
         arguments = {k: map_values(a, self.aliases.current) for k, a in form.arguments.items()}
         made = self._inference.call(self._graph, form.op, (), node.location, arguments)
         self.nodes.append(made)
         self._replace_written(node, form, made.outputs)
 
+    def _write_by_parts(self, node: Node) -> None:
+        """An operator made of others, of which some write."""
+        resizes = node.op._schema.name in RESIZES
+        parts = None if resizes else expansion(self._graph, node, self._inference, self._fake)
+        if parts is None:
+            reason = (
+                "changes the memory of a tensor, which the tensors of ONNX do not have"
+                if resizes
+                else "writes in place and has no functional form"
+            )
+            raise UnsupportedOperatorError(
+                format_message(
+                    f"{node.name} {reason}",
+                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
+                )
+            )
+        nodes, results = parts
+        self.run(nodes)
+        for output, result in zip(node.outputs, results, strict=True):
+            self._alias_result(output, result)
+
     def _replace_written(self, node: Node, form: PureForm, results: list[Value]) -> None:
         """Stores the results where the operator would have written them."""
         for name, position in form.written.items():
-            target = node.arguments[name]
-            if isinstance(target, Value):
-                self._store(target, results[position], resizes=_is_out(node, name))
+            for index, target in enumerate(values_in(node.arguments[name])):
+                self._store(target, results[position + index], resizes=_is_out(node, name))
         for index, output in enumerate(node.outputs):
-            name = form.returned.get(index)
-            if name is None:
-                self.aliases.views[id(output)] = self.aliases.view_of(results[index])
-                self._fakes[id(output)] = self._inference.fake_of(results[index])
-                self.replaced.add(id(output))
-            else:
-                self._alias_result(output, node.arguments[name])
+            written = form.returned.get(index)
+            self._alias_result(
+                output, results[index] if written is None else node.arguments[written]
+            )
 
     def _store(self, target: Value, content: Value, *, resizes: bool) -> None:
-        if resizes and content.shape != self.aliases.current(target).shape:
-            # out= of another shape is given the result's shape: new memory.
-            self.aliases.views[id(target)] = self.aliases.view_of(content)
-            return
-        if content.dtype != target.dtype:
-            content = self._emit(torch.ops.aten._to_copy.default, content, dtype=target.dtype)
-        if content.shape != self.aliases.current(target).shape:
-            shape = list(self.aliases.current(target).shape)
-            content = self._emit(torch.ops.aten.expand.default, content, shape)
-        self.aliases.write(target, content)
-        self._first_write.setdefault(id(self.aliases.view_of(target).base), self._location)
+        held = self.aliases.current(target)
+        if content.dtype != held.dtype:
+            content = self._emit(torch.ops.aten._to_copy.default, content, dtype=held.dtype)
+        view = self.aliases.view_of(target)
+        self._check_writable(view)
+        self._first_write.setdefault(view.base.root, self._location)
+        if _same_shape(content.shape, held.shape):
+            self.aliases.write(target, content)
+        elif resizes:
+            self.aliases.replace(target, content)
+            self._fakes[target] = self._inference.fake_of(content)
+        else:
+            wide = self._emit(torch.ops.aten.expand.default, content, list(held.shape))
+            self.aliases.write(target, wide)
+
+    def _check_writable(self, view: View) -> None:
+        if view.base.root in self._entangled:
+            raise CaptureError(
+                f"{view.base.root.name} is written, and parts of its memory belong to other"
+                " parameters or buffers as well: make one of them the whole, or copy"
+            )
 
     def _alias_results(self, node: Node, target: Argument) -> None:
         for output in node.outputs:
             self._alias_result(output, target)
 
     def _alias_result(self, output: Value, target: Value) -> None:
-        self.aliases.views[id(output)] = self.aliases.view_of(target)
-        self._fakes[id(output)] = self._fake(target)
-        self.replaced.add(id(output))
+        """`output`, which no node computes any more, is `target` as it is now."""
+        self.aliases.views[output] = self.aliases.view_of(target)
+        self._fakes[output] = self._fake(target)
+        for symbol in self._symbols.get(output, ()):
+            axis = self._graph.symbols[symbol].axis
+            self._graph.symbols[symbol] = SymbolSource(self.aliases.current(target), axis)
 
     # -- fakes and emitted calls -----------------------------------------------------------------
 
     def _fake(self, value: Value) -> torch.Tensor:
-        if id(value) not in self._fakes:
-            self._fakes[id(value)] = self._inference.fake_of(value)
-        return self._fakes[id(value)]
+        if value not in self._fakes:
+            self._fakes[value] = self._inference.fake_of(value)
+        return self._fakes[value]
 
     def _fake_argument(self, argument: Argument) -> Any:
         if isinstance(argument, Value):
@@ -233,16 +266,9 @@ class _Walk:
         return node.outputs[result_index]
 
 
-def _source_value(node: Node) -> Value | None:
-    if "self" in node.arguments:
-        value = node.arguments["self"]
-        return value if isinstance(value, Value) else None
-    return next((a for a in node.arguments.values() if isinstance(a, Value)), None)
-
-
-def _may_alias(node: Node, fakes: dict[str, Any]) -> bool:
+def _may_alias(node: Node) -> bool:
     """Whether a result can share memory with an argument: by its schema, or as a composite."""
-    if not isinstance(source_tensor(fakes), torch.Tensor):
+    if not any(True for _ in node.inputs()):
         return False
     schema = node.op._schema
     return any(r.alias_info is not None for r in schema.returns) or _torch_private.is_composite(
@@ -250,14 +276,46 @@ def _may_alias(node: Node, fakes: dict[str, Any]) -> bool:
     )
 
 
-def _overlaps(fake: torch.Tensor, fakes: dict[str, Any]) -> bool:
-    return any(
-        isinstance(a, torch.Tensor) and _torch_private.shares_memory(fake, a) for a in fakes.values()
+def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
+    return len(left) == len(right) and all(
+        a == b or sympy.expand(a - b) == 0 for a, b in zip(left, right, strict=True)
     )
 
 
+def _overlapping_parameters(
+    values: list[Value],
+) -> tuple[dict[Value, tuple[Value, Strided]], set[Value]]:
+    """Parameters that lie inside another one, and those that overlap in any other way."""
+    by_storage: dict[int, list[tuple[Value, torch.Tensor]]] = {}
+    for value in values:
+        tensor = value.constant
+        if tensor is not None and tensor.numel() and holds_memory(tensor):
+            key = tensor.untyped_storage().data_ptr()
+            by_storage.setdefault(key, []).append((value, tensor))
+    inside: dict[Value, tuple[Value, Strided]] = {}
+    entangled: set[Value] = set()
+    for group in by_storage.values():
+        if len(group) == 1:
+            continue
+        whole, memory = max(group, key=lambda item: item[1].numel())
+        first, end = _extent(memory)
+        for value, tensor in group:
+            if value is whole:
+                continue
+            start, stop = _extent(tensor)
+            link = strided_inside(memory, tuple(tensor.shape), tensor.stride(), start - first)
+            if link is None or start < first or stop > end or tensor.dtype != memory.dtype:
+                entangled |= {value, whole}
+            else:
+                inside[value] = (whole, link)
+    return inside, entangled
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    first = tensor.storage_offset()
+    last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return first, first + last + 1
+
+
 def _is_out(node: Node, name: str) -> bool:
-    found: list[Parameter] = [p for p in parameters_of(node.op) if p.name == name]
-    return found[0].is_out
-
-
+    return next(p.is_out for p in parameters_of(node.op) if p.name == name)

@@ -22,6 +22,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.pure_forms import METADATA_WRITES
+from sardonyx.capture.recurrent_shapes import SHAPE_RULES
 from sardonyx.errors import CaptureError, format_message
 
 
@@ -67,7 +68,10 @@ class TypeInference:
         if as_view is not None:  # would change the fake of a value that earlier nodes read
             op = as_view(op)
         return _torch_private.run_on_fakes(
-            op, {name: self.argument(a) for name, a in arguments.items()}, self.mode
+            op,
+            {name: self.argument(a) for name, a in arguments.items()},
+            self.mode,
+            SHAPE_RULES.get(op),
         )
 
     def call(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from sardonyx.capture import tree
-from sardonyx.capture.dynamic import DynamicAxes, from_dynamic_axes, from_dynamic_shapes
+from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes, from_dynamic_shapes
 from sardonyx.capture.signature import ConstantLeaf, InputSpec
 from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError, format_message
 from sardonyx.options import Options
@@ -36,8 +36,26 @@ class PreparedInputs:
         return tuple(is_graph_input(leaf) for leaf in self.leaves)
 
     @property
-    def is_dynamic(self) -> bool:
-        return any(self.dynamic)
+    def input_positions(self) -> list[int]:
+        """Of the leaves that are inputs of the file."""
+        return [i for i, leaf in enumerate(self.leaves) if is_graph_input(leaf)]
+
+    @property
+    def example_sizes(self) -> list[tuple[int, ...]]:
+        return [tuple(leaf.shape) for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+
+    @property
+    def recorded_sizes(self) -> list[tuple[int, ...]]:
+        return [tuple(leaf.shape) for leaf in self.capture_leaves if isinstance(leaf, torch.Tensor)]
+
+    def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
+        """With the dims (position of the leaf, axis) as they are in the example."""
+        dynamic = tuple(
+            {axis: dim for axis, dim in axes.items() if (position, axis) not in fixed}
+            for position, axes in enumerate(self.dynamic)
+        )
+        sized = _with_generic_sizes(self.leaves, self.names, dynamic)
+        return replace(self, dynamic=dynamic, capture_leaves=sized)
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = tree.unflatten(self.structure, list(leaves))
@@ -192,20 +210,38 @@ def _with_generic_sizes(
                     f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim of that"
                     f" name is {sizes[dim.name]}"
                 )
+    wanted = _generic_sizes(leaves, dynamic)
+    return tuple(_resized(leaf, axes, wanted) for leaf, axes in zip(leaves, dynamic, strict=True))
+
+
+def _generic_sizes(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> dict[str, int]:
+    """By name, the sizes to record dims with whose example size is 0 or 1."""
+    dims: dict[str, tuple[DynamicDim, int]] = {}
+    for leaf, axes in zip(leaves, dynamic, strict=True):
+        if isinstance(leaf, torch.Tensor):
+            dims.update({dim.name: (dim, leaf.shape[axis]) for axis, dim in axes.items()})
+    special = {dim.root if dim.root in dims else name for name, (dim, size) in dims.items() if size < 2}
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
-    generic = next(n for n in (3, 5, 7, 11, 13, 17, 19, 23) if n not in taken or n == 23)
+    generic = next((n for n in (3, 5, 7, 11, 13, 17, 19) if n not in taken), 23)
+    enlarged = {name: dims[name][0].within(generic) for name in special if name is not None}
+    derived = {
+        name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged
+    }
+    return {**enlarged, **derived}
 
-    def enlarged(leaf: Any, axes: DynamicAxes) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
-        for axis, dim in axes.items():
-            if leaf.shape[axis] >= 2:
-                continue
-            size = max(generic, dim.minimum or 0)
-            if dim.maximum is not None:
-                size = min(size, dim.maximum)
-            wanted = [size if a == axis else d for a, d in enumerate(leaf.shape)]
-            leaf = leaf.expand(wanted) if leaf.shape[axis] == 1 else leaf.new_zeros(wanted)
-        return leaf.contiguous() if axes and not leaf.is_contiguous() else leaf
 
-    return tuple(enlarged(leaf, axes) for leaf, axes in zip(leaves, dynamic, strict=True))
+def _resized(leaf: Any, axes: DynamicAxes, sizes: dict[str, int]) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    resized = leaf
+    for axis, dim in axes.items():
+        size = sizes.get(dim.name, leaf.shape[axis])
+        if size != leaf.shape[axis]:
+            shape = [size if a == axis else d for a, d in enumerate(resized.shape)]
+            repeats = torch.arange(size, device=leaf.device) % max(leaf.shape[axis], 1)
+            resized = (
+                resized.index_select(axis, repeats)
+                if leaf.shape[axis]
+                else resized.new_zeros(shape)
+            )
+    return resized

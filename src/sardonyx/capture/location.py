@@ -7,10 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from types import FrameType
 
 import torch
 
 from sardonyx.capture.graph import SourceLocation
+
+Place = tuple[str, int, str]
+"""File, line and the text of that line."""
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -27,18 +31,18 @@ def _is_users(file: str) -> bool:
 
 
 @cache
-def from_stack_trace(trace: str) -> tuple[str, int, str]:
+def from_stack_trace(trace: str) -> Place:
     """(file, line, text) of the user's innermost frame in a Python-style stack trace."""
     return _innermost(reversed(_PYTHON_FRAME.findall(trace)))
 
 
 @cache
-def from_source_range(text: str) -> tuple[str, int, str]:
+def from_source_range(text: str) -> Place:
     """The same from TorchScript's form, which lists the innermost frame first."""
     return _innermost(_TORCHSCRIPT_FRAME.findall(text))
 
 
-def _innermost(frames: Iterable[tuple[str, str]]) -> tuple[str, int, str]:
+def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
     fallback = ("", 0, "")
     for file, number in frames:
         if file == _BOUNDARY:
@@ -50,7 +54,22 @@ def _innermost(frames: Iterable[tuple[str, str]]) -> tuple[str, int, str]:
     return shortened(fallback)
 
 
-def shortened(found: tuple[str, int, str]) -> tuple[str, int, str]:
+def innermost_user_place(frame: FrameType | None) -> Place:
+    """The same for a running frame and its callers."""
+    frames = []
+    while frame is not None:
+        frames.append((frame.f_code.co_filename, str(frame.f_lineno)))
+        frame = frame.f_back
+    return _innermost(frames)
+
+
+def place_text(place: Place) -> str:
+    """`my_model.py:57   h = torch.histc(x, bins=10)`"""
+    file, line, text = shortened(place)
+    return f"{file}:{line}   {text}".rstrip() if file else ""
+
+
+def shortened(found: Place) -> Place:
     """The file relative to the working folder or to where packages are installed."""
     file, line, text = found
     if "site-packages" + os.sep in file:
@@ -90,5 +109,5 @@ class ModuleNames:
             self._made[module_path] = "/".join(parts)
         return self._made[module_path]
 
-    def location(self, module_path: str, place: tuple[str, int, str]) -> SourceLocation:
+    def location(self, module_path: str, place: Place) -> SourceLocation:
         return SourceLocation(module_path, self.class_path(module_path), *place)

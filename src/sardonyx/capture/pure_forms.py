@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from sardonyx.capture.bind import parameters_of
-from sardonyx.capture.graph import Argument, Node
+from sardonyx.capture.graph import Argument, Node, Value
 
 aten = torch.ops.aten
 
@@ -47,15 +47,38 @@ _OTHER_NAMES = {
     "geometric_": "geometric",
 }
 _OTHER_OVERLOADS = {("bernoulli_", "float"): "p", ("bernoulli_", "Tensor"): "Tensor"}
-_NEVER = frozenset({"set_", "resize_", "resize_as_", "_resize_output_"})
+RESIZES = frozenset(
+    f"aten::{name}"
+    for name in ("set_", "resize_", "resize_as_", "_resize_output_", "set_data", "resize_as_sparse_")
+)
+"""Operators that exchange or resize memory."""
+_DTYPE_OF_OUT = frozenset({"sum", "nansum", "mean", "prod", "cumsum", "cumprod"})
+"""Operators that compute in the dtype of `out` where no other is asked for; factories do, too."""
+
+
+def writes_in_secret(node: Node) -> bool:
+    """Whether an operator writes although its schema does not say so."""
+    switch = _SECRET_WRITERS.get(node.name)
+    return (
+        switch is not None
+        and bool(node.arguments[switch])
+        and isinstance(node.arguments["running_mean"], Value)
+    )
+
+
+_SECRET_WRITERS = {
+    "aten::batch_norm": "training",
+    "aten::native_batch_norm": "training",
+    "aten::instance_norm": "use_input_stats",
+}
 
 
 def pure_form(node: Node) -> PureForm | None:
     name = node.op._schema.name.split("::")[1]
-    if not node.op._schema.name.startswith("aten::") or name in _NEVER:
+    if not node.op._schema.name.startswith("aten::") or node.op._schema.name in RESIZES:
         return None
     written = [p.name for p in parameters_of(node.op) if p.is_written]
-    if node.name == "aten::batch_norm":
+    if node.name in ("aten::batch_norm", "aten::native_batch_norm"):
         return _batch_norm(node)
     if any(p.is_out for p in parameters_of(node.op)):
         return _without_out(node, name, written)
@@ -89,11 +112,21 @@ def _without_out(node: Node, name: str, written: list[str]) -> PureForm | None:
         ):
             return PureForm(
                 op,
-                {k: node.arguments[k] for k in inputs},
+                {k: node.arguments[k] for k in inputs} | _dtype_of_out(op, name, node, written[0]),
                 {name: position for position, name in enumerate(written)},
                 dict(enumerate(written)),
             )
     return None
+
+
+def _dtype_of_out(op: Any, name: str, node: Node, out: str) -> dict[str, Argument]:
+    target = node.arguments[out]
+    is_factory = not any(v is not target for v in node.inputs())
+    if (is_factory or name in _DTYPE_OF_OUT) and isinstance(target, Value):
+        knows = any(p.is_dtype for p in parameters_of(op))
+        if knows and node.arguments.get("dtype") is None:
+            return {"dtype": target.dtype}
+    return {}
 
 
 def _functional_twin(node: Node, name: str, written: list[str]) -> PureForm | None:

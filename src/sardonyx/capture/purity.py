@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
+from sardonyx.errors import CaptureError
 from sardonyx.options import TrainingMode
 
 
@@ -31,29 +35,88 @@ def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(model: Any) -> Iterator[None]:
-    """Runs the body without gradients and without the fused paths of torch.nn; buffers, RNG
-    state and global flags are afterwards as before."""
-    buffers: list[tuple[torch.Tensor, torch.Tensor, int]] = []
-    if isinstance(model, torch.nn.Module):
-        buffers = [(b, b.detach().clone(), b._version) for b in model.buffers() if _has_data(b)]
+    """Runs the body without gradients and without the fused paths of torch.nn; the model, random
+    numbers and global flags are afterwards as before."""
     devices = sorted({b.device.index or 0 for b in _tensors_of(model) if b.device.type == "cuda"})
-    fastpath = torch.backends.mha.get_fastpath_enabled()
     with (
         torch.random.fork_rng(devices),
+        torch.inference_mode(False),
         torch.no_grad(),
         _torch_private.in_onnx_export(),
         warnings.catch_warnings(),
+        _global_state_restored(),
+        _model_restored(model),
         _DataAsDetach(),
     ):
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)
-        try:
-            yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fastpath)
-            for buffer, content, version in buffers:
-                if buffer._version != version:
-                    buffer.copy_(content)
+        yield
+
+
+@contextlib.contextmanager
+def _global_state_restored() -> Iterator[None]:
+    fastpath = torch.backends.mha.get_fastpath_enabled()
+    dtype = torch.get_default_dtype()
+    python_random, numpy_random = random.getstate(), numpy.random.get_state()
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fastpath)
+        torch.set_default_dtype(dtype)
+        random.setstate(python_random)
+        numpy.random.set_state(numpy_random)
+
+
+@contextlib.contextmanager
+def _model_restored(model: Any) -> Iterator[None]:
+    """Attributes (a cache may hold the capture's fake tensors), buffers and requires_grad."""
+    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        yield
+        return
+    attributes = [(m, dict(m.__dict__)) for m in model.modules()]
+    containers = [
+        (value, type(value)(value))
+        for _, held in attributes
+        for value in held.values()
+        if type(value) in (list, dict, OrderedDict, set)
+    ]
+    buffers = [(b, b.detach().clone(), _version(b)) for b in model.buffers() if _has_data(b)]
+    requires_grad = [(p, p.requires_grad) for p in model.parameters()]
+    try:
+        yield
+    finally:
+        for module, held in attributes:
+            for name in module.__dict__.keys() - held.keys():
+                del module.__dict__[name]
+            module.__dict__.update(held)
+        for container, content in containers:
+            _refill(container, content)
+        for parameter, flag in requires_grad:
+            if parameter.requires_grad != flag:
+                parameter.requires_grad_(flag)
+        for buffer, values, version in buffers:
+            if buffer.is_inference() or _version(buffer) != version:
+                with torch.inference_mode(buffer.is_inference()):
+                    buffer.copy_(values)
+
+
+def _refill(container: Any, content: Any) -> None:
+    """Writes only where something changed: identity counts, tensors have no plain equality."""
+    if isinstance(container, set):
+        if container != content:
+            container.clear()
+            container.update(content)
+    elif isinstance(container, dict):
+        if [(k, id(v)) for k, v in container.items()] != [(k, id(v)) for k, v in content.items()]:
+            container.clear()
+            container.update(content)
+    elif [id(item) for item in container] != [id(item) for item in content]:
+        container[:] = content
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often a tensor was written; tensors made in inference mode do not count."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 class _DataAsDetach(TorchFunctionMode):
@@ -64,10 +127,16 @@ class _DataAsDetach(TorchFunctionMode):
     ) -> Any:
         if func == _READ_DATA:
             return args[0].detach()
+        if func == _EXCHANGE_DATA:
+            raise CaptureError(
+                "x.data = y exchanges the memory of a tensor, which no capture records;"
+                " write x.data.copy_(y)"
+            )
         return func(*args, **(kwargs or {}))
 
 
 _READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
+_EXCHANGE_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
 
 def _has_data(tensor: torch.Tensor) -> bool:

@@ -24,6 +24,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import ModuleNames, from_source_range
 from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
@@ -49,6 +50,8 @@ class GraphReader:
         self._named_sizes: dict[str, Any] = {}
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
+        self.conditions: list[SizeCondition] = []
+        """What operators asked of the sizes of their inputs."""
 
     def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
         mode = self._inference.mode
@@ -67,6 +70,10 @@ class GraphReader:
                 # Comparing makes the two symbols one.
                 assert known == fake.shape[axis]
         self._graph.inputs.append(value)
+
+    @property
+    def inputs(self) -> list[Value]:
+        return self._graph.inputs
 
     def read(self, graph: Any) -> AtenGraph:
         inputs = list(graph.inputs())
@@ -92,7 +99,7 @@ class GraphReader:
         elif kind.startswith("prim::"):
             raise UnsupportedOperatorError(
                 format_message(
-                    f"{kind} has no ONNX form here", [("first", self._location(node).describe())]
+                    f"{kind} has no ONNX form here", [("first", self.location(node).describe())]
                 )
             )
         else:
@@ -111,7 +118,7 @@ class GraphReader:
             raise UnsupportedOperatorError(
                 format_message(
                     f"{node.kind()} is no operator PyTorch knows",
-                    [("first", self._location(node).describe())],
+                    [("first", self.location(node).describe())],
                 )
             )
         arguments = bind(op, self._inputs(node))
@@ -119,7 +126,7 @@ class GraphReader:
         if scalar is not None:
             self._set(node, scalar.value)
             return
-        location = self._location(node)
+        location = self.location(node)
         made = self._typed(node, op, arguments, location)
         self._graph.nodes.append(made)
         self._scalars.follow(made)
@@ -137,6 +144,7 @@ class GraphReader:
         if recorded is not None:
             values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
             return Node(op, arguments, values, location)
+        known = _torch_private.guard_count(self._inference.mode)
         try:
             result = self._inference.run(op, arguments)
         except Exception as error:
@@ -149,6 +157,10 @@ class GraphReader:
             ) from error
         for symbol, size in _torch_private.fixed_symbols(self._inference.mode).items():
             self.fixed.setdefault(symbol, (size, location))
+        place = (location.file, location.line, location.text)
+        for guard in _torch_private.guards(self._inference.mode, start=known):
+            if not guard.is_layout_check:
+                self.conditions.append(SizeCondition(guard.expression, place, False))
         return self._inference.node(self._graph, op, arguments, result, location)
 
     def _recorded_types(
@@ -210,11 +222,11 @@ class GraphReader:
 
     def _number_to_tensor(self, node: Any) -> None:
         (number,) = self._inputs(node)
-        made = self._scalars.tensor_of(number, self._location(node))
+        made = self._scalars.tensor_of(number, self.location(node))
         self._graph.nodes.append(made)
         self._set(node, made.outputs[0])
 
-    def _location(self, node: Any) -> SourceLocation:
+    def location(self, node: Any) -> SourceLocation:
         scope = node.scopeName().split("/")[-1]
         path = without_prefix(scope.removeprefix("__module.")) if scope else ""
         return self._modules.location(path, from_source_range(node.sourceRange()))

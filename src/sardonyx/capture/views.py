@@ -6,13 +6,14 @@ of the view, the new source. Composite views (movedim, chunk, flatten ...) are c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
-from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.graph import Argument, Dim, TensorType, Value
 from sardonyx.errors import CaptureError
 
 
@@ -40,11 +41,86 @@ class ViewLink:
         return {k: a for k, a in self.arguments.items() if k != "self"}
 
 
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """`as_strided` of a base whose memory, in the order `perm` of its axes, has no gaps."""
+
+    perm: tuple[int, ...]
+    size: tuple[Dim, ...]
+    stride: tuple[Dim, ...]
+    offset: Dim
+    """From the first element of the base."""
+
+    def apply(self, emit: Emit, base: Value) -> Value:
+        line = self._line(emit, base)
+        return emit(torch.ops.aten.index.Tensor, line, [self._places(emit)])
+
+    def write_back(self, emit: Emit, base: Value, content: Value) -> Value:
+        if self._repeats():
+            raise CaptureError("a write through as_strided() may reach one element several times")
+        line = self._line(emit, base)
+        written = emit(torch.ops.aten.index_put.default, line, [self._places(emit)], content)
+        lying = emit(torch.ops.aten.reshape.default, written, [base.shape[a] for a in self.perm])
+        return emit(torch.ops.aten.permute.default, lying, [self.perm.index(a) for a in range(base.type.rank)])
+
+    def _line(self, emit: Emit, base: Value) -> Value:
+        lying = emit(torch.ops.aten.permute.default, base, list(self.perm))
+        return emit(torch.ops.aten.reshape.default, lying, [math.prod(base.shape)])
+
+    def _places(self, emit: Emit) -> Value:
+        return grid(emit, self.size, self.stride, self.offset)
+
+    def _repeats(self) -> bool:
+        """Unless each stride is seen to step over all that the smaller ones reach."""
+        if any(not isinstance(d, int) for d in (*self.size, *self.stride)):
+            return not all(isinstance(d, int) for d in self.stride) or self._interleaves()
+        places = _grid_of_numbers(self.size, self.stride, 0)
+        return len(places.unique()) != places.numel()
+
+    def _interleaves(self) -> bool:
+        *_, last = sorted(zip(self.stride, self.size, strict=True), key=lambda axis: -axis[0])
+        return not (len(self.size) == 1 and last[0] > 0)
+
+
+def grid(emit: Emit, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim) -> Value:
+    """The tensor of `offset + sum(index * stride)`."""
+    if all(isinstance(d, int) for d in (*size, *stride, offset)):
+        places = _grid_of_numbers(size, stride, offset)
+        return Value("places", TensorType(places.dtype, tuple(places.shape)), constant=places)
+    total = emit(torch.ops.aten.full.default, [1] * len(size), offset, dtype=torch.int64)
+    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
+        along = emit(torch.ops.aten.arange.default, length, dtype=torch.int64)
+        steps = emit(torch.ops.aten.mul.Scalar, along, step)
+        shape = [length if a == axis else 1 for a in range(len(size))]
+        total = emit(
+            torch.ops.aten.add.Tensor, total, emit(torch.ops.aten.reshape.default, steps, shape)
+        )
+    return total
+
+
+def _grid_of_numbers(size: Sequence[Any], stride: Sequence[Any], offset: Any) -> torch.Tensor:
+    places = torch.full([1] * len(size), offset)
+    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
+        places = places + (torch.arange(length) * step).reshape(
+            [-1 if a == axis else 1 for a in range(len(size))]
+        )
+    return places
+
+
 Update = Callable[[Emit, ViewLink, Value, Value], Value]
 
 
-def write_back(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
+def apply(emit: Emit, link: ViewLink | Strided, source: Value) -> Value:
+    """The view `link` of `source`."""
+    if isinstance(link, Strided):
+        return link.apply(emit, source)
+    return emit(link.op, source, result_index=link.index, **link.others())
+
+
+def write_back(emit: Emit, link: ViewLink | Strided, source: Value, content: Value) -> Value:
     """The source after `content` was written through the view `link` of it."""
+    if isinstance(link, Strided):
+        return link.write_back(emit, source, content)
     update = VIEWS.get(link.name)
     if update is None:
         raise CaptureError(f"a write through {link.name} cannot be expressed")
@@ -104,22 +180,19 @@ def _split(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
 def _unfold(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
     dim = link.arguments["dimension"] % max(source.type.rank, 1)
     size, step = link.arguments["size"], link.arguments["step"]
-    count = content.shape[dim]
-    if not (isinstance(size, int) and isinstance(step, int) and isinstance(count, int)):
-        raise CaptureError("a write through unfold() needs fixed sizes")
-    if step < size:
+    if source.type.rank == 0:
+        return _reshape(emit, link, source, content)
+    if not (isinstance(size, int) and isinstance(step, int)) or step < size:
         raise CaptureError("a write through unfold() with overlapping windows is ambiguous")
-    positions = (torch.arange(count)[:, None] * step + torch.arange(size)).reshape(-1)
-    index = Value("unfold_index", _type_of(positions), constant=positions)
-    last = emit(torch.ops.aten.movedim.int, content, -1, dim + 1)
-    flat = emit(torch.ops.aten.flatten.using_ints, last, dim, dim + 1)
-    return emit(torch.ops.aten.index_copy.default, source, dim, index, flat)
-
-
-def _type_of(tensor: torch.Tensor) -> Any:
-    from sardonyx.capture.infer import type_of
-
-    return type_of(tensor)
+    count = content.shape[dim]
+    windows = emit(torch.ops.aten.movedim.int, content, -1, dim + 1)
+    flat = emit(torch.ops.aten.flatten.using_ints, windows, dim, dim + 1)
+    if step == size:
+        return emit(torch.ops.aten.slice_scatter.default, source, flat, dim, 0, count * size)
+    places = emit(
+        torch.ops.aten.reshape.default, grid(emit, (count, size), (step, 1), 0), [count * size]
+    )
+    return emit(torch.ops.aten.index_copy.default, source, dim, places, flat)
 
 
 def _inverse(op: Any) -> Update:
@@ -150,10 +223,11 @@ VIEWS: dict[str, Update] = {
     "aten::select": _scatter(torch.ops.aten.select_scatter.default),
     "aten::slice": _scatter(torch.ops.aten.slice_scatter.default),
     "aten::diagonal": _scatter(torch.ops.aten.diagonal_scatter.default),
-    "aten::as_strided": _scatter(torch.ops.aten.as_strided_scatter.default),
     "aten::unbind": _unbind,
     "aten::split": _split,
     "aten::split_with_sizes": _split,
+    "aten::unsafe_split": _split,
+    "aten::unsafe_split_with_sizes": _split,
     "aten::unfold": _unfold,
     "aten::view_as_real": _inverse(torch.ops.aten.view_as_complex.default),
     "aten::view_as_complex": _inverse(torch.ops.aten.view_as_real.default),

@@ -127,7 +127,7 @@ def _bias(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> _Bias:
     allowed: list[ir.Value] = []
     additive: ir.Value | None = None
     if mask is not None:
-        mask = _padded_mask(b, mask, k)
+        mask = _padded_mask(b, _before_expand(mask), k)
         if mask.dtype == ir.DataType.BOOL:
             allowed.append(mask)
         else:
@@ -147,6 +147,15 @@ def _bias(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> _Bias:
     # A causal mask alone leaves every query at least the first key.
     only_causal = is_causal and left < 0 and right < 0 and mask is None and nonpad is None
     return _Bias(additive, both, may_mask_whole_rows=not only_causal)
+
+
+def _before_expand(mask: ir.Value) -> ir.Value:
+    """What was expanded along other axes than the keys: the scores broadcast it as well."""
+    expand = mask.producer()
+    source = None if expand is None or expand.op_type != "Expand" else expand.inputs[0]
+    if source is None or not rank_of(source) or not same_dim(source, -1, mask, -1):
+        return mask
+    return source
 
 
 def _padded_mask(b: Emitter, mask: ir.Value, k: ir.Value) -> ir.Value:

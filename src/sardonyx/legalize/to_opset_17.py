@@ -252,13 +252,16 @@ def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
 
     logical = {"BitwiseAnd": "And", "BitwiseOr": "Or", "BitwiseXor": "Xor"}[node.op_type]
     chosen = b.node(logical, [bits_of(x), bits_of(y)])[0]
-    # ONNX Runtime sums int64 through float64, so no sum may need more than its 53 bits.
+    # ONNX Runtime keeps the last axis of an empty tensor if it is named from the end, and sums
+    # int64 through float64, so no sum may need more than its 53 bits.
+    rank = rank_of(node.outputs[0])
+    bit_axis = last if rank is None else b.ints(rank)
     total: ir.Value | None = None
     for first in range(0, bits, 32):
         powers = np.arange(bits) - first
         weights = np.where((powers >= 0) & (powers < 32), 1 << (powers % 32), 0)
         weighted = b.Where(chosen, b.const(weights, ir.DataType.INT64), b.ints(0))
-        part = b.ReduceSum(weighted, last, keepdims=0)
+        part = b.ReduceSum(weighted, bit_axis, keepdims=0)
         if total is not None:
             part = b.Add(total, b.Mul(part, b.const(1 << first, ir.DataType.INT64)))
         total = part

@@ -40,8 +40,13 @@ def take(b: Builder, x: Tensor, indices: Indices) -> Tensor:
         return x
     axes = list(by_axis)
     first = axes[0]
+    lines = _lines_of_grid(b, list(by_axis.values())) if _adjacent(axes) else None
     if len(axes) == 1:
         result: Tensor = b.Gather(x, by_axis[first], axis=first)
+    elif lines is not None:
+        result = x
+        for axis, line in zip(axes, lines, strict=True):
+            result = b.Gather(result, line, axis=axis)
     elif not _adjacent(axes) or first == 0:
         in_front = b.transpose(x, _indexed_first(axes, x.rank))
         result = b.GatherND(in_front, stacked(b, list(by_axis.values())))
@@ -164,6 +169,21 @@ def _fill_mask(
         values = b.unsqueeze(values, list(range(places, places + mask.rank - 1)))
     condition = b.cast(b.unsqueeze(mask, list(range(mask.rank, mask.rank + behind))), torch.bool)
     return choose(b, condition, b.Add(x, values) if accumulate else values, x)
+
+
+def _lines_of_grid(b: Builder, tensors: Sequence[Tensor]) -> list[Tensor] | None:
+    """The 1-D indices of x[i[:, None], j]: each tensor varies along its own dim only."""
+    count = len(tensors)
+    lines = []
+    for place, tensor in enumerate(tensors):
+        own = place - (count - tensor.rank)
+        others = [axis for axis in range(tensor.rank) if axis != own]
+        if tensor.rank > count or own < 0:
+            return None
+        if not all(is_number(tensor.static_dim(axis), 1) for axis in others):
+            return None
+        lines.append((tensor, others))
+    return [b.squeeze(tensor, others) for tensor, others in lines]
 
 
 def _take_merged(b: Builder, x: Tensor, by_axis: Mapping[int, Tensor]) -> Tensor:

@@ -70,8 +70,7 @@ def div(
         return floor_divide(b, self, other)
     if rounding_mode == "trunc":
         x, y = b.promote(self, other)
-        wide = _wide_enough(x.dtype)
-        return b.cast(elementwise.truncate(b, b.Div(b.cast(x, wide), b.cast(y, wide))), x.dtype)
+        return elementwise.truncate(b, b.Div(x, y))
     x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
     result: Tensor = b.Div(x, y)
     return result

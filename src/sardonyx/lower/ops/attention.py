@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
 import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.shapes import broadcast_shapes
 from sardonyx.lower.values import Tensor
 
 
@@ -29,8 +26,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     q, k, v = _with_common_batch(b, query, key, value, enable_gqa)
     lead = b.dims(q)[:-3]
-    mask = None if attn_mask is None else _mask(b, attn_mask, lead, k.dim(-2))
-    if scale is not None and not _is_exact_in_float32(scale, q.dtype):
+    mask = None if attn_mask is None else _mask(b, attn_mask, lead, q.dim(-2), k.dim(-2))
+    if scale is not None and (scale <= 0 or q.dtype == torch.float64):
+        # The attribute is a float32, and ONNX Runtime wants it positive.
         q, scale = b.Mul(q, scale), 1.0
     q, k, v = (_four_dims(b, x) for x in (q, k, v))
     causal = 1 if is_causal else None
@@ -93,12 +91,18 @@ def _with_common_batch(
     tensors = [query, key, value]
     kept = 3 if grouped else 2
     leads = [b.dims(x)[:-kept] for x in tensors]
-    if all(lead == leads[0] for lead in leads):
-        return tensors
-    common = [d for d in broadcast_shapes(*map(tuple, leads)) or () if d is not None]
-    if len(common) < max(map(len, leads)):
-        raise b.refuse("query, key and value have batch dims that are not known to be equal")
-    return [b.expand(x, [*common, *b.dims(x)[-kept:]]) for x in tensors]
+    rank = max(map(len, leads))
+    # Sizes that are not known to be equal must be so at run time; only a 1 broadcasts.
+    common = [
+        next((d for d in sizes if d != 1), 1)
+        for sizes in zip(*([1] * (rank - len(lead)) + lead for lead in leads), strict=True)
+    ]
+    return [
+        b.expand(x, [*common, *b.dims(x)[-kept:]])
+        if len(lead) < rank or any(d == 1 != c for d, c in zip(lead, common, strict=True))
+        else x
+        for x, lead in zip(tensors, leads, strict=True)
+    ]
 
 
 def _four_dims(b: Builder, x: Tensor) -> Tensor:
@@ -108,11 +112,15 @@ def _four_dims(b: Builder, x: Tensor) -> Tensor:
     return b.reshape(x, [product_of(b.dims(x)[:-3]), *b.dims(x)[-3:]])
 
 
-def _mask(b: Builder, mask: Tensor, lead: list[Dim], keys: Dim) -> Tensor:
+def _mask(b: Builder, mask: Tensor, lead: list[Dim], queries: Dim, keys: Dim) -> Tensor:
     if mask.rank < 2:
         mask = b.unsqueeze(mask, list(range(2 - mask.rank)))
-    if mask.dim(-1) == 1 and keys != 1:  # ATen broadcasts it, ONNX would pad it
-        mask = b.expand(mask, [*b.dims(mask)[:-1], keys])
+    # ATen broadcasts a mask of one key or one query; ONNX would pad the first, and ONNX Runtime
+    # does not take the second.
+    rows, columns = mask.dim(-2), mask.dim(-1)
+    if (rows == 1 != queries) or (columns == 1 != keys):
+        wanted = [queries if rows == 1 else rows, keys if columns == 1 else columns]
+        mask = b.expand(mask, [*b.dims(mask)[:-2], *wanted])
     if mask.rank < 4 or len(lead) <= 1:
         return mask
     own = b.dims(mask)
@@ -131,8 +139,3 @@ def _repeated_heads(b: Builder, x: Tensor, query: Tensor) -> Tensor:
     source = torch.arange(heads).repeat_interleave(shared_by // heads)
     result: Tensor = b.Gather(x, source, axis=1)
     return result
-
-
-def _is_exact_in_float32(scale: float, dtype: torch.dtype) -> bool:
-    """Whether an ONNX attribute, a float32, holds the scale as well as the computation would."""
-    return dtype != torch.float64 or struct.unpack("f", struct.pack("f", scale))[0] == scale

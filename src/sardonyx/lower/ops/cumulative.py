@@ -27,9 +27,7 @@ def cumprod(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = N
     return _cumulate(b, "CumProd", self, dim, dtype)
 
 
-def _cumulate(
-    b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None
-) -> Tensor:
+def _cumulate(b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
     x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
     if x.rank == 0:
         return x

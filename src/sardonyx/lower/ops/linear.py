@@ -203,9 +203,7 @@ def _on_diagonals(b: Builder, x: Tensor, labels: list[int]) -> Labelled:
 
 
 @lowering("aten::tensordot")
-def tensordot(
-    b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints
-) -> Tensor:
+def tensordot(b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor:
     left = list(range(self.rank))
     right = list(range(self.rank, self.rank + other.rank))
     for mine, theirs in zip(dims_self, dims_other, strict=True):

@@ -99,7 +99,9 @@ def binary_cross_entropy_with_logits(
 
 @lowering("aten::soft_margin_loss")
 def soft_margin_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
-    return _reduced(b, _softplus_of_negative(b, b.Mul(*b.promote(self, target))), reduction)
+    # Overflows to infinity where ATen's does.
+    agreement = b.Mul(*b.promote(self, target))
+    return _reduced(b, b.Log(b.Add(b.Exp(b.Neg(agreement)), 1)), reduction)
 
 
 def _softplus_of_negative(b: Builder, x: Tensor) -> Tensor:
@@ -121,6 +123,56 @@ def kl_div(
         entropy = b.Where(b.Equal(target, 0), zero, b.Mul(target, b.Log(target)))
         loss = b.Sub(entropy, b.Mul(target, self))
     return _reduced(b, loss, reduction)
+
+
+# -- margins ---------------------------------------------------------------------------------------
+
+
+@lowering("aten::hinge_embedding_loss")
+def hinge_embedding_loss(
+    b: Builder, self: Tensor, target: Tensor, margin: float = 1.0, reduction: int = _MEAN
+) -> Tensor:
+    zero = b.scalar(0, self.dtype)
+    of_negative = b.Where(b.Equal(target, 1), zero, b.Max(b.Sub(margin, self), 0))
+    of_positive = b.Where(b.Equal(target, -1), zero, self)
+    return _reduced(b, b.Add(of_negative, of_positive), reduction)
+
+
+@lowering("aten::margin_ranking_loss")
+def margin_ranking_loss(
+    b: Builder,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    reduction: int = _MEAN,
+) -> Tensor:
+    behind, sign = b.promote(_difference(b, input2, input1), target)
+    return _reduced(b, b.Max(b.Add(b.Mul(behind, sign), margin), 0), reduction)
+
+
+@lowering("aten::multilabel_margin_loss", "aten::multilabel_margin_loss_forward")
+def multilabel_margin_loss(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN
+) -> tuple[Tensor, None]:
+    """The loss; which classes are targets serves the backward pass and is not given."""
+    classes = self.dim(-1)
+    target = b.cast(target, torch.int64)
+    # The targets of a sample end at the first negative one.
+    ended = b.CumSum(b.cast(b.Less(target, 0), torch.int32), target.rank - 1)
+    counts = b.Equal(ended, 0)
+    known = b.Where(counts, target, b.scalar(0, torch.int64))
+    scores = b.GatherElements(self, known, axis=-1)
+    every = b.Range(*(b.scalar(n, torch.int64) for n in (0, classes, 1)))
+    counts = b.unsqueeze(counts, [-1])
+    hits = b.cast(b.And(b.Equal(b.unsqueeze(known, [-1]), every), counts), torch.int32)
+    is_target = b.Greater(b.ReduceMax(hits, [-2], keepdims=1), 0)
+    gaps = b.Sub(b.unsqueeze(scores, [-1]), b.unsqueeze(self, [-2]))
+    margins = b.Max(b.Sub(1, gaps), 0)
+    compared = b.And(counts, b.Not(is_target))
+    losses = b.Where(compared, margins, b.scalar(0, self.dtype))
+    loss = b.Div(accumulate(b, "ReduceSum", losses, [-2, -1]), b.scalar(classes, self.dtype))
+    return _reduced(b, loss, reduction), None
 
 
 # -- classification --------------------------------------------------------------------------------

@@ -58,6 +58,13 @@ def randint_like(
     return _integers(b, low, high, b.dims(self), dtype or self.dtype)
 
 
+@lowering("aten::random.from", "aten::random.to")
+def random(b: Builder, self: Tensor, to: int | None, from_: int = 0) -> Tensor:
+    if to is None:
+        raise b.refuse("an upper end is needed")
+    return _integers(b, from_, to, b.dims(self), self.dtype)
+
+
 @lowering("aten::randperm", "aten::randperm.generator")
 def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Tensor:
     keys = noise.uniform(b, [n], torch.float64)

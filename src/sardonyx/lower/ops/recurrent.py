@@ -14,7 +14,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Scalar, Tensor
+from sardonyx.lower.values import Dim, Scalar, Tensor
 from sardonyx.lower.windows import index_range
 
 
@@ -369,14 +369,15 @@ def pad_packed_sequence(
     batch_sizes: Tensor,
     batch_first: bool,
     padding_value: Scalar,
-    total_length: int,
+    total_length: Dim,
 ) -> tuple[Tensor, Tensor]:
     padded, mask, lengths = _unpacked(b, data, batch_sizes)
     trailing = list(range(2, data.rank + 1))
     filler = b.scalar(padding_value, data.dtype)
     padded = b.Where(b.unsqueeze(mask, trailing), padded, filler)
-    if total_length > 0:
-        missing = b.Sub(b.const([total_length]), b.Shape(batch_sizes))
+    longer = not isinstance(total_length, int) or total_length > 0
+    if longer and total_length != batch_sizes.dim(0):
+        missing = b.Sub(b.size(total_length), b.Shape(batch_sizes))
         zeros = [0] * data.rank
         pads = b.Concat(b.const([*zeros, 0]), missing, b.const(zeros), axis=0)
         padded = b.Pad(padded, pads, filler)

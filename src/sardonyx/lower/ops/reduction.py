@@ -202,9 +202,7 @@ def argmin(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = Fal
     return _flat_or_dim_index(b, "ArgMin", self, dim, keepdim)
 
 
-def _flat_or_dim_index(
-    b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool
-) -> Tensor:
+def _flat_or_dim_index(b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     if dim is not None:
         return _extreme_index(b, op, x, dim, keepdim)
     index = _extreme_index(b, op, b.reshape(x, [-1]), 0, keepdim=False)

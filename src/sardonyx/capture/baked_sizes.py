@@ -1,0 +1,122 @@
+"""Finds sizes that a trace turned into constants, by tracing at other sizes and comparing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first node of a trace that is another one at other sizes."""
+
+    index: int
+    node: Any
+    text: str
+
+
+def differing_constants(
+    trace: Callable[[Tensors], Any], graph: Any, tensors: Tensors, dynamic: Sequence[DynamicAxes]
+) -> Difference | None:
+    """The first place where `graph` depends on the dynamic sizes; None where it does not, or
+    where the model runs at no other size.
+
+    What also changes with the values at the same sizes is baked data, not a baked size.
+    """
+    for sizes in _other_sizes(tensors, dynamic):
+        try:
+            other = trace(_resized(tensors, dynamic, sizes))
+        except Exception:
+            continue  # the model does not take these sizes
+        difference = _first_difference(graph, other, sizes)
+        if difference is None:
+            return None
+        try:
+            same_sizes = _first_difference(graph, trace(_shuffled(tensors)), {})
+        except Exception:
+            return difference
+        return None if same_sizes and same_sizes.index <= difference.index else difference
+    return None
+
+
+def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[dict[str, int]]:
+    dims: dict[str, tuple[int, DynamicDim]] = {}
+    for tensor, axes in zip(tensors, dynamic, strict=True):
+        if tensor.dim():
+            dims.update({d.name: (tensor.shape[axis], d) for axis, d in axes.items()})
+    changes: list[Callable[[int, int], int]] = [
+        lambda size, index: size + 1 + index,
+        lambda size, index: size + 1,
+        lambda size, index: size * 2,
+        lambda size, index: max(size - 1, 2),
+    ]
+    for change in changes:
+        free = {
+            name: dim.within(change(size, index))
+            for index, (name, (size, dim)) in enumerate(dims.items())
+        }
+        sizes = {name: dim.size(free) for name, (_, dim) in dims.items()}
+        if any(sizes[name] != size for name, (size, _) in dims.items()):
+            yield sizes
+
+
+def _resized(tensors: Tensors, dynamic: Sequence[DynamicAxes], sizes: dict[str, int]) -> Tensors:
+    return tuple(
+        _repeated(tensor, {axis: sizes[dim.name] for axis, dim in axes.items()} if tensor.dim() else {})
+        for tensor, axes in zip(tensors, dynamic, strict=True)
+    )
+
+
+def _repeated(tensor: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
+    for axis, size in sizes.items():
+        tensor = tensor.index_select(axis, torch.arange(size) % tensor.shape[axis])
+    return tensor.clone()
+
+
+def _shuffled(tensors: Tensors) -> Tensors:
+    return tuple(t.flatten().roll(1).view(t.shape) if t.dim() else t.clone() for t in tensors)
+
+
+def _first_difference(graph: Any, other: Any, sizes: dict[str, int]) -> Difference | None:
+    left, right = list(graph.nodes()), list(other.nodes())
+    where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+    for index, (node, counterpart) in enumerate(zip(left, right, strict=False)):
+        if node.kind() != counterpart.kind():
+            return Difference(index, node, f"the model runs other operators where {where}")
+        if node.kind() == "prim::Constant":
+            value, changed = node.output().toIValue(), counterpart.output().toIValue()
+            if not _equal(value, changed):
+                text = f"{_short(value)} would be {_short(changed)} where {where}"
+                return Difference(index, _reader_of(node), text)
+    if len(left) != len(right):
+        return Difference(
+            min(len(left), len(right)), left[-1], f"the model runs other operators where {where}"
+        )
+    return None
+
+
+def _reader_of(constant: Any) -> Any:
+    """The node whose source line explains a constant."""
+    uses = constant.output().uses()
+    return constant if constant.sourceRange() or not uses else uses[0].user
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        if (left.shape, left.dtype) != (right.shape, right.dtype):
+            return False
+        return bool(((left == right) | ((left != left) & (right != right))).all())
+    return type(left) is type(right) and bool(left == right)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, torch.Tensor) and value.numel() > 4:
+        return f"a constant of shape {list(value.shape)}"
+    return str(value.tolist() if isinstance(value, torch.Tensor) else value)

@@ -1,0 +1,132 @@
+"""What a recording took for granted about dynamic sizes: refused where it fixes one, said where it
+only narrows one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from torch.overrides import TorchFunctionMode
+
+from sardonyx import _torch_private
+from sardonyx.capture.location import Place, innermost_user_place, place_text
+from sardonyx.errors import DynamicDimError, format_message
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCondition:
+    """A condition on size symbols that held for the example."""
+
+    expression: sympy.Basic
+    place: Place
+    in_model_code: bool
+    """Whether the model's own Python asked, rather than an operator's check of its inputs."""
+
+
+class ConditionWatch(TorchFunctionMode):
+    """Notes the user's line for every condition that an operator adds while the model runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[int, Place] = {}
+        self._mode: Any = None
+        self._seen = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._mode = self._mode or _torch_private.active_fake_mode()
+            if self._mode is not None:
+                found = _torch_private.guard_count(self._mode)
+                if found > self._seen:
+                    place = innermost_user_place(sys._getframe(1))
+                    self.places.update(dict.fromkeys(range(self._seen, found), place))
+                    self._seen = found
+
+    def conditions(self, mode: Any) -> list[SizeCondition]:
+        """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
+        places = self.places if mode is self._mode else {}
+        return [
+            SizeCondition(guard.expression, guard.place or places.get(index, _NOWHERE), guard.in_model_code)
+            for index, guard in enumerate(_torch_private.guards(mode))
+            if not guard.is_layout_check
+        ]
+
+
+_NOWHERE: Place = ("", 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolOrigin:
+    """What a size symbol is to the caller: its name, and whether it must stay free."""
+
+    name: str
+    required: bool
+
+
+def check_conditions(
+    conditions: Iterable[SizeCondition], origins: Mapping[sympy.Symbol, SymbolOrigin]
+) -> list[str]:
+    """Notes on what the recording holds for; DynamicDimError where it holds for one size only.
+
+    A condition of an operator that every valid input fulfils (sizes that match, a view that
+    divides) is nothing to report.
+    """
+    notes: dict[str, None] = {}
+    for condition in conditions:
+        symbols = condition.expression.free_symbols & origins.keys()
+        if not symbols:
+            continue
+        fixed = _fixed_size(condition.expression)
+        text = _readable(condition.expression, origins)
+        place = place_text(condition.place)
+        if fixed is not None and any(origins[s].required for s in symbols):
+            raise _narrowed_to_one(text, place, sorted(origins[s].name for s in symbols))
+        if condition.in_model_code or fixed is not None:
+            at = f" at {place}" if place else ""
+            notes[f"the recording holds where {text}: the model decides by it{at}"] = None
+    return list(notes)
+
+
+def _fixed_size(expression: sympy.Basic) -> int | None:
+    """The number that an equation gives to a size; None for what leaves it free.
+
+    `Mod(n, 8) == 0` leaves infinitely many sizes; a lone symbol is reported with its dim.
+    """
+    if not isinstance(expression, sympy.Eq):
+        return None
+    left, right = expression.args
+    if isinstance(left, sympy.Integer):
+        left, right = right, left
+    if not isinstance(right, sympy.Integer) or isinstance(left, sympy.Symbol):
+        return None
+    if type(left).__name__ in ("Mod", "PythonMod"):
+        return None
+    return int(right)
+
+
+def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:
+    return DynamicDimError(
+        format_message(
+            f"{', '.join(names)} was asked to be dynamic, but the model is recorded for {text} only",
+            [
+                ("by", place),
+                ("try", "torch.sym_int(n) for int(n), and no Python number that depends on a size"),
+            ],
+        )
+    )
+
+
+def _readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:
+    named = expression.xreplace(
+        {s: sympy.Symbol(origins[s].name) for s in expression.free_symbols if s in origins}
+    )
+    if isinstance(named, (sympy.Eq, sympy.Ne)):
+        return f"{named.args[0]} {'==' if isinstance(named, sympy.Eq) else '!='} {named.args[1]}"
+    return str(named)

@@ -1,0 +1,77 @@
+"""The operator library keeps its promises: signatures are schemas, nothing writes, no opsets."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import sardonyx
+from sardonyx.lower.lower import LIBRARY
+from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Lowering, Registry
+
+NAMES = LIBRARY.names()
+OPERATORS = Path(sardonyx.__file__).parent / "lower" / "ops"
+
+
+def overload(name: str) -> torch._ops.OpOverload:
+    namespace, rest = name.split("::")
+    packet, _, overload_name = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload_name or "default")
+
+
+def lowering_of(name: str) -> Lowering:
+    lowering = LIBRARY.get(name)
+    assert lowering is not None
+    return lowering
+
+
+def test_the_library_covers_the_operators_of_common_models() -> None:
+    packets = {name.split(".")[0] for name in NAMES}
+    assert len(packets) >= 220, f"{len(packets)} operators, {len(NAMES)} overloads"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_signature_is_its_schema(name: str) -> None:
+    """Every schema argument without a default is declared, and those a lowering adds for other
+    overloads have a default."""
+    schema = overload(name)._schema
+    known = {argument.name for argument in schema.arguments}
+    declared = lowering_of(name).parameters
+    required = {
+        argument.name
+        for argument in schema.arguments
+        if not argument.has_default_value() and argument.name not in HAVE_NO_MEANING_IN_ONNX
+    }
+    extra = [
+        parameter.name
+        for parameter in declared.values()
+        if parameter.name not in known and parameter.default is inspect.Parameter.empty
+    ]
+    assert not extra, f"{schema} has no {extra}"
+    undeclared = required - set(declared)
+    assert not undeclared, f"{name} does not declare {undeclared}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_registered_operator_is_pure(name: str) -> None:
+    assert not overload(name)._schema.is_mutable
+
+
+def test_no_operator_asks_for_the_opset_or_the_capture() -> None:
+    asking = re.compile(r"\bopset|captured_by|\bcapture ==", re.IGNORECASE)
+    found = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in sorted(OPERATORS.glob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if asking.search(line) and not line.lstrip().startswith("#")
+    ]
+    assert not found
+
+
+def test_an_in_place_name_cannot_be_registered() -> None:
+    with pytest.raises(sardonyx.SardonyxError, match="writes in place"):
+        Registry().register("aten::add_.Tensor", lambda b, self: self)

@@ -1,0 +1,135 @@
+"""What `export` offers beyond the model itself."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import sardonyx
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+        self.norm = torch.nn.BatchNorm2d(4)
+        self.fc = torch.nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.norm(self.conv(x)).relu().mean((2, 3)))
+
+
+X = torch.randn(2, 3, 8, 8)
+
+
+@pytest.fixture(scope="module")
+def net() -> Net:
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def run(model: onnx.ModelProto, **inputs: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return session.run(None, inputs)[0]
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_export_params_false_leaves_the_weights_to_the_caller(net: Net, capture: str) -> None:
+    stream = io.BytesIO()
+    sardonyx.export(net, (X,), stream, export_params=False, capture=capture)
+    model = onnx.load_from_string(stream.getvalue())
+    names = [i.name for i in model.graph.input]
+    state = {k: v for k, v in net.state_dict().items() if "num_batches" not in k}
+    assert names == ["x", *state]
+    assert not model.graph.initializer
+    weights = {k: v.numpy() for k, v in state.items()}
+    torch.testing.assert_close(torch.from_numpy(run(model, x=X.numpy(), **weights)), net(X).detach())
+
+
+def test_keep_initializers_as_inputs_lets_the_caller_override_them(net: Net) -> None:
+    stream = io.BytesIO()
+    sardonyx.export(net, (X,), stream, keep_initializers_as_inputs=True)
+    model = onnx.load_from_string(stream.getvalue())
+    assert "fc.weight" in [i.name for i in model.graph.input]
+    assert "fc.weight" in [i.name for i in model.graph.initializer]
+    expected = net(X).detach()
+    torch.testing.assert_close(torch.from_numpy(run(model, x=X.numpy())), expected)
+    bias = np.array([10.0, 20.0], dtype=np.float32)
+    moved = run(model, **{"x": X.numpy(), "fc.bias": bias})
+    torch.testing.assert_close(
+        torch.from_numpy(moved), expected - net.fc.bias.detach() + torch.from_numpy(bias)
+    )
+
+
+def test_export_to_pretty_string_is_what_verbose_prints(
+    net: Net, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sardonyx.export(net, (X,), verbose=True)
+    printed = capsys.readouterr().out
+    assert printed.strip() == sardonyx.export_to_pretty_string(net, (X,)).strip()
+    assert printed.startswith("graph(%x : Float(2, 3, 8, 8)")
+    assert "scope: Net/Conv2d[conv]" in printed
+
+
+def test_optimize_false_leaves_the_graph_as_lowered(net: Net) -> None:
+    plain = sardonyx.export(net, (X,), optimize=False, verify=True)
+    optimized = sardonyx.export(net, (X,), verify=True)
+    assert "BatchNormalization" in {n.op_type for n in plain.model.graph}
+    assert "BatchNormalization" not in {n.op_type for n in optimized.model.graph}
+
+
+@pytest.mark.parametrize("opset", [17, 18, 19, 20, 21, 22, 23, 24, 25, 26])
+def test_the_file_says_the_opset_that_was_asked_for(net: Net, opset: int) -> None:
+    program = sardonyx.export(net, (X,), opset_version=opset, verify=True)
+    assert {o.domain: o.version for o in program.model_proto.opset_import} == {"": opset}
+    assert program.verification is not None
+
+
+def test_the_default_opset_is_20(net: Net) -> None:
+    assert sardonyx.export(net, (X,)).model.opset_imports == {"": 20}
+
+
+def test_the_same_export_twice_gives_the_same_bytes(net: Net) -> None:
+    for capture in ("trace", "export"):
+        first, second = io.BytesIO(), io.BytesIO()
+        sardonyx.export(net, (X,), first, capture=capture, dynamic_axes={"x": {0: "batch"}})
+        sardonyx.export(net, (X,), second, capture=capture, dynamic_axes={"x": {0: "batch"}})
+        assert first.getvalue() == second.getvalue()
+
+
+def test_a_failed_verification_leaves_no_file(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sardonyx.program import ONNXProgram
+
+    def differs(self: ONNXProgram) -> None:
+        raise sardonyx.VerificationError("differs")
+
+    monkeypatch.setattr(ONNXProgram, "verify", differs)
+    with pytest.raises(sardonyx.VerificationError):
+        sardonyx.export(net, (X,), tmp_path / "net.onnx", verify=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_mode_keeps_batch_norm_in_its_training_form(net: Net) -> None:
+    program = sardonyx.export(net, (X,), training=sardonyx.TrainingMode.TRAINING)
+    import copy
+
+    eager = copy.deepcopy(net).train()
+    torch.testing.assert_close(program(X), eager(X).detach(), rtol=1e-4, atol=1e-5)
+    assert not net.training
+
+
+def test_stage_times_and_progress() -> None:
+    stages: list[str] = []
+    program = sardonyx.export(
+        torch.nn.Linear(2, 2), (torch.randn(1, 2),), io.BytesIO(), verify=True, progress=stages.append
+    )
+    assert set(stages) == {"capture", "lower", "legalize", "optimize", "serialize", "verify"}
+    assert set(program.stage_seconds) == set(stages)
