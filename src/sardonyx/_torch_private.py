@@ -6,6 +6,7 @@ import contextlib
 import linecache
 import os
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -189,6 +190,9 @@ def record_decomposition(
             result = decomposition_table[op](*args, **kwargs)
         elif op._can_decompose():
             result = op.decompose(*args, **kwargs)
+        elif op._schema.name.startswith("aten::_foreach_"):
+            # Its kernel for all devices: one call for each tensor of the list.
+            result = op._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *args, **kwargs)
         else:
             return None
     if result is NotImplemented or any(call[0] is op for call in recorder.calls):
@@ -227,15 +231,48 @@ def run_on_fakes(
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(args, kwargs) of an ExportedProgram, its fake inputs and constants in place."""
-    leaves = []
+    """(args, kwargs) of an ExportedProgram: fake tensors, example numbers and constants."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
-    for spec in program.graph_signature.input_specs:
-        if spec.kind.name == "USER_INPUT":
-            is_constant = type(spec.arg).__name__ == "ConstantArgument"
-            leaves.append(spec.arg.value if is_constant else values[spec.arg.name])
+    leaves = []
+    for spec in _user_inputs(program):
+        if _is_constant(spec.arg):
+            leaves.append(spec.arg.value)
+        else:
+            value = values[spec.arg.name]
+            leaves.append(value.node.hint if isinstance(value, torch.SymInt) else value)
     args, kwargs = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     return args, kwargs
+
+
+def user_input_names(program: Any) -> list[str]:
+    return [getattr(spec.arg, "name", "") or f"input_{i}" for i, spec in enumerate(_user_inputs(program))]
+
+
+def fixed_numbers(program: Any) -> set[str]:
+    """The names of number inputs that an ExportedProgram holds one value of."""
+    return {
+        spec.arg.name
+        for spec in _user_inputs(program)
+        if _is_constant(spec.arg) and isinstance(spec.arg.value, (int, float))
+    }
+
+
+def module_classes(program: Any) -> dict[str, str]:
+    """Class names by module path, as far as the program's nodes tell."""
+    classes: dict[str, str] = {}
+    for node in program.graph.nodes:
+        for path, kind in (node.meta.get("nn_module_stack") or {}).values():
+            name = kind if isinstance(kind, str) else kind.__name__
+            classes.setdefault(path.split("@")[0], name.split(".")[-1])
+    return classes
+
+
+def _user_inputs(program: Any) -> list[Any]:
+    return [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+
+
+def _is_constant(argument: Any) -> bool:
+    return type(argument).__name__ == "ConstantArgument"
 
 
 def result_like(program: Any, leaves: list[Any]) -> Any:
@@ -282,6 +319,32 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
     return found
 
 
+@contextlib.contextmanager
+def lines_of_functions() -> Iterator[None]:
+    """Lets torch.export note every frame of the model's code, not those of `forward` alone."""
+    from torch.fx.proxy import TracerBase
+
+    original = getattr(TracerBase, "_filter_traceback_frames", None)
+    if original is None:
+        yield
+        return
+
+    def keep(self: Any, frames: traceback.StackSummary) -> traceback.StackSummary:
+        names = [frame.name for frame in frames]
+        start = names.index("forward") if "forward" in names else len(names)
+        return traceback.StackSummary.from_list(
+            frame
+            for frame in frames[start:]
+            if frame.name == "forward" or not frame.filename.startswith(_TORCH_FOLDER)
+        )
+
+    TracerBase._filter_traceback_frames = keep  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = original  # type: ignore[method-assign]
+
+
 def guard_count(mode: Any) -> int:
     return len(mode.shape_env.guards)
 
@@ -318,6 +381,17 @@ def overload_of(node: Any) -> Any:
     head = text[len(node.kind()) :].split("(", 1)[0]
     packet = getattr(getattr(torch.ops, namespace), name)
     return getattr(packet, head.lstrip(".") or "default")
+
+
+@contextlib.contextmanager
+def tracing_paused() -> Iterator[None]:
+    """What runs in the body is no part of a trace that is being made."""
+    state = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        torch._C._set_tracing_state(state)
 
 
 def is_composite(op: Any) -> bool:

@@ -120,8 +120,8 @@ def run_stages(
     with stages("capture"):
         captured = capture(model, args, kwargs, options)
     signature = captured.signature
-    fold_parameters = not options.keeps_parameters and len(options.input_names) <= len(
-        signature.inputs
+    fold_parameters = not options.keeps_parameters and (
+        len(options.input_names) <= captured.inputs.nameable_count
     )
     with stages("lower"):
         onnx_model = lower(
@@ -165,7 +165,7 @@ def _finish(model: ir.Model, captured: Captured, options: Options) -> None:
     inputs = captured.signature.inputs
     name_dims(model, inputs, captured.inputs.output_axes)
     parameters = list(captured.graph.parameters)
-    renamed = options.input_names[len(inputs) :]
+    renamed = options.input_names[captured.inputs.nameable_count :]
     rename_parameters(model, renamed, parameters)
     assign_names(model)
     stamp_metadata(model)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as attend
 
+import sardonyx
 from tests.ops.harness import check
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -99,6 +101,8 @@ def test_grouped_queries(lead: tuple[int, ...]) -> None:
 def test_batches_that_broadcast() -> None:
     q, (_, k, v) = rand(3, HEADS, QUERIES, SIZE), qkv(1, HEADS)
     check(attend, q, k, v)
+    check(attend, q, k[0], v[0])
+    check(attend, q[0], k.expand(2, -1, -1, -1), v)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
@@ -112,6 +116,28 @@ def test_dtypes(dtype: torch.dtype) -> None:
         rtol=rtol,
         atol=atol,
     )
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2])
+def test_dropout_scales_what_it_keeps(kv_heads: int) -> None:
+    class Attention(torch.nn.Module):
+        def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            return attend(q, k, v, dropout_p=0.25, enable_gqa=True)
+
+    q, k, _ = qkv(1, 4, queries=300, keys=20, kv_heads=kv_heads)
+    ones = torch.ones(1, kv_heads, 20, 1)
+    program = sardonyx.export(
+        Attention(), (q, k, ones), capture="trace", training=sardonyx.TrainingMode.TRAINING
+    )
+    options = onnxruntime.SessionOptions()
+    # ONNX Runtime's optimizations remove every Dropout, also one that trains.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(program.model_proto.SerializeToString(), options)
+    names = [i.name for i in session.get_inputs()]
+    feeds = {n: x.numpy() for n, x in zip(names, (q, k, ones), strict=True)}
+    out = torch.tensor(session.run(None, feeds)[0])
+    assert out.std() > 0.05
+    torch.testing.assert_close(out.mean(), torch.tensor(1.0), rtol=0, atol=0.05)
 
 
 def test_core_operators() -> None:

@@ -63,6 +63,18 @@ CASES = [
         X3,
     ),
     (
+        "transpose2d-output-padding-above-stride",
+        (4, 3, 3, 2),
+        lambda x, w: F.conv_transpose2d(x, w, BIAS, (2, 1), (1, 2), (3, 1), 2, 4),
+        X2,
+    ),
+    (
+        "transpose1d-output-padding-above-stride",
+        (4, 6, 3),
+        lambda x, w: F.conv_transpose1d(x, w, None, 1, 3, 2, 1, 3),
+        X1,
+    ),
+    (
         "aten-convolution",
         (6, 4, 3, 3),
         lambda x, w: aten.convolution(x, w, BIAS, [2, 2], [1, 1], [1, 1], False, [0, 0], 1),

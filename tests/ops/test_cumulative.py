@@ -55,6 +55,10 @@ def test_scalars() -> None:
     check(lambda x: (x.cumsum(0), x.cumprod(-1), x.cummax(0), x.logcumsumexp(0)), X[0, 0, 0])
 
 
+def test_empty() -> None:
+    check(lambda x: (x.cumprod(0), x.cummin(0), x.logcumsumexp(0), x.cumsum(0)), torch.zeros(0, 3))
+
+
 def test_nan_and_ties_in_running_extremes() -> None:
     rows = torch.tensor([1.0, 1.0, math.nan, 2.0, math.nan, 0.0])
     check(lambda x: (torch.cummax(x, 0), torch.cummin(x, 0)), rows)

@@ -20,7 +20,7 @@ def opsets_of(mode: str) -> list[int] | None:
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
-@pytest.mark.parametrize("padding_idx", [None, 4])
+@pytest.mark.parametrize("padding_idx", [None, 4, -1])
 @pytest.mark.parametrize("include_last_offset", [True, False])
 def test_bags(mode: str, padding_idx: int | None, include_last_offset: bool) -> None:
     check(

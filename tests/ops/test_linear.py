@@ -47,6 +47,8 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "addbmm": (lambda a, x, y: torch.addbmm(a, x, y, beta=0.5, alpha=3), (rand(2, 4), B1, B2)),
     "addmv": (lambda a, x, y: torch.addmv(a, x, y, beta=2, alpha=0.1), (rand(2), M, V)),
     "addr": (lambda a, x, y: torch.addr(a, x, y, beta=2, alpha=0.1), (N, V, W)),
+    "addmm_nothing": (lambda a, x, y: torch.addmm(a, x[:, :0], y[:0], beta=2), (W, M, N)),
+    "outer_bools": (lambda x, y: torch.outer(x > 0, y > 0), (V, W)),
     "addmm_relu": (lambda a, x, y: torch.ops.aten._addmm_activation(a, x, y), (W, M, N)),
     "tensordot": (lambda x, y: torch.tensordot(x, y, dims=1), (B1, N)),
     "tensordot_dims": (lambda x, y: torch.tensordot(x, y, ([2, 0], [1, 0])), (B1, B2)),

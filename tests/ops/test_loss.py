@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+import sardonyx
 from tests.ops.harness import check
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -54,7 +55,6 @@ CASES: dict[str, Case] = {
     "poisson_nll_rates": (F.poisson_nll_loss, (X.abs(), Y.abs()), {"log_input": False}),
     "multi_margin": (F.multi_margin_loss, (X, CLASSES), {"p": 2, "margin": 0.6}),
     "multilabel_margin": (F.multilabel_margin_loss, (X, LABELS), {}),
-    "multilabel_margin_one_sample": (F.multilabel_margin_loss, (X[0], LABELS[0]), {}),
     "multilabel_soft_margin": (F.multilabel_soft_margin_loss, (X, (Y > 0).float()), {}),
     "nll": (F.nll_loss, (X, CLASSES), {}),
     "nll_weight": (F.nll_loss, (X, CLASSES, POSITIVE), {}),
@@ -119,6 +119,12 @@ def test_gaussian_nll() -> None:
     check(
         lambda x, y, v: F.gaussian_nll_loss(x, y, v, full=True), X, Y, Z.abs(), captures=("trace",)
     )
+
+
+def test_multilabel_margin_of_one_sample() -> None:
+    check(F.multilabel_margin_loss, X[0], LABELS[0])
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="one unreduced sample"):
+        check(lambda x, t: F.multilabel_margin_loss(x, t, reduction="none"), X[0], LABELS[0])
 
 
 def test_core_nll() -> None:

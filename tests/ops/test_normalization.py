@@ -117,6 +117,11 @@ FUNCTIONS = [
         ),
         X4,
     ),
+    (
+        "batch-training-float16",
+        lambda x: F.batch_norm(x, MEAN.half(), VARIANCE.half(), training=True),
+        X4.half(),
+    ),
     ("native-layer-norm", lambda x: aten.native_layer_norm(x, [5, 4], None, None, 1e-3), X4),
     (
         "native-group-norm",

@@ -47,7 +47,6 @@ DISTRIBUTIONS: list[tuple[str, Callable[..., Any], float, float, float, float]] 
     ("randint_low", lambda x: torch.randint(-5, 5, SIZE), -0.5, (99 / 12) ** 0.5, -5, 4.5),
     ("randint_like", lambda x: torch.randint_like(x, 10), 4.5, (99 / 12) ** 0.5, 0, 9.5),
     ("randint_like_low", lambda x: torch.randint_like(x, 2, 4), 2.5, 0.5, 2, 3.5),
-    ("random", lambda x: x.clone().random_(2, 4), 2.5, 0.5, 2, 3.5),
     ("random_to", lambda x: x.clone().random_(4), 1.5, 1.25**0.5, 0, 3.5),
     ("exponential", lambda x: x.clone().exponential_(2.0), 0.5, 0.5, 0, 20),
     ("bernoulli", lambda x: torch.bernoulli(x * 0 + 0.3), 0.3, 0.21**0.5, 0, 1.5),
@@ -86,6 +85,12 @@ def test_dynamic_sizes() -> None:
     uniform, normal, order = program(torch.randn(7, 2))
     assert uniform.shape == (7, 3) and normal.shape == (7, 2)
     assert order.sort().values.tolist() == list(range(7))
+
+
+def test_random_between() -> None:
+    # torch.export writes `aten.random_.from`, which is not Python.
+    drawn = export(lambda x: x.clone().random_(2, 4), X, capture="trace")(X)
+    assert set(drawn.unique().tolist()) == {2.0, 3.0}
 
 
 def test_draws_are_independent() -> None:

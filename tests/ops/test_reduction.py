@@ -127,9 +127,20 @@ def test_scalars() -> None:
     check(reductions, SCALAR)
 
 
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 def test_empty() -> None:
     def reductions(x: torch.Tensor) -> list[torch.Tensor]:
-        return [x.sum(1), x.prod(1), x.mean(1), x.any(1), x.all(1), x.sum(), x.any(), x.norm(dim=1)]
+        return [
+            x.sum(1),
+            x.prod(1),
+            x.mean(1),
+            x.any(1),
+            x.all(1),
+            x.sum(),
+            x.any(),
+            x.norm(dim=1),
+            *torch.var_mean(x, 1, correction=0),
+        ]
 
     check(reductions, torch.zeros(2, 0))
 

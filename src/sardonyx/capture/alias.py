@@ -92,7 +92,7 @@ class AliasTracker:
         """`content` is written to where `value` lies; every other view sees it."""
         view = self.view_of(value)
         base = view.base
-        base.current = self._written(view.chain, base.current, content)
+        base.current = self._written(self._writable(value, view), base.current, content)
         base.version += 1
         view.current, view.version = content, base.version
 
@@ -107,6 +107,21 @@ class AliasTracker:
         view.base.current = view.current = content
         view.base.version += 1
         view.version = view.base.version
+
+    def _writable(self, value: Value, view: View) -> Chain:
+        """The chain, or the place in memory where a link shows elements more than once."""
+        repeats = [isinstance(k, ViewLink) and k.shows_elements_again for k in view.chain]
+        if not any(repeats):
+            return view.chain
+        made, base = self.fake_of(value), self.fake_of(view.base.root)
+        link = None
+        if made.dtype == base.dtype:
+            sizes, strides = (tuple(map(_torch_private.dim_of, d)) for d in (made.shape, made.stride()))
+            offset = made.storage_offset() - base.storage_offset()
+            link = strided_inside(base, sizes, strides, _torch_private.dim_of(offset))
+        if link is None:
+            raise CaptureError("a write through a view that shows an element several times")
+        return (link,)
 
     def _written(self, chain: Chain, source: Value, content: Value) -> Value:
         if not chain:

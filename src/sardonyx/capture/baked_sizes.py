@@ -18,7 +18,8 @@ class Difference:
     """The first node of a trace that is another one at other sizes."""
 
     index: int
-    node: Any
+    nodes: Sequence[Any]
+    """It and what runs before it, the nearest first."""
     text: str
 
 
@@ -44,6 +45,18 @@ def differing_constants(
             return difference
         return None if same_sizes and same_sizes.index <= difference.index else difference
     return None
+
+
+def depends_on_number(
+    trace: Callable[[Tensors], Any], graph: Any, tensors: Tensors, index: int
+) -> bool:
+    """Whether the trace is another one where the number at `index` is."""
+    other = list(tensors)
+    other[index] = tensors[index] + 1
+    try:
+        return _first_difference(graph, trace(tuple(other)), {}) is not None
+    except Exception:
+        return True
 
 
 def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[dict[str, int]]:
@@ -89,23 +102,17 @@ def _first_difference(graph: Any, other: Any, sizes: dict[str, int]) -> Differen
     where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     for index, (node, counterpart) in enumerate(zip(left, right, strict=False)):
         if node.kind() != counterpart.kind():
-            return Difference(index, node, f"the model runs other operators where {where}")
+            return Difference(
+                index, left[index::-1], f"the model runs other operators where {where}"
+            )
         if node.kind() == "prim::Constant":
             value, changed = node.output().toIValue(), counterpart.output().toIValue()
             if not _equal(value, changed):
                 text = f"{_short(value)} would be {_short(changed)} where {where}"
-                return Difference(index, _reader_of(node), text)
+                return Difference(index, left[index::-1], text)
     if len(left) != len(right):
-        return Difference(
-            min(len(left), len(right)), left[-1], f"the model runs other operators where {where}"
-        )
+        return Difference(len(left), left[::-1], f"the model runs other operators where {where}")
     return None
-
-
-def _reader_of(constant: Any) -> Any:
-    """The node whose source line explains a constant."""
-    uses = constant.output().uses()
-    return constant if constant.sourceRange() or not uses else uses[0].user
 
 
 def _equal(left: Any, right: Any) -> bool:

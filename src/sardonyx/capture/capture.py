@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,13 +11,12 @@ from torch.export import ExportedProgram
 
 from sardonyx.capture import tree
 from sardonyx.capture.contract import check_contract
-from sardonyx.capture.export_capture import capture_by_export, inputs_of_exported_program
-from sardonyx.capture.exported import graph_from_exported_program
+from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
+from sardonyx.capture.given_program import from_exported_program
 from sardonyx.capture.functionalize import functionalize
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
-from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
@@ -37,7 +37,7 @@ class Captured:
 
 def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Options) -> Captured:
     if isinstance(model, ExportedProgram):
-        recorded = _from_program(model)
+        recorded = from_exported_program(model, options)
     else:
         if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
             raise CaptureError(
@@ -102,32 +102,28 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     return recorded
 
 
-def _from_program(program: ExportedProgram) -> Recorded:
-    graph = graph_from_exported_program(program, ModuleNames("", {}), strip_prefix=False)
-    for value in graph.inputs:
-        for axis, size in enumerate(value.shape):
-            if not isinstance(size, int) and size.is_Symbol:
-                graph.symbol_names.setdefault(size, f"{value.name}_dim_{axis}")
-    output = OutputRecord()
-    from sardonyx import _torch_private
-
-    specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
-    leaves = [getattr(s.arg, "value", 0.0) for s in specs]
-    output.note(_torch_private.result_like(program, leaves))
-    return Recorded(graph, output, inputs_of_exported_program(program))
-
-
 def _signature(
     graph: AtenGraph, inputs: PreparedInputs, output: OutputRecord, options: Options
 ) -> Signature:
-    specs = inputs.specs()
+    given = options.input_names[: inputs.nameable_count]
+    # The names beyond the inputs are new ones for the parameters, in order.
+    parameters = list(graph.parameters)[max(len(options.input_names) - inputs.nameable_count, 0) :]
+    specs = _apart_from_parameters(inputs.specs(), given, parameters)
     input_specs = tuple(s for s in specs if isinstance(s, InputSpec))
     assert output.structure is not None
-    taken = [*(s.name for s in input_specs), *graph.parameters]
+    taken = [*(s.name for s in input_specs), *parameters]
     paths = list(tree.paths(output.structure))
     kept = [p for p, leaf in zip(paths, output.leaves, strict=True) if is_graph_output(leaf)]
     state_paths = [(f"{m.name}.out",) for m in graph.mutated]
     names = name_outputs([*kept, *state_paths], options.output_names, taken)
+    unknown = [name for name in inputs.output_axes if name not in names]
+    if unknown:
+        raise InvalidOptionError(
+            format_message(
+                f"dynamic_axes names {unknown[0]!r}, which is neither an input nor an output",
+                [("inputs", ", ".join(s.name for s in input_specs)), ("outputs", ", ".join(names))],
+            )
+        )
     found = iter(names)
     leaves: list[OutputSpec | ConstantLeaf] = [
         OutputSpec(next(found), ".".join(path)) if is_graph_output(leaf) else ConstantLeaf(leaf)
@@ -144,3 +140,24 @@ def _signature(
         keyword_names=tuple(inputs.kwargs),
         state_outputs=tuple(found),
     )
+
+
+def _apart_from_parameters(
+    specs: list[InputSpec | ConstantLeaf], given: Sequence[str], parameters: Collection[str]
+) -> list[InputSpec | ConstantLeaf]:
+    """Inputs under names that no parameter has: state_dict names stay as they are."""
+    taken = {*parameters, *(s.name for s in specs if isinstance(s, InputSpec))}
+    apart: list[InputSpec | ConstantLeaf] = []
+    for spec in specs:
+        if isinstance(spec, InputSpec) and spec.name in parameters:
+            if spec.name in given:
+                raise InvalidOptionError(
+                    f"input name {spec.name!r} is also the name of a parameter; give other input_names"
+                )
+            name = f"{spec.name}_input"
+            while name in taken:
+                name += "_input"
+            taken.add(name)
+            spec = replace(spec, name=name)
+        apart.append(spec)
+    return apart

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,6 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exported import graph_from_exported_program
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
@@ -21,6 +20,7 @@ from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, from_stack_trace, place_text
 from sardonyx.capture.recurrent_shapes import SHAPE_RULES
+from sardonyx.capture.state import state_kept
 from sardonyx.capture.size_conditions import (
     ConditionWatch,
     SizeCondition,
@@ -31,7 +31,14 @@ from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
 def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
-    recorded, fixed = _captured(model, inputs)
+    try:
+        recorded, fixed = _captured(model, inputs)
+    except DynamicDimError:
+        raise
+    except CaptureError as error:
+        if not inputs.number_positions:
+            raise
+        return with_constant_numbers(capture_by_export, model, inputs, inputs.number_positions, error)
     if not fixed:
         return recorded
     settled = inputs.without_dynamic(fixed)
@@ -41,30 +48,55 @@ def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
     return capture_by_export(model, settled)
 
 
+def with_constant_numbers(
+    capture: Callable[[Any, PreparedInputs], Recorded],
+    model: Any,
+    inputs: PreparedInputs,
+    positions: Sequence[int],
+    refusal: CaptureError | None,
+) -> Recorded:
+    """The recording with Python numbers as part of the graph, and a note that says so; the
+    refusal again if that does not help either."""
+    for position in positions:
+        dim = inputs.dynamic[position].get(0)
+        if dim is not None and dim.required:
+            raise refusal or DynamicDimError(
+                f"{inputs.names[position]!r} was asked to be dynamic, but the model fixes it to"
+                f" {inputs.leaves[position]}"
+            )
+    try:
+        recorded = capture(model, inputs.with_constants(positions))
+    except CaptureError as error:
+        raise refusal or error from error
+    notes = [
+        f"{inputs.names[position]} is a Python number that the model needs to be recorded: it is"
+        f" {inputs.leaves[position]!r} in the file, not an input"
+        for position in positions
+    ]
+    return replace(recorded, notes=(*recorded.notes, *notes))
+
+
 def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[int, int]]]:
     """The recording, and the optional dynamic dims (input, axis) that the model fixes."""
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
+    given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
     leaves = tuple(
         torch.tensor(leaf, dtype=torch.float32) if isinstance(leaf, float) else leaf
-        for leaf, is_input in zip(inputs.capture_leaves, inputs.is_input, strict=True)
-        if is_input
+        for leaf, _ in given
     )
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
-    shapes = tuple(
-        _export_spec(leaf, axes)
-        for leaf, axes, is_input in zip(
-            inputs.capture_leaves, inputs.dynamic, inputs.is_input, strict=True
-        )
-        if is_input
-    )
+    shapes = tuple(_export_spec(leaf, axes) for leaf, axes in given)
     watch = ConditionWatch()
-    with _torch_private.kernels_replaced(SHAPE_RULES), watch:
+    with _torch_private.kernels_replaced(SHAPE_RULES), _torch_private.lines_of_functions(), watch:
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
+    constant = _fixed_numbers(graph, inputs)
+    if constant:
+        return with_constant_numbers(capture_by_export, model, inputs, constant, None), set()
     mode = TypeInference.for_graph(graph).mode
     conditions = watch.conditions(mode)
-    fixed = _check_dynamic(graph, inputs, conditions)
+    fixed = _check_dynamic(graph, inputs, conditions, mode)
     notes = check_conditions(conditions, _origins(inputs, mode))
     return Recorded(graph, record, inputs, tuple(notes)), fixed
 
@@ -97,10 +129,12 @@ def _export(
         raise
     except Exception as error:
         refusal = error
-    args, kwargs = inputs.rebuild(inputs.capture_leaves)
+    copies = [a.clone() if isinstance(a, torch.Tensor) else a for a in inputs.capture_leaves]
+    args, kwargs = inputs.rebuild(copies)
     try:
         # Also tells the structure of the result, which strict mode does not let us note.
-        record.note(model(*args, **kwargs))
+        with state_kept(model):
+            record.note(model(*args, **kwargs))
     except CaptureError:
         raise
     except Exception as error:
@@ -147,19 +181,35 @@ def _runs(model: Any, inputs: PreparedInputs) -> bool:
     return True
 
 
+def _fixed_numbers(graph: AtenGraph, inputs: PreparedInputs) -> list[int]:
+    """Positions of integers that the model turned into numbers while it was recorded."""
+    free = {id(source.value): symbol for symbol, source in graph.symbols.items()}
+    fixed = []
+    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+        if isinstance(inputs.leaves[position], int):
+            if id(value) in free:
+                graph.symbol_names.setdefault(free[id(value)], inputs.names[position])
+            else:
+                fixed.append(position)
+    return fixed
+
+
 def _check_dynamic(
-    graph: AtenGraph, inputs: PreparedInputs, conditions: Sequence[SizeCondition]
+    graph: AtenGraph, inputs: PreparedInputs, conditions: Sequence[SizeCondition], mode: Any
 ) -> set[tuple[int, int]]:
     """Every dim that was asked for is a symbol, under its name; the optional ones that are not."""
     fixed: set[tuple[int, int]] = set()
-    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+    symbols = {place: symbol for symbol, place in _torch_private.symbol_places(mode).items()}
+    for index, (value, position) in enumerate(
+        zip(graph.inputs, inputs.input_positions, strict=True)
+    ):
         for axis, dim in inputs.dynamic[position].items():
             size = value.shape[axis] if value.shape else None
             if isinstance(size, sympy.Symbol):
                 graph.symbol_names.setdefault(size, dim.name)
             elif isinstance(size, int):
                 if dim.required:
-                    places = _places_of(size, conditions)
+                    places = _places_of(symbols.get((index, axis)), conditions)
                     raise fixed_dim_error(inputs.names[position], axis, dim, size, places)
                 fixed.add((position, axis))
     return fixed
@@ -179,14 +229,15 @@ def _origins(inputs: PreparedInputs, mode: Any) -> dict[sympy.Symbol, SymbolOrig
     return origins
 
 
-def _places_of(size: int, conditions: Sequence[SizeCondition]) -> list[str]:
-    """Where the capture took a size for the number it was in the example."""
-    return [
-        text
+def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
+    """Where the capture took a size for the number it was in the example: the plainest first."""
+    equations = [
+        c
         for c in conditions
-        if isinstance(c.expression, sympy.Eq) and size in c.expression.args
-        if (text := place_text(c.place))
+        if isinstance(c.expression, sympy.Eq) and symbol in c.expression.free_symbols
     ]
+    equations.sort(key=lambda c: symbol not in c.expression.args)
+    return list(dict.fromkeys(text for c in equations if (text := place_text(c.place))))
 
 
 def fixed_dim_error(
@@ -201,26 +252,4 @@ def fixed_dim_error(
                 ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),
             ],
         )
-    )
-
-
-def inputs_of_exported_program(program: ExportedProgram, names: list[str] | None = None) -> PreparedInputs:
-    """The inputs as the program declares them; its fakes stand for the example."""
-    args, kwargs = _torch_private.arguments_like(program)
-    leaves, structure = tree.flatten((args, kwargs))
-    placeholders = [
-        getattr(s.arg, "name", "")
-        for s in program.graph_signature.input_specs
-        if s.kind.name == "USER_INPUT"
-    ]
-    dynamic: list[DynamicAxes] = []
-    for leaf, name in zip(leaves, placeholders, strict=True):
-        axes: DynamicAxes = {}
-        if isinstance(leaf, torch.Tensor):
-            for axis, size in enumerate(leaf.shape):
-                if isinstance(_torch_private.dim_of(size), sympy.Basic):
-                    axes[axis] = DynamicDim(f"{name}_dim_{axis}")
-        dynamic.append(axes)
-    return PreparedInputs(
-        args, kwargs, structure, tuple(leaves), tuple(leaves), tuple(placeholders), tuple(dynamic), {}
     )

@@ -54,13 +54,22 @@ class FlatModel(torch.nn.Module):
         self.training = getattr(model, "training", False)
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
-        given = iter(tensors)
-        leaves = [
-            next(given) if is_input else leaf
-            for leaf, is_input in zip(self._inputs.leaves, self._inputs.is_input, strict=True)
-        ]
+        leaves = list(self._inputs.leaves)
+        for position, tensor in zip(self._inputs.input_positions, tensors, strict=True):
+            leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
-        return tuple(self._record.note(self.model(*args, **kwargs)))
+        results = self._record.note(self.model(*args, **kwargs))
+        if torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+            results = [_traceable(result) for result in results]
+        return tuple(results)
+
+
+def _traceable(result: Any) -> Any:
+    """Tensors alone come out of a trace; torch.full, unlike torch.tensor, does so in silence."""
+    if isinstance(result, torch.Tensor):
+        return result
+    kinds = {bool: torch.bool, int: torch.int64, float: torch.float32}
+    return torch.full((), result, dtype=kinds[type(result)])
 
 
 def without_prefix(name: str) -> str:

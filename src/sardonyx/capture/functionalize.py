@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.alias import AS_STRIDED, AliasTracker, View, origins, strided_inside
+from sardonyx.capture.alias import AS_STRIDED, AliasTracker, Origin, View, origins, strided_inside
 from sardonyx.capture.bind import parameters_of
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
@@ -140,6 +140,9 @@ class _Walk:
         found: list[Any] = [None] * len(node.outputs)
         if torch.Tag.dynamic_output_shape in node.op.tags:
             tensors = [self._inference.fake_of(o) for o in node.outputs]
+        elif _is_its_input(node):
+            source = next(node.inputs())
+            tensors, found = [self._fake(source)], [Origin(source, ())]
         elif _may_alias(node) or any(o.fake is None for o in node.outputs):
             # Run anew where no fake was made: how a result lies in memory decides what is a view.
             result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode)
@@ -274,6 +277,19 @@ def _may_alias(node: Node) -> bool:
     return any(r.alias_info is not None for r in schema.returns) or _torch_private.is_composite(
         node.op
     )
+
+
+def _is_its_input(node: Node) -> bool:
+    """Dropout that drops nothing gives its input; on fake tensors PyTorch makes a copy of it."""
+    if node.op._schema.name not in _DROPOUTS:
+        return False
+    return node.arguments["train"] is False or node.arguments["p"] == 0
+
+
+_DROPOUTS = frozenset(
+    f"aten::{name}"
+    for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+)
 
 
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:

@@ -30,23 +30,35 @@ class PreparedInputs:
     dynamic: tuple[DynamicAxes, ...]
     output_axes: dict[str, dict[int, str]]
     """What `dynamic_axes` says of names that are no inputs."""
-
-    @property
-    def is_input(self) -> tuple[bool, ...]:
-        return tuple(is_graph_input(leaf) for leaf in self.leaves)
+    constant_numbers: frozenset[int] = frozenset()
+    """Positions of Python numbers that the model needs as such: part of the graph, no inputs."""
 
     @property
     def input_positions(self) -> list[int]:
         """Of the leaves that are inputs of the file."""
-        return [i for i, leaf in enumerate(self.leaves) if is_graph_input(leaf)]
+        return [
+            position
+            for position, leaf in enumerate(self.leaves)
+            if is_graph_input(leaf) and position not in self.constant_numbers
+        ]
+
+    @property
+    def number_positions(self) -> list[int]:
+        """Of the inputs that are Python numbers."""
+        return [p for p in self.input_positions if not isinstance(self.leaves[p], torch.Tensor)]
+
+    @property
+    def nameable_count(self) -> int:
+        """How many of the caller's `input_names` are spent before the parameters' begin."""
+        return sum(map(is_graph_input, self.leaves))
 
     @property
     def example_sizes(self) -> list[tuple[int, ...]]:
-        return [tuple(leaf.shape) for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+        return _sizes(self.leaves)
 
     @property
     def recorded_sizes(self) -> list[tuple[int, ...]]:
-        return [tuple(leaf.shape) for leaf in self.capture_leaves if isinstance(leaf, torch.Tensor)]
+        return _sizes(self.capture_leaves)
 
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
@@ -57,6 +69,10 @@ class PreparedInputs:
         sized = _with_generic_sizes(self.leaves, self.names, dynamic)
         return replace(self, dynamic=dynamic, capture_leaves=sized)
 
+    def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
+        """With the numbers at these positions as part of the graph."""
+        return replace(self, constant_numbers=self.constant_numbers | frozenset(numbers))
+
     def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = tree.unflatten(self.structure, list(leaves))
         return args, kwargs
@@ -64,8 +80,12 @@ class PreparedInputs:
     def specs(self) -> list[InputSpec | ConstantLeaf]:
         """What the file's inputs are called and how they look."""
         found: list[InputSpec | ConstantLeaf] = []
-        for leaf, name, axes in zip(self.leaves, self.names, self.dynamic, strict=True):
-            if isinstance(leaf, torch.Tensor):
+        for position, (leaf, name, axes) in enumerate(
+            zip(self.leaves, self.names, self.dynamic, strict=True)
+        ):
+            if position in self.constant_numbers:
+                found.append(ConstantLeaf(leaf))
+            elif isinstance(leaf, torch.Tensor):
                 dims = tuple(axes[a].name if a in axes else d for a, d in enumerate(leaf.shape))
                 found.append(InputSpec(name, name, "tensor", leaf.dtype, dims))
             elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
@@ -107,10 +127,7 @@ def prepare_inputs(
         names.append(".".join((first, *path[2:])))
     for leaf, name in zip(leaves, names, strict=True):
         _check_leaf(name, leaf)
-    input_positions = [i for i, leaf in enumerate(leaves) if is_graph_input(leaf)]
-    for position, given in zip(input_positions, options.input_names, strict=False):
-        names[position] = given
-    _check_unique([names[i] for i in input_positions])
+    names = named_by_caller(names, leaves, options.input_names)
     dynamic: list[DynamicAxes] = [{} for _ in leaves]
     output_axes: dict[str, dict[int, str]] = {}
     if options.dynamic_axes and options.dynamic_shapes is not None:
@@ -132,6 +149,28 @@ def prepare_inputs(
         tuple(dynamic),
         output_axes,
     )
+
+
+def named_by_caller(
+    names: Sequence[str], leaves: Sequence[Any], given: Sequence[str]
+) -> list[str]:
+    """The caller's names for the first inputs, ours for the others."""
+    named = list(names)
+    positions = [i for i, leaf in enumerate(leaves) if is_graph_input(leaf)]
+    for position, name in zip(positions, given, strict=False):
+        named[position] = name
+    taken: set[str] = set()
+    for index, position in enumerate(positions):
+        name = named[position]
+        if not name:
+            raise InvalidOptionError("an input name is empty")
+        if name in taken and index < len(given):
+            raise InvalidOptionError(f"input_names has {name!r} twice")
+        while name in taken:
+            name += "_input"
+        taken.add(name)
+        named[position] = name
+    return named
 
 
 def _bind_to_forward(
@@ -188,14 +227,13 @@ def _check_leaf(name: str, leaf: Any) -> None:
         )
 
 
-def _check_unique(names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if not name:
-            raise InvalidOptionError("an input name is empty")
-        if name in seen:
-            raise InvalidOptionError(f"two inputs are called {name!r}; give other input_names")
-        seen.add(name)
+def _sizes(leaves: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Of tensors their shapes; of integers their values."""
+    return [
+        tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else (leaf,)
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor) or type(leaf) is int
+    ]
 
 
 def _with_generic_sizes(
@@ -232,7 +270,8 @@ def _generic_sizes(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> dic
 
 def _resized(leaf: Any, axes: DynamicAxes, sizes: dict[str, int]) -> Any:
     if not isinstance(leaf, torch.Tensor):
-        return leaf
+        # PyTorch fixes the integers 0 and 1, too.
+        return 3 if type(leaf) is int and leaf in (0, 1) else leaf
     resized = leaf
     for axis, dim in axes.items():
         size = sizes.get(dim.name, leaf.shape[axis])

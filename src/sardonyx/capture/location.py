@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import FrameType
@@ -26,7 +27,8 @@ _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 def _is_users(file: str) -> bool:
     return not (
-        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<")) or "/torch/fx/" in file
+        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<", warnings.__file__))
+        or "/torch/fx/" in file
     )
 
 

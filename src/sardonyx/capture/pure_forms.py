@@ -31,7 +31,7 @@ WITHOUT_EFFECT = frozenset({"aten::requires_grad_", "aten::detach_", "aten::rena
 
 
 def _out_of_place(name: str) -> Callable[[Any], Any]:
-    return lambda op: getattr(getattr(aten, name), op._schema.overload_name or "default")
+    return lambda op: _twin(name, op)
 
 
 METADATA_WRITES: dict[str, Callable[[Any], Any]] = {
@@ -46,7 +46,8 @@ _OTHER_NAMES = {
     "bernoulli_": "bernoulli",
     "geometric_": "geometric",
 }
-_OTHER_OVERLOADS = {("bernoulli_", "float"): "p", ("bernoulli_", "Tensor"): "Tensor"}
+_SWITCHES = frozenset({"unsafe"})
+"""Arguments that only say what is checked."""
 RESIZES = frozenset(
     f"aten::{name}"
     for name in ("set_", "resize_", "resize_as_", "_resize_output_", "set_data", "resize_as_sparse_")
@@ -77,6 +78,8 @@ def pure_form(node: Node) -> PureForm | None:
     name = node.op._schema.name.split("::")[1]
     if not node.op._schema.name.startswith("aten::") or node.op._schema.name in RESIZES:
         return None
+    if name.startswith("_foreach_"):
+        return None
     written = [p.name for p in parameters_of(node.op) if p.is_written]
     if node.name in ("aten::batch_norm", "aten::native_batch_norm"):
         return _batch_norm(node)
@@ -91,12 +94,28 @@ def _in_place(node: Node, name: str) -> PureForm | None:
     base = _OTHER_NAMES.get(name)
     if base is None:
         base = "__" + name.removeprefix("__i") if name.startswith("__i") else name[:-1]
-    overload = node.op._schema.overload_name or "default"
-    overload = _OTHER_OVERLOADS.get((name, overload), overload)
-    op = getattr(getattr(aten, base, None), overload, None)
+    op = _twin(base, node.op)
     if op is None or not _takes(op, node.arguments):
         return None
     return PureForm(op, _given(op, node.arguments), {"self": 0}, {0: "self"})
+
+
+def _twin(base: str, written: Any) -> Any:
+    """The overload of `base` that takes what the in-place operator takes."""
+    packet = getattr(aten, base, None)
+    if packet is None:
+        return None
+    same_name = written._schema.overload_name or "default"
+    overloads = sorted(packet.overloads(), key=lambda overload: overload != same_name)
+    kinds = _kinds(written, [p.name for p in parameters_of(written) if p.name not in _SWITCHES])
+    for overload in overloads:
+        op = getattr(packet, overload)
+        if op._schema.is_mutable:
+            continue
+        own = _kinds(op, [p.name for p in parameters_of(op)])
+        if own[: len(kinds)] == kinds and all(p.has_default for p in parameters_of(op)[len(kinds) :]):
+            return op
+    return None
 
 
 def _without_out(node: Node, name: str, written: list[str]) -> PureForm | None:
@@ -174,9 +193,9 @@ def _given(op: Any, arguments: dict[str, Argument]) -> dict[str, Argument]:
 
 
 def _takes(op: Any, arguments: dict[str, Argument]) -> bool:
-    """Whether `op` knows every argument (a switch that only checks bounds may be dropped)."""
+    """Whether `op` knows every argument."""
     parameters = parameters_of(op)
     known = {p.name for p in parameters}
-    missing = [k for k in arguments if k not in known and k not in ("unsafe",)]
+    missing = [k for k in arguments if k not in known and k not in _SWITCHES]
     required = [p.name for p in parameters if not p.has_default and p.name not in arguments]
     return not missing and not required

@@ -132,11 +132,17 @@ class _DataAsDetach(TorchFunctionMode):
                 "x.data = y exchanges the memory of a tensor, which no capture records;"
                 " write x.data.copy_(y)"
             )
+        if func in _CHANGES_MEMORY:
+            raise CaptureError(
+                f"x.{func.__name__}() changes the memory of a tensor, which no capture records;"
+                " make a new tensor"
+            )
         return func(*args, **(kwargs or {}))
 
 
 _READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 _EXCHANGE_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+_CHANGES_MEMORY = (torch.Tensor.resize_, torch.Tensor.resize_as_, torch.Tensor.set_)
 
 
 def _has_data(tensor: torch.Tensor) -> bool:

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.bind import bind
+from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
@@ -21,6 +21,7 @@ from sardonyx.capture.graph import (
     SymbolSource,
     TensorType,
     Value,
+    values_in,
 )
 from sardonyx.capture.infer import TypeInference
 
@@ -37,8 +38,11 @@ class ScalarTracker:
     def __init__(self, inference: TypeInference, graph: AtenGraph) -> None:
         self._inference = inference
         self._graph = graph
-        self._numbers: dict[int, Any] = {}
-        self._kept: list[Value] = []
+        self._numbers: dict[Value, Any] = {}
+        self._roots: dict[Value, Value] = {}
+        """The value that another one may be a view of."""
+        self._written: set[Value] = set()
+        self._count = 0
 
     def read(self, op: Any, arguments: dict[str, Argument]) -> Read | None:
         """The number (or list) an operator gives that is no tensor: sizes and conversions."""
@@ -61,43 +65,72 @@ class ScalarTracker:
         if isinstance(number, bool):
             dtype = torch.bool
         arguments = bind(torch.ops.aten.scalar_tensor.default, [number], {"dtype": dtype})
-        value = Value(f"number_{len(self._kept)}", TensorType(dtype, ()))
+        self._count += 1
+        value = Value(f"number_{self._count}", TensorType(dtype, ()))
         self._note(value, self._symbolic(number))
         return Node(torch.ops.aten.scalar_tensor.default, arguments, [value], location)
 
     def follow(self, node: Node) -> None:
         """Computes the node in Python as well where its operands are known numbers."""
-        compute = _ARITHMETIC.get(node.name)
-        if node.op._schema.is_mutable and isinstance(node.arguments.get("self"), Value):
-            self._numbers.pop(id(node.arguments["self"]), None)
+        written = [
+            value
+            for parameter in parameters_of(node.op)
+            if parameter.is_written
+            for value in values_in(node.arguments[parameter.name])
+        ]
+        number = self._computed(node)
+        for value in written:
+            self._forget(value)
+        if not written and _may_alias(node):
+            for value in node.inputs():
+                for output in node.outputs:
+                    self._roots[output] = self._root(value)
+                break
+        if number is not None:
+            for value in (*node.outputs, *written):
+                self._note(value, number)
+                self._roots[value] = self._root(written[0] if written else value)
+
+    def _root(self, value: Value) -> Value:
+        return self._roots.get(value, value)
+
+    def _forget(self, written: Value) -> None:
+        """What shares memory with `written` no longer holds the number it did."""
+        root = self._root(written)
+        self._written.add(root)
+        for value in [v for v in self._numbers if self._root(v) is root]:
+            del self._numbers[value]
+
+    def _known(self, value: Value) -> Any:
+        if value in self._numbers:
+            return self._numbers[value]
+        return None if self._root(value) in self._written else _constant_number(value)
+
+    def _computed(self, node: Node) -> Any:
+        compute = _ARITHMETIC.get(node.name) or _ARITHMETIC.get(node.name.replace("_.", ".", 1))
         if compute is None or len(node.outputs) != 1 or node.outputs[0].shape != ():
-            return
+            return None
         operands: dict[str, Any] = {}
         for name, argument in node.arguments.items():
             if isinstance(argument, Value):
-                if id(argument) not in self._numbers:
-                    number = _constant_number(argument)
-                    if number is None:
-                        return
-                    operands[name] = number
-                else:
-                    operands[name] = self._numbers[id(argument)]
+                operands[name] = self._known(argument)
+                if operands[name] is None:
+                    return None
             else:
                 operands[name] = self._symbolic(argument)
         try:
             number = compute(operands)
         except (ZeroDivisionError, TypeError, NotImplementedError):
-            return
+            return None
         output = node.outputs[0]
         if output.dtype == torch.int64 and isinstance(number, (float, torch.SymFloat)):
-            number = _truncated(number)
-        elif output.dtype.is_floating_point and isinstance(number, (int, torch.SymInt)):
-            number = torch.sym_float(number)
-        self._note(output, number)
+            return _truncated(number)
+        if output.dtype.is_floating_point and isinstance(number, (int, torch.SymInt)):
+            return torch.sym_float(number)
+        return number
 
     def _note(self, value: Value, number: Any) -> None:
-        self._numbers[id(value)] = number
-        self._kept.append(value)
+        self._numbers[value] = number
 
     def _symbolic(self, argument: Argument) -> Any:
         return self._inference.argument(argument) if isinstance(argument, sympy.Expr) else argument
@@ -105,9 +138,7 @@ class ScalarTracker:
     def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Argument:
         if not isinstance(argument, Value):
             return _torch_private.dim_of(convert(self._symbolic(argument)))
-        number = self._numbers.get(id(argument))
-        if number is None:
-            number = _constant_number(argument)
+        number = self._known(argument)
         if number is not None:
             return _torch_private.dim_of(convert(number))
         if argument.dtype.is_floating_point:
@@ -117,6 +148,11 @@ class ScalarTracker:
         self._graph.symbols[symbol] = SymbolSource(argument, None)
         self._graph.nodes.append(Node(READS_A_NUMBER, {"self": argument}, []))
         return symbol
+
+
+def _may_alias(node: Node) -> bool:
+    returns = node.op._schema.returns
+    return any(r.alias_info is not None for r in returns) or _torch_private.is_composite(node.op)
 
 
 def _is_integer(number: Argument) -> bool:

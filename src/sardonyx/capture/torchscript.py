@@ -23,6 +23,7 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import ModuleNames, from_source_range
+from sardonyx.capture.state import state_tensors
 from sardonyx.capture.scalars import ScalarTracker
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
@@ -47,6 +48,7 @@ class GraphReader:
         self._env: dict[str, Argument] = {}
         self._scalars = ScalarTracker(self._inference, self._graph)
         self._by_storage: dict[Any, Value] = {}
+        self._attributes = {storage_key(t): path for path, t in state_tensors(root)}
         self._named_sizes: dict[str, Any] = {}
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
@@ -186,6 +188,10 @@ class GraphReader:
     def _constant(self, node: Any) -> None:
         value = node.output().toIValue()
         if isinstance(value, torch.Tensor):
+            path = self._attributes.get(storage_key(value))
+            if path is not None:
+                self._set(node, self._parameter(path, value.detach()))
+                return
             self._set(node, Value(node.output().debugName(), type_of(value), constant=value.detach()))
         else:
             self._set(node, value)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
 import torch
+from torch.overrides import TorchFunctionMode
 
-from sardonyx.capture.baked_sizes import differing_constants
-from sardonyx.capture.export_capture import fixed_dim_error, model_raises
+from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
+from sardonyx.capture.export_capture import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
+from sardonyx.capture.state import state_kept
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
@@ -36,15 +38,26 @@ _BAKES = {
 
 
 def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
+    try:
+        return _captured(model, inputs)
+    except DynamicDimError:
+        raise
+    except CaptureError as error:
+        if not inputs.number_positions:
+            raise
+        return with_constant_numbers(capture_by_trace, model, inputs, inputs.number_positions, error)
+
+
+def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
-    tensors = tuple(
-        _traced_input(leaf)
-        for leaf, is_input in zip(inputs.capture_leaves, inputs.is_input, strict=True)
-        if is_input
-    )
+    tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     with _tracer_warnings() as baked:
         traced = _trace(flat, tensors, model, inputs)
+    if baked and inputs.number_positions:
+        constant = _baked_numbers(model, inputs, tensors, traced.inlined_graph)
+        if constant:
+            return with_constant_numbers(capture_by_trace, model, inputs, constant, None)
     reader = GraphReader(flat, ModuleNames.of(model))
     for tensor, position in zip(tensors, inputs.input_positions, strict=True):
         axes = inputs.dynamic[position] if isinstance(inputs.leaves[position], torch.Tensor) else {}
@@ -67,8 +80,16 @@ def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
     if fixed:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
     notes = check_conditions(reader.conditions, origins)
-    if symbols:
-        _check_other_sizes(model, inputs, tensors, traced.inlined_graph, reader, list(baked))
+    difference = _difference_at_other_sizes(model, inputs, tensors, traced.inlined_graph)
+    if difference is not None:
+        optional = {
+            (position, axis)
+            for position, axis in symbols
+            if not inputs.dynamic[position][axis].required
+        }
+        if optional:
+            return capture_by_trace(model, inputs.without_dynamic(optional))
+        raise _baked_size_error(difference, reader, list(baked))
     return Recorded(graph, record, inputs, tuple(notes), tuple(baked))
 
 
@@ -96,43 +117,83 @@ def _trace(
     if not tensors:
         raise CaptureError('a model without inputs cannot be traced; use capture="export"')
     try:
-        return torch.jit.trace(flat, tensors, check_trace=False, strict=False)
+        return _record(flat, tensors)
     except CaptureError:
         raise
     except Exception as error:
         raise model_raises(error, model, inputs) from error
 
 
-def _check_other_sizes(
-    model: Any,
-    inputs: PreparedInputs,
-    tensors: tuple[torch.Tensor, ...],
-    graph: Any,
-    reader: GraphReader,
-    baked: list[str],
-) -> None:
-    """Traces once more with other dynamic sizes: what differs was baked from a size."""
+def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> Any:
+    # The model may write its inputs and its state; the reader wants both as they were before.
+    copies = tuple(tensor.clone() for tensor in tensors)
+    with state_kept(flat.model):
+        return torch.jit.trace(flat, copies, check_trace=False, strict=False)
+
+
+def _difference_at_other_sizes(
+    model: Any, inputs: PreparedInputs, tensors: tuple[torch.Tensor, ...], graph: Any
+) -> Difference | None:
+    """What a trace with other dynamic sizes does otherwise: it was baked from a size. Not every
+    such thing comes with a warning of the tracer."""
+    dynamic = [inputs.dynamic[position] for position in inputs.input_positions]
     with _tracer_warnings():
-        difference = differing_constants(
-            lambda other: torch.jit.trace(
-                FlatModel(model, inputs, OutputRecord()), other, check_trace=False, strict=False
-            ).inlined_graph,
-            graph,
-            tensors,
-            [inputs.dynamic[position] for position in inputs.input_positions],
-        )
-    if difference is None:
-        return
-    raise DynamicDimError(
+        return differing_constants(_tracer(model, inputs), graph, tensors, dynamic)
+
+
+def _baked_size_error(
+    difference: Difference, reader: GraphReader, baked: list[str]
+) -> DynamicDimError:
+    places = (reader.location(node) for node in difference.nodes)
+    place = next((p for p in places if p.file), None)
+    return DynamicDimError(
         format_message(
             f"tracing bakes a size that was asked to be dynamic: {difference.text}",
             [
-                ("at", reader.location(difference.node).describe()),
+                ("at", place.describe() if place else ""),
                 ("by", baked),
-                ("try", 'capture="export", or sizes as x.shape[i] without int(), len() or math.*'),
+                ("try", 'capture="export", or sizes as x.shape[i] without int(), len() or range()'),
             ],
         )
     )
+
+
+def _baked_numbers(
+    model: Any, inputs: PreparedInputs, tensors: tuple[torch.Tensor, ...], graph: Any
+) -> list[int]:
+    """Positions of the Python numbers whose value decides what is traced."""
+    with _tracer_warnings():
+        return [
+            position
+            for index, position in enumerate(inputs.input_positions)
+            if position in inputs.number_positions
+            and depends_on_number(_tracer(model, inputs), graph, tensors, index)
+        ]
+
+
+def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor, ...]], Any]:
+    """Gives the TorchScript graph at other inputs."""
+
+    def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
+        flat = FlatModel(model, inputs, OutputRecord())
+        return torch.jit.trace(flat, tensors, check_trace=False, strict=False).inlined_graph
+
+    return trace
+
+
+class _IndexWatch(TorchFunctionMode):
+    """Tells of tensors that become Python indices, as in range(n): the tracer itself is silent."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func == torch.Tensor.__index__:
+            self._tell(_BAKES["Python index"])
+        return func(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
@@ -151,11 +212,13 @@ def _tracer_warnings() -> Iterator[dict[str, None]]:
         if not issubclass(category, torch.jit.TracerWarning):
             return
         text = str(message)
-        what = next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0])
+        add(next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0]))
+
+    def add(what: str) -> None:
         place = place_text(innermost_user_place(sys._getframe(1)))
         lines[f"tracing bakes a value: {what} at {place}"] = None
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _IndexWatch(add):
         warnings.simplefilter("always")
         warnings.showwarning = note
         yield lines

@@ -37,6 +37,14 @@ class ViewLink:
     def name(self) -> str:
         return str(self.op._schema.name)
 
+    @property
+    def shows_elements_again(self) -> bool:
+        """Whether one element of the source may be several of the view."""
+        if self.name == "aten::unfold":
+            size, step = self.arguments["size"], self.arguments["step"]
+            return not (isinstance(size, int) and isinstance(step, int)) or step < size
+        return self.name == "aten::expand"
+
     def others(self) -> dict[str, Argument]:
         return {k: a for k, a in self.arguments.items() if k != "self"}
 
@@ -57,7 +65,7 @@ class Strided:
 
     def write_back(self, emit: Emit, base: Value, content: Value) -> Value:
         if self._repeats():
-            raise CaptureError("a write through as_strided() may reach one element several times")
+            raise CaptureError("a write through a view that shows an element several times")
         line = self._line(emit, base)
         written = emit(torch.ops.aten.index_put.default, line, [self._places(emit)], content)
         lying = emit(torch.ops.aten.reshape.default, written, [base.shape[a] for a in self.perm])
@@ -114,7 +122,20 @@ def apply(emit: Emit, link: ViewLink | Strided, source: Value) -> Value:
     """The view `link` of `source`."""
     if isinstance(link, Strided):
         return link.apply(emit, source)
+    if link.name in _RESHAPES and "size" in link.arguments:
+        # The new content need not lie in memory as the old one did.
+        return emit(torch.ops.aten.reshape.default, source, link.arguments["size"])
+    if link.name == "aten::_neg_view":
+        return emit(torch.ops.aten.neg.default, source)
+    if link.name in _NEEDS_ITS_LAYOUT and not (source.fake is None or source.fake.is_contiguous()):
+        source = emit(
+            torch.ops.aten.clone.default, source, memory_format=torch.contiguous_format
+        )
     return emit(link.op, source, result_index=link.index, **link.others())
+
+
+_RESHAPES = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
+_NEEDS_ITS_LAYOUT = frozenset({"aten::view", "aten::view_as_complex"})
 
 
 def write_back(emit: Emit, link: ViewLink | Strided, source: Value, content: Value) -> Value:
@@ -147,12 +168,6 @@ def _transpose(emit: Emit, link: ViewLink, source: Value, content: Value) -> Val
     return content if source.type.rank < 2 else emit(torch.ops.aten.transpose.int, content, 0, 1)
 
 
-def _expand(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
-    if content.shape[content.type.rank - source.type.rank :] != source.shape:
-        raise CaptureError("a write through expand() reaches one element several times")
-    return _reshape(emit, link, source, content)
-
-
 def _scatter(op: Any) -> Update:
     def update(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
         return emit(op, source, content, **link.others())
@@ -182,8 +197,6 @@ def _unfold(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
     size, step = link.arguments["size"], link.arguments["step"]
     if source.type.rank == 0:
         return _reshape(emit, link, source, content)
-    if not (isinstance(size, int) and isinstance(step, int)) or step < size:
-        raise CaptureError("a write through unfold() with overlapping windows is ambiguous")
     count = content.shape[dim]
     windows = emit(torch.ops.aten.movedim.int, content, -1, dim + 1)
     flat = emit(torch.ops.aten.flatten.using_ints, windows, dim, dim + 1)
@@ -219,7 +232,7 @@ VIEWS: dict[str, Update] = {
     "aten::permute": _permute,
     "aten::transpose": _transpose,
     "aten::t": _transpose,
-    "aten::expand": _expand,
+    "aten::expand": _reshape,
     "aten::select": _scatter(torch.ops.aten.select_scatter.default),
     "aten::slice": _scatter(torch.ops.aten.slice_scatter.default),
     "aten::diagonal": _scatter(torch.ops.aten.diagonal_scatter.default),
@@ -231,5 +244,6 @@ VIEWS: dict[str, Update] = {
     "aten::unfold": _unfold,
     "aten::view_as_real": _inverse(torch.ops.aten.view_as_complex.default),
     "aten::view_as_complex": _inverse(torch.ops.aten.view_as_real.default),
+    "aten::_neg_view": _inverse(torch.ops.aten.neg.default),
     "aten::_conj": _inverse(torch.ops.aten._conj.default),
 }

@@ -73,6 +73,8 @@ class SizeArithmetic:
             raise Refusal(f"the size {symbol} has no source in the graph")
         tensor = self._value_of(source.value)
         if source.axis is None:
+            if tensor.is_floating_point:  # x.item() of floats: a number, not a size
+                return self._b.reshape(self._b.cast(tensor, torch.float64), [1])
             return self._b.size(tensor)
         result: Tensor = self._b.Shape(tensor, start=source.axis, end=source.axis + 1)
         return result

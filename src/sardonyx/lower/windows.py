@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -141,7 +140,3 @@ def _flat_positions(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> Tenso
     assert flat is not None
     result: Tensor = b.Reshape(flat, [0] * spatial + [-1])
     return result
-
-
-def window_area(kernel: Sequence[int]) -> int:
-    return math.prod(kernel)

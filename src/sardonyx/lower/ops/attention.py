@@ -6,6 +6,7 @@ import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.ops.random import native_dropout
 from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
@@ -30,6 +31,7 @@ def scaled_dot_product_attention(
     if scale is not None and (scale <= 0 or q.dtype == torch.float64):
         # The attribute is a float32, and ONNX Runtime wants it positive.
         q, scale = b.Mul(q, scale), 1.0
+    rank = q.rank
     q, k, v = (_four_dims(b, x) for x in (q, k, v))
     causal = 1 if is_causal else None
     if dropout_p == 0:
@@ -38,11 +40,11 @@ def scaled_dot_product_attention(
         *_, weights = b.Attention(
             q, k, v, mask, is_causal=causal, scale=scale, qk_matmul_output_mode=3, outputs=4
         )
-        kept = b.Dropout(weights, b.scalar(dropout_p, q.dtype), b.scalar(True))
+        kept, _ = native_dropout(b, weights, dropout_p)
         out = b.MatMul(kept, _repeated_heads(b, v, q))
     out = b.with_shape(out, [*b.dims(q)[:-1], v.dim(-1)])
-    if query.rank < 4:
-        return b.squeeze(out, list(range(4 - query.rank)))
+    if rank < 4:
+        return b.squeeze(out, list(range(4 - rank)))
     return b.reshape(out, [*lead, *b.dims(out)[1:]])
 
 

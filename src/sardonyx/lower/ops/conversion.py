@@ -24,7 +24,6 @@ _SAME_VALUES = (
     "resolve_conj",
     "resolve_neg",
     "_lazy_clone",
-    "_fw_primal",
 )
 
 

@@ -49,17 +49,30 @@ def _convolve_transposed(
 ) -> Tensor:
     spatial = weight.rank - 2
     _check_dtype(b, x)
+    strides, starts = per_axis(stride, spatial), per_axis(padding, spatial)
+    extra = per_axis(output_padding, spatial)
+    ends, missing = starts, [0] * spatial
+    if any(e >= s for e, s in zip(extra, strides, strict=True)):
+        # Runtimes take an output_padding below the stride only: crop less at the end instead,
+        # and where nothing is left to crop add what no element of the input reaches.
+        ends = [max(p - e, 0) for p, e in zip(starts, extra, strict=True)]
+        missing = [max(e - p, 0) for p, e in zip(starts, extra, strict=True)]
+        extra = [0] * spatial
     result = b.ConvTranspose(
         batched(b, x, spatial),
         weight,
-        bias,
+        None if any(missing) else bias,
         kernel_shape=_kernel_shape(weight),
-        strides=per_axis(stride, spatial),
-        pads=per_axis(padding, spatial) * 2,
-        output_padding=per_axis(output_padding, spatial),
+        strides=strides,
+        pads=[*starts, *ends],
+        output_padding=extra,
         dilations=per_axis(dilation, spatial),
         group=groups,
     )
+    if any(missing):
+        result = b.Pad(result, [0] * (spatial + 2) + [0, 0, *missing])
+        if bias is not None:
+            result = b.Add(result, b.unsqueeze(bias, list(range(1, spatial + 1))))
     return unbatched_like(b, result, x, spatial)
 
 

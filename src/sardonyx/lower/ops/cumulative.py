@@ -29,7 +29,7 @@ def cumprod(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = N
 
 def _cumulate(b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
     x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
-    if x.rank == 0:
+    if x.rank == 0 or 0 in b.dims(x):
         return x
     wide = b.cast(x, accumulation_dtype(x.dtype))
     axis = b.scalar(dim % x.rank, torch.int64)
@@ -50,6 +50,8 @@ def _running_extreme(b: Builder, beats: str, x: Tensor, dim: int) -> tuple[Tenso
     """Of equal extremes the last counts; NaN beats every number."""
     if x.rank == 0:
         return x, b.scalar(0, torch.int64)
+    if 0 in b.dims(x):
+        return x, b.full(b.dims(x), 0, torch.int64)
     narrow = x.dtype in (torch.bool, torch.float16, torch.bfloat16)
     wide = b.cast(x, torch.float32) if narrow else x
     axis = dim % x.rank
@@ -72,7 +74,7 @@ def _running_extreme(b: Builder, beats: str, x: Tensor, dim: int) -> tuple[Tenso
 
 @lowering("aten::logcumsumexp", "aten::_logcumsumexp")
 def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
-    if self.rank == 0:
+    if self.rank == 0 or 0 in b.dims(self):
         return self
     wide = b.cast(self, accumulation_dtype(self.dtype))
 

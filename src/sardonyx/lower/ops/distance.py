@@ -52,7 +52,7 @@ def pairwise_distance(
     eps: float = 1e-6,
     keepdim: bool = False,
 ) -> Tensor:
-    left, right = b.promote(x1, x2)
+    left, right = b.promote(x1, x2, dtype=promote.float_dtype(x1, x2))
     difference = b.Sub(left, right)
     return vector_norm(b, b.Add(difference, eps) if eps else difference, p, -1, keepdim)
 

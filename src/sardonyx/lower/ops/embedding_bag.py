@@ -14,12 +14,7 @@ from sardonyx.lower.values import Tensor
 _SUM, _MEAN, _MAX = 0, 1, 2
 
 
-@lowering(
-    "aten::embedding_bag",
-    "aten::embedding_bag.padding_idx",
-    "aten::_embedding_bag",
-    "aten::_embedding_bag_forward_only",
-)
+@lowering("aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(
     b: Builder,
     weight: Tensor,
@@ -30,7 +25,7 @@ def embedding_bag(
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
-    padding_idx: int | None = None,
+    padding_idx: int = -1,
 ) -> tuple[Tensor, None, None, None]:
     """The bags; what else ATen returns serves the backward pass and is not computed.
 
@@ -45,7 +40,7 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = b.Mul(rows, b.unsqueeze(per_sample_weights, [1]))
     counted = b.full([indices.dim(0), 1], 1, rows.dtype)
-    if padding_idx is not None and padding_idx >= 0:
+    if padding_idx >= 0:
         padding = b.unsqueeze(b.Equal(indices, padding_idx), [1])
         nothing = b.scalar(-math.inf if mode == _MAX else 0, rows.dtype)
         rows = b.Where(padding, nothing, rows)
@@ -61,6 +56,41 @@ def embedding_bag(
     if mode == _MEAN:
         total = b.Div(total, b.Max(_sums(b, counted, bag_of, bags, 1), 1))
     return total, None, None, None
+
+
+@lowering("aten::embedding_bag.padding_idx")
+def embedding_bag_with_padding(
+    b: Builder,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> tuple[Tensor, None, None, None]:
+    """As embedding_bag, but a negative `padding_idx` counts from the end of the table."""
+    if padding_idx is None:
+        row = -1
+    elif padding_idx >= 0:
+        row = padding_idx
+    else:
+        rows = weight.static_dim(0)
+        if rows is None:
+            raise b.refuse("a negative padding_idx needs a table of known length")
+        row = rows + padding_idx
+    return embedding_bag(
+        b,
+        weight,
+        indices,
+        offsets,
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=row,
+    )
 
 
 def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:

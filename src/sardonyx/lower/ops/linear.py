@@ -17,7 +17,7 @@ from sardonyx.lower.values import Ints, Scalar, Tensor
 
 @lowering("aten::linear")
 def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    if input.rank == 2 and weight.rank == 2 and input.is_floating_point:
+    if weight.rank == 2 and _fits_gemm(input):
         result: Tensor = b.Gemm(input, weight, bias, transB=1)
         return result
     # The transpose of a weight is a node: runtimes fold it when they load the model.
@@ -59,7 +59,8 @@ def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 @lowering("aten::outer", "aten::ger")
 def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     left, right = b.promote(self, vec2)
-    result: Tensor = b.Mul(b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
+    product = "And" if left.dtype == torch.bool else "Mul"
+    result: Tensor = b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
     return result
 
 
@@ -78,7 +79,7 @@ def addmm(
     alpha: Scalar = 1,
 ) -> Tensor:
     self, mat1, mat2 = (b.cast(x, out_dtype) for x in (self, mat1, mat2))
-    if mat1.is_floating_point and all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta)):
+    if _fits_gemm(mat1) and all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta)):
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
         result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
         return result
@@ -137,8 +138,7 @@ def addr(
 ) -> Tensor:
     self, vec1, vec2 = b.promote(self, vec1, vec2)
     if self.dtype == torch.bool:
-        product = b.And(b.unsqueeze(vec1, [1]), b.unsqueeze(vec2, [0]))
-        kept = b.And(product, bool(alpha))
+        kept = b.And(outer(b, vec1, vec2), bool(alpha))
         result: Tensor = kept if not beta else b.Or(kept, self)
         return result
     return _combined(b, self, outer(b, vec1, vec2), beta, alpha)
@@ -153,6 +153,11 @@ def _combined(b: Builder, added: Tensor, product: Tensor, beta: Scalar, alpha: S
         added = b.Mul(added, b.scalar(beta, added.dtype))
     result: Tensor = b.Add(added, product)
     return result
+
+
+def _fits_gemm(matrix: Tensor) -> bool:
+    """ONNX Runtime has no Gemm of integers, and forgets beta where there is nothing to sum."""
+    return matrix.rank == 2 and matrix.is_floating_point and matrix.static_dim(1) != 0
 
 
 def _is_exact_attribute(factor: Scalar, dtype: torch.dtype) -> bool:

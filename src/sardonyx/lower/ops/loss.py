@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
@@ -147,7 +148,11 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: int = _MEAN,
 ) -> Tensor:
-    behind, sign = b.promote(_difference(b, input2, input1), target)
+    behind, sign = b.promote(
+        _difference(b, input2, input1),
+        target,
+        dtype=promote.float_dtype(input1, input2, target),
+    )
     return _reduced(b, b.Max(b.Add(b.Mul(behind, sign), margin), 0), reduction)
 
 
@@ -156,6 +161,10 @@ def multilabel_margin_loss(
     b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN
 ) -> tuple[Tensor, None]:
     """The loss; which classes are targets serves the backward pass and is not given."""
+    if self.rank <= 1 and reduction == _NONE:
+        raise b.refuse("PyTorch infers a shape for one unreduced sample that it does not give")
+    if self.rank == 0:
+        self, target = b.unsqueeze(self, [0]), b.unsqueeze(target, [0])
     classes = self.dim(-1)
     target = b.cast(target, torch.int64)
     # The targets of a sample end at the first negative one.

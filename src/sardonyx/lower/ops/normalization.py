@@ -59,12 +59,12 @@ def _batch_statistics(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 def _updated_statistics(
     b: Builder,
     x: Tensor,
-    mean: Tensor,
-    variance: Tensor,
+    statistics: tuple[Tensor, Tensor],
     running_mean: Tensor,
     running_var: Tensor,
     momentum: float,
 ) -> tuple[Tensor, Tensor]:
+    mean, variance = statistics
     count: Dim = 1
     for axis, size in enumerate(b.dims(x)):
         count = count if axis == 1 else count * size
@@ -73,8 +73,9 @@ def _updated_statistics(
     unbiased = b.Div(b.Mul(variance, samples), b.Sub(samples, 1))
 
     def moved(old: Tensor, new: Tensor) -> Tensor:
-        wide = b.cast(old, new.dtype)
-        return b.cast(b.Add(b.Mul(wide, 1 - momentum), b.Mul(new, momentum)), old.dtype)
+        old, new = b.promote(old, new)
+        result: Tensor = b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
+        return result
 
     return moved(running_mean, mean), moved(running_var, unbiased)
 
@@ -93,15 +94,16 @@ def _batch_norm(
     running_var: Tensor | None,
     training: bool,
     eps: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """(result, saved mean, saved inverse deviation, biased variance of the batch)."""
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor] | None]:
+    """What native_batch_norm gives, and the mean and biased variance if the batch's own count."""
     if not training and running_mean is not None and running_var is not None:
         result = _normalize_channels(b, x, weight, bias, running_mean, running_var, eps)
-        nothing = b.const(torch.empty(0, dtype=_shared_dtype(x, weight, running_mean)))
-        return result, nothing, nothing, None
+        nothing = b.const(torch.empty(0, dtype=x.dtype))
+        return (result, nothing, nothing), None
     mean, variance = _batch_statistics(b, x)
     result = _normalize_channels(b, x, weight, bias, mean, variance, eps)
-    return result, mean, _inverse_deviation(b, variance, eps), variance
+    inverse = _inverse_deviation(b, variance, eps)
+    return (result, b.cast(mean, x.dtype), b.cast(inverse, x.dtype)), (mean, variance)
 
 
 @lowering("aten::batch_norm")
@@ -117,7 +119,7 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Tensor:
-    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0]
+    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0][0]
 
 
 @lowering(
@@ -137,7 +139,7 @@ def native_batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Tensor, ...]:
-    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[:3]
+    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0]
 
 
 @lowering("aten::_native_batch_norm_legit_functional")
@@ -152,13 +154,13 @@ def native_batch_norm_legit_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    result, mean, inverse, variance = _batch_norm(
+    results, statistics = _batch_norm(
         b, input, weight, bias, running_mean, running_var, training, eps
     )
-    if variance is None:
-        return result, mean, inverse, running_mean, running_var
-    updated = _updated_statistics(b, input, mean, variance, running_mean, running_var, momentum)
-    return result, mean, inverse, *updated
+    if statistics is None:
+        return *results, running_mean, running_var
+    updated = _updated_statistics(b, input, statistics, running_mean, running_var, momentum)
+    return *results, *updated
 
 
 @lowering("aten::_batch_norm_with_update_functional")
@@ -172,12 +174,10 @@ def batch_norm_with_update_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    result, mean, inverse, variance = _batch_norm(
-        b, input, weight, bias, running_mean, running_var, True, eps
-    )
-    assert variance is not None
-    updated = _updated_statistics(b, input, mean, variance, running_mean, running_var, momentum)
-    return result, mean, inverse, b.const(torch.empty(0, dtype=torch.uint8)), *updated
+    results, statistics = _batch_norm(b, input, weight, bias, None, None, True, eps)
+    assert statistics is not None
+    updated = _updated_statistics(b, input, statistics, running_mean, running_var, momentum)
+    return *results, b.const(torch.empty(0, dtype=torch.uint8)), *updated
 
 
 @lowering("aten::_batch_norm_no_update")
@@ -191,8 +191,8 @@ def batch_norm_no_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    results = _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
-    return *results[:3], b.const(torch.empty(0, dtype=torch.uint8))
+    results, _ = _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
+    return *results, b.const(torch.empty(0, dtype=torch.uint8))
 
 
 @lowering("aten::cudnn_batch_norm")
@@ -207,8 +207,8 @@ def cudnn_batch_norm(
     exponential_average_factor: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    results = _batch_norm(b, input, weight, bias, running_mean, running_var, training, epsilon)
-    return *results[:3], b.const(torch.empty(0, dtype=torch.uint8))
+    results, _ = _batch_norm(b, input, weight, bias, running_mean, running_var, training, epsilon)
+    return *results, b.const(torch.empty(0, dtype=torch.uint8))
 
 
 @lowering("aten::instance_norm")
@@ -291,8 +291,7 @@ def native_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     result = layer_norm(b, input, normalized_shape, weight, bias, eps)
     mean, inverse = _statistics(b, input, list(range(-len(normalized_shape), 0)), eps)
-    dtype = _shared_dtype(input, weight)
-    return result, b.cast(mean, dtype), b.cast(inverse, dtype)
+    return result, b.cast(mean, input.dtype), b.cast(inverse, input.dtype)
 
 
 @lowering("aten::rms_norm")
@@ -375,8 +374,8 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     result = group_norm(b, input, group, weight, bias, eps)
     mean, inverse = _statistics(b, b.Reshape(input, [0, group, -1]), [2], eps)
-    dtype = _shared_dtype(input, weight)
-    return result, b.cast(b.squeeze(mean, [2]), dtype), b.cast(b.squeeze(inverse, [2]), dtype)
+    mean, inverse = (b.cast(b.squeeze(s, [2]), input.dtype) for s in (mean, inverse))
+    return result, mean, inverse
 
 
 # -- weight normalization ----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from sardonyx.lower.windows import (
     pooled_size,
     sliding_positions_inside,
     unbatched_like,
-    window_area,
 )
 
 _MAX_POOL_DTYPES = (
@@ -151,7 +151,7 @@ def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
             count_include_pad=int(count_include_pad),
         )
         if divisor_override is not None:
-            result = b.Mul(result, window_area(kernel) / divisor_override)
+            result = b.Mul(result, math.prod(kernel) / divisor_override)
         return unbatched_like(b, result, self, spatial)
 
     return avg_pool

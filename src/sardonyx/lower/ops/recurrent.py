@@ -298,8 +298,8 @@ def mkldnn_rnn_layer(
         raise b.refuse("only an LSTM layer over unpacked sequences is supported")
     biases = (weight2, weight3) if has_biases else (None, None)
     weights = _Weights(weight0, weight1, *biases)
-    states = [s if s.rank == 3 else b.unsqueeze(s, [0]) for s in (hx_, cx_)]
-    output, hidden, cell = _run_layer(b, _LSTM, input, [weights], *states, reverse=reverse)
+    hx, cx = (s if s.rank == 3 else b.unsqueeze(s, [0]) for s in (hx_, cx_))
+    output, hidden, cell = _run_layer(b, _LSTM, input, [weights], hx, cx, reverse=reverse)
     assert cell is not None
     after = [s if hx_.rank == 3 else b.squeeze(s, [0]) for s in (hidden, cell)]
     return output, *after, None

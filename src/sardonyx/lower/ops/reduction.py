@@ -279,7 +279,7 @@ def _moments(
         correction = 1.0 if unbiased else 0.0
     wide = b.cast(x, accumulation_dtype(x.dtype))
     kept = reduce_dims(b, "ReduceMean", wide, dim, keepdim=True)
-    average = kept if keepdim else reduce_dims(b, "ReduceMean", wide, dim, keepdim=False)
+    average = mean(b, wide, dim, keepdim)
     square = b.Pow(b.Sub(wide, kept), 2)
     count = reduced_count(x, dim)
     if correction == 0 and count != 0:

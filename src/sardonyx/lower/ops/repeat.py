@@ -1,4 +1,4 @@
-"""Elements said more than once: repeat, tile, repeat_interleave, and strided views."""
+"""Elements said more than once: repeat, tile and repeat_interleave."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""An ExportedProgram that the caller made, taken as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from sardonyx import _torch_private
+from sardonyx.capture import tree
+from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes
+from sardonyx.capture.exported import graph_from_exported_program
+from sardonyx.capture.flat_model import OutputRecord, Recorded
+from sardonyx.capture.inputs import PreparedInputs, is_graph_input, named_by_caller
+from sardonyx.capture.location import ModuleNames
+from sardonyx.errors import DynamicDimError, InvalidOptionError
+from sardonyx.options import Options
+
+
+def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
+    """The program's own graph, sizes and structures; `dynamic_axes` may name its dynamic dims."""
+    if options.dynamic_shapes is not None:
+        raise InvalidOptionError(
+            "dynamic_shapes cannot change an ExportedProgram: give them to torch.export.export"
+        )
+    classes = _torch_private.module_classes(program)
+    names = ModuleNames(classes.get("", type(program).__name__), classes)
+    graph = graph_from_exported_program(program, names, strip_prefix=False)
+    inputs = _inputs(program, options)
+    fixed = _torch_private.fixed_numbers(program)
+    graph.inputs = [value for value in graph.inputs if value.name not in fixed]
+    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+        for axis, dim in inputs.dynamic[position].items():
+            size = value.shape[axis]
+            if isinstance(size, sympy.Symbol):
+                graph.symbol_names.setdefault(size, dim.name)
+    output = OutputRecord()
+    specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    leaves = [getattr(s.arg, "value", 0.0) for s in specs]
+    output.note(_torch_private.result_like(program, leaves))
+    return Recorded(graph, output, inputs)
+
+
+def _inputs(program: ExportedProgram, options: Options) -> PreparedInputs:
+    """As the program declares them; its fakes stand for the example."""
+    args, kwargs = _torch_private.arguments_like(program)
+    leaves, structure = tree.flatten((args, kwargs))
+    placeholders = _torch_private.user_input_names(program)
+    names = named_by_caller(placeholders, leaves, options.input_names)
+    dynamic = _dynamic_dims(names, leaves)
+    output_axes: dict[str, dict[int, str]] = {}
+    if options.dynamic_axes:
+        known = [n if is_graph_input(leaf) else None for n, leaf in zip(names, leaves, strict=True)]
+        asked, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
+        for name, has, wants in zip(names, dynamic, asked, strict=True):
+            for axis, dim in wants.items():
+                if axis not in has:
+                    raise DynamicDimError(
+                        f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}), but the"
+                        " ExportedProgram was exported with a fixed size there"
+                    )
+                has[axis] = dim
+    fixed = _torch_private.fixed_numbers(program)
+    constant = frozenset(i for i, name in enumerate(placeholders) if name in fixed)
+    return PreparedInputs(
+        args,
+        kwargs,
+        structure,
+        tuple(leaves),
+        tuple(leaves),
+        tuple(names),
+        tuple(dynamic),
+        output_axes,
+        constant,
+    )
+
+
+def _dynamic_dims(names: Sequence[str], leaves: Sequence[Any]) -> list[DynamicAxes]:
+    """A size symbol is named after the first dim that it is; other dims may be expressions."""
+    sizes = [
+        (position, axis, _torch_private.dim_of(size))
+        for position, leaf in enumerate(leaves)
+        if isinstance(leaf, torch.Tensor)
+        for axis, size in enumerate(leaf.shape)
+    ]
+    symbols: dict[sympy.Basic, sympy.Symbol] = {}
+    for position, axis, size in sizes:
+        if isinstance(size, sympy.Symbol):
+            symbols.setdefault(size, sympy.Symbol(f"{names[position]}_dim_{axis}"))
+    dynamic: list[DynamicAxes] = [{} for _ in leaves]
+    for position, axis, size in sizes:
+        if isinstance(size, sympy.Basic):
+            dynamic[position][axis] = DynamicDim(str(size.xreplace(symbols)))
+    return dynamic

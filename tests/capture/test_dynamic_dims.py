@@ -1,0 +1,350 @@
+"""Dynamic dims by both captures: exported once, run at other sizes against eager."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.export import Dim
+
+import sardonyx
+from sardonyx.errors import DynamicDimError, InvalidOptionError
+
+BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
+r = torch.randn
+
+
+def check(model, args, others, capture, **options):
+    """`model` agrees with its export at the example and at every other input."""
+    program = sardonyx.export(model, args, kwargs={}, capture=capture, **options)
+    for inputs in (args, *others):
+        torch.testing.assert_close(program(*inputs), model(*inputs))
+    return program
+
+
+def dims(program, name):
+    values = (*program.model.graph.inputs, *program.model.graph.outputs)
+    shape = next(v.shape for v in values if v.name == name)
+    return [d if isinstance(d, int) else d.value for d in shape]
+
+
+TOKEN = torch.randn(1, 3, 2)
+SIZE_ARITHMETIC = {
+    "half_plus_one": lambda x: x[:, : x.shape[1] // 2 + 1],
+    "slice_half": lambda x: x[:, : x.shape[1] // 2],
+    "pad_to_multiple": lambda x: F.pad(x, (0, (8 - x.shape[1] % 8) % 8)),
+    "view": lambda x: x.view(x.shape[0], -1),
+    "view_minus_one": lambda x: x.view(-1),
+    "arange": lambda x: x + torch.arange(x.shape[1]),
+    "zeros": lambda x: torch.zeros(x.shape[0], 3) + x[:, :1],
+    "new_zeros": lambda x: x.new_zeros(x.shape[1], 2) + 1,
+    "expand": lambda x: TOKEN.expand(x.shape[0], -1, -1) + x[:, :1, None],
+    "divide_by_size": lambda x: x / x.shape[1],
+    "product_of_sizes": lambda x: x.reshape(x.shape[0] * x.shape[1]) * x.numel(),
+    "flip_and_roll": lambda x: x.flip(1) + x.roll(1, 0),
+    "mask": lambda x: torch.ones(x.shape[1], x.shape[1]).tril() @ x.t(),
+    "cat_own_size": lambda x: torch.cat([x, x.new_ones(x.shape[0], 1)], 1),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", SIZE_ARITHMETIC)
+def test_arithmetic_on_sizes(name, capture):
+    check(
+        SIZE_ARITHMETIC[name],
+        (r(4, 6),),
+        [(r(3, 9),), (r(2, 16),), (r(5, 2),)],
+        capture,
+        dynamic_axes={"x": [0, 1]},
+    )
+
+
+def test_float_arithmetic_on_sizes():
+    check(
+        lambda x: torch.zeros(torch.sym_int(x.shape[1] * 1.5)) + 1,
+        (r(4, 6),),
+        [(r(3, 9),), (r(2, 16),)],
+        "export",
+        dynamic_axes={"x": [0, 1]},
+    )
+
+
+@BOTH
+def test_interpolate_to_twice_the_size(capture):
+    program = check(
+        lambda x: F.interpolate(x, scale_factor=2.0),
+        (r(1, 2, 6, 5),),
+        [(r(1, 2, 9, 3),), (r(1, 2, 4, 7),)],
+        capture,
+        dynamic_axes={"x": {2: "h", 3: "w"}},
+    )
+    assert dims(program, "x") == [1, 2, "h", "w"]
+
+
+@BOTH
+@pytest.mark.parametrize("axes", [[0, 1], (0, -1), {0, 1}])
+def test_axes_as_a_list(axes, capture):
+    program = check(lambda x: x * 2, (r(2, 6),), [(r(3, 9),)], capture, dynamic_axes={"x": axes})
+    assert dims(program, "x") == ["x_dim_0", "x_dim_1"]
+
+
+@BOTH
+def test_axes_by_name(capture):
+    program = check(
+        lambda x: x * 2, (r(2, 6),), [(r(3, 9),)], capture, dynamic_axes={"x": {0: "n", -1: "t"}}
+    )
+    assert dims(program, "x") == ["n", "t"]
+    assert dims(program, "output") == ["n", "t"]
+
+
+@BOTH
+def test_output_axes_have_the_names_asked_for(capture):
+    program = check(
+        lambda x: x * 2,
+        (r(2, 6),),
+        [(r(3, 6),)],
+        capture,
+        output_names=["y"],
+        dynamic_axes={"x": {0: "n"}, "y": {-2: "rows"}},
+    )
+    assert dims(program, "y") == ["rows", 6]
+
+
+@BOTH
+def test_an_output_axis_that_is_fixed_is_refused(capture):
+    with pytest.raises(DynamicDimError, match="output 'output' was asked to be dynamic"):
+        sardonyx.export(
+            lambda x: x.sum(0), (r(2, 6),), capture=capture, dynamic_axes={"x": [0], "output": [0]}
+        )
+
+
+@BOTH
+def test_input_names_are_the_keys(capture):
+    program = check(
+        lambda x: x * 2,
+        (r(2, 6),),
+        [(r(3, 6),)],
+        capture,
+        input_names=["image"],
+        dynamic_axes={"image": [0]},
+    )
+    assert dims(program, "image") == ["image_dim_0", 6]
+
+
+@BOTH
+@pytest.mark.parametrize("size", [0, 1])
+def test_an_example_of_size_zero_or_one(size, capture):
+    check(
+        lambda x: (x * 2, x.sum(0), x.reshape(-1)),
+        (r(size, 6),),
+        [(r(3, 6),), (r(1, 6),), (r(0, 6),)],
+        capture,
+        dynamic_axes={"x": [0]},
+    )
+
+
+@BOTH
+def test_an_example_of_size_one_that_another_size_breaks(capture):
+    def model(past, mask):
+        return torch.cat([past, past.new_ones(1)]) * mask
+
+    with pytest.raises(DynamicDimError, match="an example in which every dynamic dim is 2 or more"):
+        sardonyx.export(
+            model, (r(0), r(1)), capture=capture, dynamic_axes={"past": [0], "mask": [0]}
+        )
+    check(
+        model, (r(4), r(5)), [(r(2), r(3))], capture, dynamic_axes={"past": [0], "mask": [0]}
+    )
+
+
+@BOTH
+def test_one_name_for_two_inputs(capture):
+    axes = {"x": {0: "b"}, "y": {0: "b"}}
+    program = check(
+        lambda x, y: (x.sum(1), y * 2), (r(4, 6), r(4)), [(r(3, 6), r(3))], capture, dynamic_axes=axes
+    )
+    assert dims(program, "y") == ["b"]
+    with pytest.raises(InvalidOptionError, match="is called 'b' and is 5"):
+        sardonyx.export(
+            lambda x, y: x.sum() + y.sum(), (r(4), r(5)), capture=capture, dynamic_axes=axes
+        )
+
+
+@BOTH
+def test_two_names_that_the_model_requires_equal(capture):
+    program = check(
+        lambda x, y: x + y,
+        (r(4, 6), r(4, 6)),
+        [(r(3, 9), r(3, 9))],
+        capture,
+        dynamic_axes={"x": [0, 1], "y": [0, 1]},
+    )
+    assert dims(program, "x") == ["x_dim_0", "x_dim_1"]
+    assert dims(program, "y") == ["y_dim_0", "y_dim_1"]
+
+
+# -- dynamic_shapes ------------------------------------------------------------------------------
+
+D = Dim("d", min=2, max=100)
+SHAPES = {
+    "dim": ({"x": {0: D}}, ["d", 6]),
+    "auto": ({"x": {0: Dim.AUTO, 1: Dim.STATIC}}, ["x_dim_0", 6]),
+    "dynamic": ({"x": {0: Dim.DYNAMIC}}, ["x_dim_0", 6]),
+    "string": (({0: "b"},), ["b", 6]),
+    "tuple": ((("b", None),), ["b", 6]),
+    "list": ([[D, None]], ["d", 6]),
+    "negative": ({"x": {-2: "b"}}, ["b", 6]),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", SHAPES)
+def test_dynamic_shapes(name, capture):
+    shapes, expected = SHAPES[name]
+    program = check(
+        lambda x: x * 2, (r(4, 6),), [(r(3, 6),), (r(7, 6),)], capture, dynamic_shapes=shapes
+    )
+    assert dims(program, "x") == expected
+
+
+@BOTH
+def test_dynamic_shapes_nested_like_the_inputs(capture):
+    program = check(
+        lambda x, y: (x["a"] + 1, x["b"][0] * y),
+        ({"a": r(8, 6), "b": [r(3)]}, r(3)),
+        [({"a": r(7, 6), "b": [r(4)]}, r(4))],
+        capture,
+        dynamic_shapes=({"a": {0: "n"}, "b": [{0: "m"}]}, {0: "m"}),
+    )
+    assert dims(program, "x.a") == ["n", 6]
+    assert dims(program, "x.b.0") == ["m"]
+
+
+@BOTH
+@pytest.mark.parametrize("size", [4, 1])
+def test_derived_dim(size, capture):
+    d = Dim("d")
+    program = check(
+        lambda x, y: torch.cat([x, x]) + y,
+        (r(size, 6), r(2 * size, 6)),
+        [(r(3, 6), r(6, 6)), (r(5, 6), r(10, 6))],
+        capture,
+        dynamic_shapes={"x": {0: d}, "y": {0: 2 * d}},
+    )
+    assert dims(program, "x") == ["d", 6]
+    assert dims(program, "y") == ["2*d", 6]
+
+
+@BOTH
+def test_an_optional_dim_that_the_model_fixes_is_fixed_in_the_file(capture):
+    for size in (4, 1):
+        program = check(
+            lambda x: x + torch.zeros(int(x.shape[0]), 1),
+            (r(size, 6),),
+            [],
+            capture,
+            dynamic_shapes=({0: Dim.AUTO},),
+        )
+        assert dims(program, "x") == [size, 6]
+        assert program.signature.inputs[0].dims == (size, 6)
+
+
+@BOTH
+def test_dynamic_shapes_that_do_not_fit(capture):
+    def refused(shapes, message):
+        with pytest.raises(InvalidOptionError, match=message):
+            sardonyx.export(
+                lambda x: x * 2, (r(4, 6),), capture=capture, dynamic_shapes=shapes
+            )
+
+    refused({"z": {0: "b"}}, "dynamic_shapes names 'z', but the inputs are x")
+    refused(({0: "b"}, {0: "b"}), "2 entries for 1 inputs")
+    refused((("b",),), "has 1 dims, the example has 2")
+    refused(({5: "b"},), "dynamic axis 5 of 'x' does not exist")
+    refused("b", "must be a tuple or a dict")
+
+
+# -- a dim that the model fixes ------------------------------------------------------------------
+
+
+def view_of_four(x):
+    return x.view(4, -1)  # here
+
+
+def branch_on_equality(x):
+    if x.shape[0] == 4:  # here
+        return x + 1
+    return x - 1
+
+
+def python_int(x):
+    return torch.zeros(int(x.shape[0]))  # here
+
+
+def loop_over_rows(x):
+    return sum(x[i] for i in range(x.shape[0]))  # here
+
+
+def number_of_pieces(x):
+    return torch.stack(x.split(2))  # here
+
+
+def int_of_float(x):
+    return torch.zeros(int(x.shape[0] * 1.5))  # here
+
+
+
+FIXING = [
+    view_of_four, branch_on_equality, python_int, loop_over_rows, number_of_pieces, int_of_float,
+]  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("model", FIXING, ids=lambda m: m.__name__)
+def test_a_dim_that_the_model_fixes_is_refused_with_its_line(model, capture):
+    with pytest.raises(DynamicDimError, match=r"test_dynamic_dims\.py:\d+ .*# here"):
+        sardonyx.export(model, (r(4, 6),), capture=capture, dynamic_axes={"x": [0]})
+
+
+@BOTH
+@pytest.mark.parametrize("model", FIXING, ids=lambda m: m.__name__)
+def test_the_same_models_export_where_the_dim_is_fixed(model, capture):
+    check(model, (r(4, 6),), [], capture)
+
+
+def branch_on_order(x):
+    if x.shape[0] > 3:  # here
+        return x + 1
+    return x - 1
+
+
+@BOTH
+def test_a_branch_on_a_size_is_noted_with_its_line(capture):
+    program = check(
+        branch_on_order, (r(5, 6),), [(r(4, 6),)], capture, dynamic_axes={"x": {0: "batch"}}
+    )
+    (note,) = program.notes
+    assert "test_dynamic_dims.py:" in note and "# here" in note
+    if capture == "export":
+        assert "batch > 3" in note
+
+
+def test_an_operators_own_conditions_are_not_noted():
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, stride=2), torch.nn.MaxPool2d(2), torch.nn.AdaptiveAvgPool2d(1)
+    )
+    program = sardonyx.export(
+        model, (r(2, 3, 16, 16),), capture="export", dynamic_shapes=({0: "n", 2: "h", 3: "w"},)
+    )
+    assert program.notes == ()
+    other = r(3, 3, 21, 13)
+    torch.testing.assert_close(program(other), model(other), rtol=1e-4, atol=1e-5)
+
+
+def test_values_that_a_trace_bakes_are_noted_not_taken_for_sizes():
+    def model(x):
+        return x * float(x.max())
+
+    x = r(4, 6)
+    program = sardonyx.export(model, (x,), capture="trace", dynamic_axes={"x": [0]})
+    assert any("becomes a Python float at" in note for note in program.notes)

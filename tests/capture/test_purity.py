@@ -1,0 +1,185 @@
+"""An export leaves the model and the process as they were, whether it succeeds or fails."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import numpy
+import pytest
+import torch
+
+import sardonyx
+
+BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
+FATE = pytest.mark.parametrize("fails", [False, True], ids=["succeeds", "fails"])
+
+
+class Restless(torch.nn.Module):
+    """Touches everything that a forward can touch."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.drop = torch.nn.Dropout()
+        self.linear = torch.nn.Linear(3, 3)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.cache = None
+        self.calls = []
+        self.fails = False
+
+    def forward(self, x):
+        self.count += 1
+        self.calls.append("forward")
+        h = self.linear(self.drop(self.norm(x)))
+        self.cache = h
+        self.made_by_forward = h.sum()
+        torch.rand(1), random.random(), numpy.random.rand()
+        if self.fails:
+            raise ValueError("no more")
+        return h
+
+
+def state_of(model):
+    return {
+        "modes": [m.training for m in model.modules()],
+        "parameters": [(id(p), p.detach().clone(), p.requires_grad, p.grad) for p in model.parameters()],
+        "buffers": [(id(b), b.clone()) for b in model.buffers()],
+        "attributes": [sorted(m.__dict__) for m in model.modules()],
+        "cache": model.cache,
+        "calls": list(model.calls),
+        "hooks": [list(m._forward_hooks) for m in model.modules()],
+    }
+
+
+def process_state():
+    return {
+        "rng": torch.get_rng_state(),
+        "python": random.getstate(),
+        "numpy": numpy.random.get_state()[1].tolist(),
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "dtype": torch.get_default_dtype(),
+        "fastpath": torch.backends.mha.get_fastpath_enabled(),
+        "filters": list(warnings.filters),
+        "showwarning": warnings.showwarning,
+        "exporting": torch.onnx.is_in_onnx_export(),
+    }
+
+
+def assert_same(before, after):
+    assert before.keys() == after.keys()
+    for key in before:
+        flat_before, _ = torch.utils._pytree.tree_flatten(before[key])
+        flat_after, _ = torch.utils._pytree.tree_flatten(after[key])
+        assert len(flat_before) == len(flat_after), key
+        for b, a in zip(flat_before, flat_after, strict=True):
+            assert torch.equal(b, a) if isinstance(b, torch.Tensor) else b == a, key
+
+
+@BOTH
+@FATE
+@pytest.mark.parametrize("training", list(sardonyx.TrainingMode))
+def test_the_model_is_as_before(training, fails, capture):
+    model = Restless()
+    model.fails = fails
+    model.drop.eval()
+    model.linear.bias.requires_grad_(False)
+    model.linear.register_forward_hook(lambda m, args, out: out * 2)
+    before, process = state_of(model), process_state()
+    if fails:
+        with pytest.raises(sardonyx.errors.CaptureError):
+            sardonyx.export(model, (torch.randn(4, 3),), capture=capture, training=training)
+    else:
+        x = torch.randn(4, 3)
+        process = process_state()
+        sardonyx.export(model, (x,), capture=capture, training=training)
+    assert_same(before, state_of(model))
+    if not fails:
+        assert_same(process, process_state())
+
+
+@BOTH
+def test_the_process_is_as_before_a_failure(capture):
+    model = Restless()
+    model.fails = True
+    x = torch.randn(4, 3)
+    torch.backends.mha.set_fastpath_enabled(True)
+    before = process_state()
+    with pytest.raises(sardonyx.errors.CaptureError):
+        sardonyx.export(model, (x,), capture=capture)
+    assert_same(before, process_state())
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "mode", [torch.no_grad, torch.inference_mode, torch.enable_grad], ids=lambda m: m.__name__
+)
+def test_the_callers_grad_mode_does_not_matter(mode, capture):
+    model = torch.nn.Sequential(
+        torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 3), torch.nn.TransformerEncoderLayer(3, 1, 8)
+    ).eval()
+    x = torch.randn(4, 3)
+    expected = sardonyx.export(model, (x,), capture=capture).to_text()
+    with mode():
+        own = torch.randn(4, 3)
+        assert sardonyx.export(model, (x,), capture=capture).to_text() == expected
+        assert sardonyx.export(model, (own,), capture=capture).to_text() == expected
+    wanted = x.clone().requires_grad_()
+    assert sardonyx.export(model, (wanted,), capture=capture).to_text() == expected
+    assert wanted.requires_grad and wanted.grad is None
+
+
+@BOTH
+def test_a_model_made_in_inference_mode(capture):
+    with torch.inference_mode():
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3)).eval()
+    x = torch.randn(4, 3)
+    program = sardonyx.export(model, (x,), capture=capture)
+    with torch.no_grad():
+        torch.testing.assert_close(program(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+@BOTH
+def test_inputs_are_as_before(capture):
+    x = torch.randn(4, 3)
+    before = x.clone()
+    sardonyx.export(lambda x: x.add_(1) * 2, (x,), capture=capture)
+    assert torch.equal(x, before)
+
+
+@BOTH
+def test_no_warning_of_the_capture_reaches_the_user(capture):
+    def model(x):
+        if x.sum() > 1e9 and capture == "trace":
+            return x
+        return x + torch.tensor([1.0])
+
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("error")
+        if capture == "export":
+            sardonyx.export(torch.nn.Linear(2, 2), (torch.randn(2, 2),), capture=capture)
+        else:
+            program = sardonyx.export(model, (torch.randn(2, 2),), capture=capture)
+            assert any("decides a Python branch" in note for note in program.notes)
+
+
+@BOTH
+def test_the_default_dtype_does_not_leak_into_numbers(capture):
+    torch.set_default_dtype(torch.float64)
+    try:
+        program = sardonyx.export(lambda x, f: x * f, (torch.randn(2), 0.5), capture=capture)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert program.model.graph.inputs[1].dtype.name == "FLOAT"
+
+
+@BOTH
+def test_the_same_export_twice_gives_the_same_bytes(capture, tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    for name in ("a", "b"):
+        sardonyx.export(
+            model, (torch.ones(2, 3),), tmp_path / name, capture=capture, dynamic_axes={"input": [0]}
+        )
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

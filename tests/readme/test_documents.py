@@ -1,0 +1,97 @@
+"""What the documents show is run: Python blocks, command lines, make targets, links, quoted code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from sardonyx.cli import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def python_blocks(text: str) -> list[str]:
+    fenced = re.findall(r"^ *```python\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in fenced]
+
+
+def test_python_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = python_blocks(README)
+    assert len(blocks) >= 4
+    exec(blocks[0], names)
+    assert (tmp_path / "model.onnx").is_file()
+    assert "input: float32[batch, 4]" in capsys.readouterr().out
+    for block in blocks[1:]:
+        exec(block, names)
+
+
+def test_first_example_is_short():
+    code = [line for line in python_blocks(README)[0].splitlines() if line.strip()]
+    assert len(code) <= 5
+
+
+def test_dims_keep_the_names_the_readme_says():
+    names: dict[str, object] = {}
+    blocks = python_blocks(README)
+    exec("import torch, sardonyx\n" + next(b for b in blocks if "class Score" in b), names)
+    (weights,) = names["program"].model.graph.outputs
+    assert f"`{weights.name}` is `[{', '.join(map(str, weights.shape))}]`" in README
+
+
+def test_command_lines_of_the_readme_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^    sardonyx (.+)$", README, re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        result = CliRunner().invoke(app, shlex.split(command))
+        assert result.exit_code == 0, result.output
+    assert "onnx::Conv" in result.stdout
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_make_targets_exist(document):
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^ {4}make (\w+)|`make (\w+)`", document.read_text())) <= {
+        pair for target in targets for pair in ((target, ""), ("", target))
+    }
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        assert target.startswith("http") or (document.parent / target).exists(), target
+
+
+def test_contributing_quotes_code_that_exists():
+    files = [*(ROOT / "src/sardonyx/lower/ops").glob("*.py"), *(ROOT / "tests/ops").glob("*.py")]
+    sources = [path.read_text() for path in files]
+    blocks = python_blocks(CONTRIBUTING)
+    assert len(blocks) == 2
+    for block in blocks:
+        assert any(block in source for source in sources), block
+
+
+def test_contributing_shows_the_schema():
+    expression = re.search(r'python -c "import torch; print\((.+)\)"', CONTRIBUTING)
+    assert str(eval(expression[1], {"torch": torch})) in CONTRIBUTING
+
+
+def test_architecture_names_files_and_folders_that_exist():
+    text = (ROOT / "docs/architecture.md").read_text()
+    source = ROOT / "src/sardonyx"
+    known = {path.name for path in source.rglob("*.py")}
+    named = {name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.py)`", text)}
+    assert named and named <= known, named - known
+    folders = {path.name for path in source.iterdir() if (path / "__init__.py").is_file()}
+    assert {folder for folder in folders if f"{folder}/" not in text} == set()
