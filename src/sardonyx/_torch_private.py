@@ -137,9 +137,7 @@ def sym_int(mode: Any, expression: Any) -> Any:
     """The torch.SymInt or SymFloat of a size expression."""
     env = mode.shape_env
     if expression.is_integer:
-        # torch 2.11 calls the table of example sizes var_to_val.
-        sizes = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
-        hint = expression.xreplace(dict(sizes))
+        hint = expression.xreplace(example_sizes(mode))
         return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     from torch.fx.experimental.sym_node import SymNode
 
@@ -245,7 +243,10 @@ def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def user_input_names(program: Any) -> list[str]:
-    return [getattr(spec.arg, "name", "") or f"input_{i}" for i, spec in enumerate(_user_inputs(program))]
+    return [
+        getattr(spec.arg, "name", "") or f"input_{i}"
+        for i, spec in enumerate(_user_inputs(program))
+    ]
 
 
 def fixed_numbers(program: Any) -> set[str]:
@@ -312,9 +313,7 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
             place = (file, line, linecache.getline(file, line).strip())
         function = getattr(frame, "name", "") or ""
         found.append(
-            Guard(
-                guard.expr, place, in_model_code, any(w in function for w in _LAYOUT_FUNCTIONS)
-            )
+            Guard(guard.expr, place, in_model_code, any(w in function for w in _LAYOUT_FUNCTIONS))
         )
     return found
 
@@ -338,11 +337,19 @@ def lines_of_functions() -> Iterator[None]:
             if frame.name == "forward" or not frame.filename.startswith(_TORCH_FOLDER)
         )
 
-    TracerBase._filter_traceback_frames = keep  # type: ignore[method-assign]
+    TracerBase._filter_traceback_frames = keep  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
         TracerBase._filter_traceback_frames = original  # type: ignore[method-assign]
+
+
+def example_sizes(mode: Any) -> dict[Any, int]:
+    """The sizes that the symbols of a mode had in the example."""
+    env = mode.shape_env
+    # torch 2.11 calls the table var_to_val.
+    sizes = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+    return {symbol: int(size) for symbol, size in sizes.items()}
 
 
 def guard_count(mode: Any) -> int:
@@ -362,14 +369,20 @@ def symbol_places(mode: Any) -> dict[Any, tuple[int, int | None]]:
     places: dict[Any, tuple[int, int | None]] = {}
     for symbol, sources in mode.shape_env.var_to_sources.items():
         for source in sources:
-            found = _SYMBOL_SOURCE.fullmatch(source.name if isinstance(source.name, str) else source.name())
+            found = _SYMBOL_SOURCE.fullmatch(
+                source.name if isinstance(source.name, str) else source.name()
+            )
             if found is not None:
                 axis = found["axis"]
-                places.setdefault(symbol, (int(found["input"]), None if axis is None else int(axis)))
+                places.setdefault(
+                    symbol, (int(found["input"]), None if axis is None else int(axis))
+                )
     return places
 
 
-_SYMBOL_SOURCE = re.compile(r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?")
+_SYMBOL_SOURCE = re.compile(
+    r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?"
+)
 
 
 def overload_of(node: Any) -> Any:

@@ -152,16 +152,18 @@ def test_an_example_of_size_one_that_another_size_breaks(capture):
         sardonyx.export(
             model, (r(0), r(1)), capture=capture, dynamic_axes={"past": [0], "mask": [0]}
         )
-    check(
-        model, (r(4), r(5)), [(r(2), r(3))], capture, dynamic_axes={"past": [0], "mask": [0]}
-    )
+    check(model, (r(4), r(5)), [(r(2), r(3))], capture, dynamic_axes={"past": [0], "mask": [0]})
 
 
 @BOTH
 def test_one_name_for_two_inputs(capture):
     axes = {"x": {0: "b"}, "y": {0: "b"}}
     program = check(
-        lambda x, y: (x.sum(1), y * 2), (r(4, 6), r(4)), [(r(3, 6), r(3))], capture, dynamic_axes=axes
+        lambda x, y: (x.sum(1), y * 2),
+        (r(4, 6), r(4)),
+        [(r(3, 6), r(3))],
+        capture,
+        dynamic_axes=axes,
     )
     assert dims(program, "y") == ["b"]
     with pytest.raises(InvalidOptionError, match="is called 'b' and is 5"):
@@ -253,9 +255,7 @@ def test_an_optional_dim_that_the_model_fixes_is_fixed_in_the_file(capture):
 def test_dynamic_shapes_that_do_not_fit(capture):
     def refused(shapes, message):
         with pytest.raises(InvalidOptionError, match=message):
-            sardonyx.export(
-                lambda x: x * 2, (r(4, 6),), capture=capture, dynamic_shapes=shapes
-            )
+            sardonyx.export(lambda x: x * 2, (r(4, 6),), capture=capture, dynamic_shapes=shapes)
 
     refused({"z": {0: "b"}}, "dynamic_shapes names 'z', but the inputs are x")
     refused(({0: "b"}, {0: "b"}), "2 entries for 1 inputs")
@@ -291,7 +291,6 @@ def number_of_pieces(x):
 
 def int_of_float(x):
     return torch.zeros(int(x.shape[0] * 1.5))  # here
-
 
 
 FIXING = [

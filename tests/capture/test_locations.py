@@ -86,7 +86,12 @@ def test_a_module_that_is_used_twice(capture):
 @BOTH
 def test_lines_and_source_text(capture):
     program = export(capture)
-    for op_type, mark in (("Conv", "features"), ("Tanh", "block"), ("Sin", "method"), ("Cos", "own")):
+    for op_type, mark in (
+        ("Conv", "features"),
+        ("Tanh", "block"),
+        ("Sin", "method"),
+        ("Cos", "own"),
+    ):
         node = nodes(program, op_type)[0]
         file, line = node.metadata_props["sardonyx.source"].rsplit(":", 1)
         assert os.path.basename(file) == "test_locations.py"
@@ -101,7 +106,12 @@ def test_no_absolute_path_in_the_file(capture, tmp_path):
     file = tmp_path / "net.onnx"
     export(capture, file)
     content = file.read_bytes()
-    for folder in (os.path.dirname(os.path.abspath(__file__)), os.getcwd(), str(tmp_path), "/work/"):
+    for folder in (
+        os.path.dirname(os.path.abspath(__file__)),
+        os.getcwd(),
+        str(tmp_path),
+        "/work/",
+    ):
         assert folder.encode() not in content
     assert os.path.dirname(torch.__file__).encode() not in content
 

@@ -84,12 +84,15 @@ def test_names_beyond_the_inputs_are_the_parameters_in_order(capture, tmp_path):
         input_names=["actual_input", *(f"learned_{i}" for i in range(3))],
         output_names=["scores"],
     )
-    assert list(program.model.graph.initializers) == ["learned_0", "learned_1", "learned_2", "2.bias"]
+    assert list(program.model.graph.initializers) == [
+        "learned_0",
+        "learned_1",
+        "learned_2",
+        "2.bias",
+    ]
     initializers = program.model.graph.initializers
     for name, parameter in zip(initializers, model.state_dict().values(), strict=True):
-        torch.testing.assert_close(
-            torch.tensor(initializers[name].const_value.numpy()), parameter
-        )
+        torch.testing.assert_close(torch.tensor(initializers[name].const_value.numpy()), parameter)
     x = r(5, 3)[:2]
     torch.testing.assert_close(program(x), model(x), rtol=1e-4, atol=1e-5)
 

@@ -43,7 +43,9 @@ class Restless(torch.nn.Module):
 def state_of(model):
     return {
         "modes": [m.training for m in model.modules()],
-        "parameters": [(id(p), p.detach().clone(), p.requires_grad, p.grad) for p in model.parameters()],
+        "parameters": [
+            (id(p), p.detach().clone(), p.requires_grad, p.grad) for p in model.parameters()
+        ],
         "buffers": [(id(b), b.clone()) for b in model.buffers()],
         "attributes": [sorted(m.__dict__) for m in model.modules()],
         "cache": model.cache,
@@ -180,6 +182,10 @@ def test_the_same_export_twice_gives_the_same_bytes(capture, tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
     for name in ("a", "b"):
         sardonyx.export(
-            model, (torch.ones(2, 3),), tmp_path / name, capture=capture, dynamic_axes={"input": [0]}
+            model,
+            (torch.ones(2, 3),),
+            tmp_path / name,
+            capture=capture,
+            dynamic_axes={"input": [0]},
         )
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

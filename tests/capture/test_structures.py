@@ -149,9 +149,7 @@ def test_a_dict_at_the_end_of_args_holds_keyword_arguments(capture):
     program = sardonyx.export(model, (x, {"y": y}), capture=capture)
     same(program(x, y=y), x - y)
     assert names(sardonyx.export(lambda x: x + 1, (x, {}), capture=capture))[0] == ["x"]
-    program = sardonyx.export(
-        lambda x, d: x - d["a"], (x, {"a": y}, {}), capture=capture
-    )
+    program = sardonyx.export(lambda x, d: x - d["a"], (x, {"a": y}, {}), capture=capture)
     assert names(program)[0] == ["x", "d.a"]
     same(program(x, {"a": y}), x - y)
 
@@ -306,7 +304,9 @@ def test_an_exported_program_is_taken_as_it_is(way):
 
 
 def test_an_exported_program_with_names_for_its_dims():
-    exported = torch.export.export(Tower().eval(), (r(2, 4), 3), dynamic_shapes=({0: Dim("b")}, None))
+    exported = torch.export.export(
+        Tower().eval(), (r(2, 4), 3), dynamic_shapes=({0: Dim("b")}, None)
+    )
     program = sardonyx.export(
         exported,
         input_names=["image"],
@@ -316,7 +316,9 @@ def test_an_exported_program_with_names_for_its_dims():
     assert names(program) == (["image"], ["scores", "past.0.0", "past.0.1"])
     assert str(program.model.graph.inputs[0].shape) == "[batch,4]"
     assert str(program.model.graph.outputs[0].shape) == "[rows,3]"
-    with pytest.raises(sardonyx.errors.DynamicDimError, match="was exported with a fixed size there"):
+    with pytest.raises(
+        sardonyx.errors.DynamicDimError, match="was exported with a fixed size there"
+    ):
         sardonyx.export(exported, dynamic_axes={"x": [1]})
     with pytest.raises(InvalidOptionError, match="give them to torch.export.export"):
         sardonyx.export(exported, dynamic_shapes=({0: "b"},))

@@ -144,6 +144,7 @@ WRITES = {
     "gt_": lambda v: v.gt_(3),
 }
 """Each of these writes what `view` gives, in place."""
+SOME_WRITES = ["add_", "copy_", "x[mask] =", "x[0] ="]
 
 
 def base():
@@ -167,7 +168,15 @@ def observed(view, write):
 def test_every_view_and_every_write(view, capture):
     if (view, capture) == ("view dtype", "trace"):
         pytest.skip("torch.jit.trace itself fails on x.view(dtype)")
-    agree({w: observed(VIEWS[view], WRITES[w]) for w in WRITES}, base(), capture=capture)
+    writes = WRITES if capture == "trace" else SOME_WRITES
+    agree({w: observed(VIEWS[view], WRITES[w]) for w in writes}, base(), capture=capture)
+
+
+LAYOUT_MATTERS = [
+    "reshape", "flatten", "ravel", "contiguous", "to", "reshape of a transpose",
+    "reshape of a slice", "reshape that copies", "contiguous that copies", "flatten that copies",
+    "transpose", "permute", "diagonal", "chunk", "unfold", "einsum", "dropout in eval",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
@@ -187,9 +196,7 @@ def test_a_base_that_is_not_contiguous(layout, capture):
         run = observed(view, write)
         return lambda x: run(arrange(x))
 
-    views = [v for v in VIEWS if not v.startswith(("view", "as_strided"))]
-    chosen = {f"{v}, {w}": on(VIEWS[v], WRITES[w]) for v in views for w in ("add_", "x[0] =")}
-    agree(chosen, base(), capture=capture)
+    agree({v: on(VIEWS[v], WRITES["x[0] ="]) for v in LAYOUT_MATTERS}, base(), capture=capture)
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

@@ -83,7 +83,8 @@ def test_antialiasing(function, x):
 
 def test_recomputed_factor():
     function = resized("bilinear", False, scale_factor=1.3, recompute_scale_factor=True)
-    check(function, X2, captures=("export",))
+    check(function, X2)
+    check(function, X2, dynamic={0: [2, 3]}, others=[(torch.randn(2, 3, 10, 20),)])
 
 
 def test_nearest_at_many_sizes():

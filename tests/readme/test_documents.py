@@ -1,4 +1,4 @@
-"""What the documents show is run: Python blocks, command lines, make targets, links, quoted code."""
+"""What the documents show is run: Python, command lines, make targets, links, quoted code."""
 
 from __future__ import annotations
 

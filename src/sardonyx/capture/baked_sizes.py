@@ -82,7 +82,9 @@ def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[d
 
 def _resized(tensors: Tensors, dynamic: Sequence[DynamicAxes], sizes: dict[str, int]) -> Tensors:
     return tuple(
-        _repeated(tensor, {axis: sizes[dim.name] for axis, dim in axes.items()} if tensor.dim() else {})
+        _repeated(
+            tensor, {axis: sizes[dim.name] for axis, dim in axes.items()} if tensor.dim() else {}
+        )
         for tensor, axes in zip(tensors, dynamic, strict=True)
     )
 

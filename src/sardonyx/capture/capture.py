@@ -13,8 +13,8 @@ from sardonyx.capture import tree
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
-from sardonyx.capture.given_program import from_exported_program
 from sardonyx.capture.functionalize import functionalize
+from sardonyx.capture.given_program import from_exported_program
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
@@ -43,6 +43,8 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
             raise CaptureError(
                 "scripted models are not supported yet: give the plain module, or an ExportedProgram"
             )
+        if isinstance(model, type):
+            raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
         forward = model.forward if isinstance(model, torch.nn.Module) else model
         if not callable(forward):
             raise InvalidOptionError(f"a {type(model).__qualname__} is no model")

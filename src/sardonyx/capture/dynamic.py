@@ -32,7 +32,7 @@ class DynamicDim:
 
     def size(self, sizes: Mapping[str, int]) -> int:
         """Its size where the free dims have these."""
-        if self.derive is not None and self.root in sizes:
+        if self.derive is not None and self.root is not None and self.root in sizes:
             return self.derive(sizes[self.root])
         return sizes[self.name]
 
@@ -106,7 +106,9 @@ def from_dynamic_shapes(
                 f"dynamic_shapes has {len(specs)} entries for {len(arguments)} inputs"
             )
     else:
-        raise InvalidOptionError(f"dynamic_shapes must be a tuple or a dict, not {dynamic_shapes!r}")
+        raise InvalidOptionError(
+            f"dynamic_shapes must be a tuple or a dict, not {dynamic_shapes!r}"
+        )
     found: list[DynamicAxes] = []
     for spec, argument in zip(specs, arguments, strict=True):
         _, structure = tree.flatten(argument)
@@ -162,7 +164,9 @@ def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
             )
         items = list(enumerate(spec))
     else:
-        raise InvalidOptionError(f"dynamic_shapes of {name!r} must be a dict or a tuple, not {spec!r}")
+        raise InvalidOptionError(
+            f"dynamic_shapes of {name!r} must be a dict or a tuple, not {spec!r}"
+        )
     axes: DynamicAxes = {}
     for axis, dim_spec in items:
         axis = _checked_axis(name, axis, value.dim())
@@ -184,11 +188,13 @@ def _dynamic_dim(spec: Any, default_name: str) -> DynamicDim | None:
             minimum=getattr(spec, "min", None),
             maximum=_bound(getattr(spec, "max", None)),
             root=None if root is None else root.__name__,
-            derive=None if root is None else spec.fn,
+            derive=None if root is None else getattr(spec, "fn", None),
         )
     hint = getattr(getattr(spec, "type", None), "name", "")
     if hint in ("AUTO", "DYNAMIC"):
-        return DynamicDim(default_name, required=hint == "DYNAMIC", minimum=spec.min, maximum=spec.max)
+        return DynamicDim(
+            default_name, required=hint == "DYNAMIC", minimum=spec.min, maximum=spec.max
+        )
     raise InvalidOptionError(f"dynamic_shapes does not know {spec!r}")
 
 

@@ -20,13 +20,13 @@ from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, from_stack_trace, place_text
 from sardonyx.capture.recurrent_shapes import SHAPE_RULES
-from sardonyx.capture.state import state_kept
 from sardonyx.capture.size_conditions import (
     ConditionWatch,
     SizeCondition,
     SymbolOrigin,
     check_conditions,
 )
+from sardonyx.capture.state import state_kept
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
@@ -38,7 +38,9 @@ def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
     except CaptureError as error:
         if not inputs.number_positions:
             raise
-        return with_constant_numbers(capture_by_export, model, inputs, inputs.number_positions, error)
+        return with_constant_numbers(
+            capture_by_export, model, inputs, inputs.number_positions, error
+        )
     if not fixed:
         return recorded
     settled = inputs.without_dynamic(fixed)
@@ -97,7 +99,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     mode = TypeInference.for_graph(graph).mode
     conditions = watch.conditions(mode)
     fixed = _check_dynamic(graph, inputs, conditions, mode)
-    notes = check_conditions(conditions, _origins(inputs, mode))
+    notes = check_conditions(conditions, _origins(inputs, mode), _torch_private.example_sizes(mode))
     return Recorded(graph, record, inputs, tuple(notes)), fixed
 
 
@@ -145,7 +147,12 @@ def _export(
         raise CaptureError(
             format_message(
                 f"torch.export refuses the model: {first_line(refusal)}",
-                [("try", 'capture="trace", or torch.cond / torch.while_loop for what depends on data')],
+                [
+                    (
+                        "try",
+                        'capture="trace", or torch.cond / torch.while_loop for what depends on data',
+                    )
+                ],
             )
         ) from refusal
 

@@ -26,7 +26,20 @@ class OutputRecord:
     def note(self, result: Any) -> list[Any]:
         self.leaves, self.structure = tree.flatten(result)
         for path, leaf in zip(tree.paths(self.structure), self.leaves, strict=True):
-            if not isinstance(leaf, (torch.Tensor, bool, int, float, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool)):
+            if not isinstance(
+                leaf,
+                (
+                    torch.Tensor,
+                    bool,
+                    int,
+                    float,
+                    str,
+                    type(None),
+                    torch.SymInt,
+                    torch.SymFloat,
+                    torch.SymBool,
+                ),
+            ):
                 raise CaptureError(
                     f"the model returns a {type(leaf).__qualname__}"
                     f" at {'.'.join(path) or 'its top level'}; outputs are tensors, numbers and"
@@ -42,7 +55,9 @@ def is_graph_output(leaf: Any) -> bool:
 class FlatModel(torch.nn.Module):
     """Takes the inputs of the file, returns its outputs; calls the user's model in between."""
 
-    def __init__(self, model: Callable[..., Any], inputs: PreparedInputs, record: OutputRecord) -> None:
+    def __init__(
+        self, model: Callable[..., Any], inputs: PreparedInputs, record: OutputRecord
+    ) -> None:
         super().__init__()
         if isinstance(model, torch.nn.Module):
             self.model = model
@@ -59,7 +74,7 @@ class FlatModel(torch.nn.Module):
             leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
         results = self._record.note(self.model(*args, **kwargs))
-        if torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+        if torch.jit.is_tracing():  # type: ignore[attr-defined]
             results = [_traceable(result) for result in results]
         return tuple(results)
 

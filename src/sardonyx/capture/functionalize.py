@@ -44,7 +44,8 @@ def functionalize(graph: AtenGraph) -> None:
     if not _must_walk(graph.nodes):
         graph.nodes = [n for n in graph.nodes if n.op is not READS_A_NUMBER]
         return
-    walk = _Walk(graph, TypeInference.for_graph(graph))
+    knows_layouts = graph.captured_by == "torch.export"
+    walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts)
     walk.run(graph.nodes)
     graph.outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
     graph.mutated += walk.mutations()
@@ -57,7 +58,7 @@ def functionalize_nodes(
     """The same for a stretch of nodes that writes nothing from outside it."""
     if not _must_walk(nodes):
         return nodes, outputs
-    walk = _Walk(graph, inference)
+    walk = _Walk(graph, inference, knows_layouts=True)
     walk.run(nodes)
     outputs = [map_values(o, walk.aliases.current) for o in outputs]
     return walk.nodes, outputs
@@ -74,10 +75,12 @@ def _must_walk(nodes: list[Node]) -> bool:
 
 
 class _Walk:
-    def __init__(self, graph: AtenGraph, inference: TypeInference) -> None:
+    def __init__(self, graph: AtenGraph, inference: TypeInference, knows_layouts: bool) -> None:
         self.nodes: list[Node] = []
         self._graph = graph
         self._inference = inference
+        self._knows_layouts = knows_layouts
+        """Whether the fakes of the graph lie in memory as the tensors of the model do."""
         self._location = SourceLocation()
         self._fakes: dict[Value, torch.Tensor] = {}
         self._first_write: dict[Value, SourceLocation] = {}
@@ -143,8 +146,8 @@ class _Walk:
         elif _is_its_input(node):
             source = next(node.inputs())
             tensors, found = [self._fake(source)], [Origin(source, ())]
-        elif _may_alias(node) or any(o.fake is None for o in node.outputs):
-            # Run anew where no fake was made: how a result lies in memory decides what is a view.
+        elif not self._knows_layouts or _may_alias(node):
+            # How a result lies in memory decides what is a view of it and what a copy.
             result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
             tensors = [r for r in results if isinstance(r, torch.Tensor)]

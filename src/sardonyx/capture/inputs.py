@@ -103,7 +103,9 @@ def is_graph_input(leaf: Any) -> bool:
     )
 
 
-def split_arguments(args: Any, kwargs: dict[str, Any] | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def split_arguments(
+    args: Any, kwargs: dict[str, Any] | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """`args` as the reference takes it: a tensor, a tuple, or a tuple that ends with a dict of
     keyword arguments (only where `kwargs` is not given)."""
     if isinstance(args, list):
@@ -133,7 +135,9 @@ def prepare_inputs(
     if options.dynamic_axes and options.dynamic_shapes is not None:
         raise InvalidOptionError("give dynamic_axes or dynamic_shapes, not both")
     if options.dynamic_axes:
-        known = [name if is_graph_input(leaf) else None for name, leaf in zip(names, leaves, strict=True)]
+        known = [
+            name if is_graph_input(leaf) else None for name, leaf in zip(names, leaves, strict=True)
+        ]
         dynamic, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
     elif options.dynamic_shapes is not None:
         dynamic = from_dynamic_shapes(
@@ -151,9 +155,7 @@ def prepare_inputs(
     )
 
 
-def named_by_caller(
-    names: Sequence[str], leaves: Sequence[Any], given: Sequence[str]
-) -> list[str]:
+def named_by_caller(names: Sequence[str], leaves: Sequence[Any], given: Sequence[str]) -> list[str]:
     """The caller's names for the first inputs, ours for the others."""
     named = list(names)
     positions = [i for i, leaf in enumerate(leaves) if is_graph_input(leaf)]
@@ -215,8 +217,14 @@ def _describe_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def _check_leaf(name: str, leaf: Any) -> None:
     if isinstance(leaf, torch.Tensor):
-        if leaf.is_sparse or leaf.is_quantized or leaf.layout is not torch.strided:
-            raise UnsupportedDtypeError(f"input {name!r} is {leaf.layout}; ONNX inputs are dense tensors")
+        if leaf.layout is not torch.strided:
+            raise UnsupportedDtypeError(
+                f"input {name!r} is {leaf.layout}; ONNX inputs are dense tensors"
+            )
+        if leaf.is_quantized:
+            raise UnsupportedDtypeError(
+                f"input {name!r} is quantized ({leaf.dtype}); give dequantized ones"
+            )
         if leaf.dtype in (torch.complex32,):
             raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")
     elif not (leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device))):
@@ -258,13 +266,13 @@ def _generic_sizes(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> dic
     for leaf, axes in zip(leaves, dynamic, strict=True):
         if isinstance(leaf, torch.Tensor):
             dims.update({dim.name: (dim, leaf.shape[axis]) for axis, dim in axes.items()})
-    special = {dim.root if dim.root in dims else name for name, (dim, size) in dims.items() if size < 2}
+    special = {
+        dim.root if dim.root in dims else name for name, (dim, size) in dims.items() if size < 2
+    }
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
     generic = next((n for n in (3, 5, 7, 11, 13, 17, 19) if n not in taken), 23)
     enlarged = {name: dims[name][0].within(generic) for name in special if name is not None}
-    derived = {
-        name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged
-    }
+    derived = {name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged}
     return {**enlarged, **derived}
 
 

@@ -22,7 +22,9 @@ def name_outputs(
         if names.count(name) > 1:
             raise InvalidOptionError(f"output_names has {name!r} twice")
         if name in taken:
-            raise InvalidOptionError(f"output name {name!r} is also the name of an input or parameter")
+            raise InvalidOptionError(
+                f"output name {name!r} is also the name of an input or parameter"
+            )
     for path in paths[len(names) :]:
         name = default_output_name(path)
         while name in taken or name in names:
@@ -36,5 +38,3 @@ def default_output_name(path: tuple[str, ...]) -> str:
         return "output"
     head = f"output_{path[0]}" if path[0].isdecimal() else path[0]
     return ".".join((head, *path[1:]))
-
-

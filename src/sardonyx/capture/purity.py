@@ -123,7 +123,11 @@ class _DataAsDetach(TorchFunctionMode):
     """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if func == _READ_DATA:
             return args[0].detach()

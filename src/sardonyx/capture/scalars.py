@@ -165,7 +165,9 @@ def _constant_number(value: Value) -> Any:
     constant = value.constant
     if constant is None or constant.numel() != 1 or _torch_private.is_fake(constant):
         return None
-    return constant.item()
+    # A Python float that tracing made a float32 tensor: eager computes with the Python float.
+    is_single = constant.dtype == torch.float32
+    return float(str(constant.cpu().numpy().reshape(()))) if is_single else constant.item()
 
 
 def _truncated(number: Any) -> Any:

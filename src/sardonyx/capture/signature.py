@@ -48,7 +48,9 @@ class Signature:
     state_outputs: tuple[str, ...] = ()
     dropped: tuple[str, ...] = field(default=())
 
-    def flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> list[torch.Tensor]:
+    def flatten(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
+    ) -> list[torch.Tensor]:
         """The tensors to feed, in the order of `inputs`; everything else must be as exported."""
         kwargs = kwargs or {}
         unknown = set(kwargs) - set(self.keyword_names)
@@ -59,7 +61,10 @@ class Signature:
                 format_message(
                     "the arguments do not have the structure the model was exported with",
                     [
-                        ("exported", ", ".join(".".join(p) for p in tree.paths(self.input_structure))),
+                        (
+                            "exported",
+                            ", ".join(".".join(p) for p in tree.paths(self.input_structure)),
+                        ),
                         ("given", ", ".join(".".join(p) for p in tree.paths(structure))),
                     ],
                 )
@@ -72,7 +77,9 @@ class Signature:
                         f"{leaf!r} was {spec.value!r} when the model was exported and is part of the graph"
                     )
             elif spec.name not in self.dropped:
-                tensors.append(leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf, dtype=spec.dtype))
+                tensors.append(
+                    leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf, dtype=spec.dtype)
+                )
         return tensors
 
     def unflatten(self, tensors: list[torch.Tensor]) -> Any:
@@ -86,11 +93,20 @@ class Signature:
 
     def renamed(self, inputs: dict[str, str], outputs: dict[str, str]) -> Signature:
         """The signature with new names for inputs and outputs."""
+
         def rename_input(spec: InputSpec | ConstantLeaf) -> Any:
-            return replace(spec, name=inputs.get(spec.name, spec.name)) if isinstance(spec, InputSpec) else spec
+            return (
+                replace(spec, name=inputs.get(spec.name, spec.name))
+                if isinstance(spec, InputSpec)
+                else spec
+            )
 
         def rename_output(spec: OutputSpec | ConstantLeaf) -> Any:
-            return replace(spec, name=outputs.get(spec.name, spec.name)) if isinstance(spec, OutputSpec) else spec
+            return (
+                replace(spec, name=outputs.get(spec.name, spec.name))
+                if isinstance(spec, OutputSpec)
+                else spec
+            )
 
         return replace(
             self,

@@ -36,7 +36,11 @@ class ConditionWatch(TorchFunctionMode):
         self._seen = 0
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         try:
             return func(*args, **(kwargs or {}))
@@ -53,7 +57,9 @@ class ConditionWatch(TorchFunctionMode):
         """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
         places = self.places if mode is self._mode else {}
         return [
-            SizeCondition(guard.expression, guard.place or places.get(index, _NOWHERE), guard.in_model_code)
+            SizeCondition(
+                guard.expression, guard.place or places.get(index, _NOWHERE), guard.in_model_code
+            )
             for index, guard in enumerate(_torch_private.guards(mode))
             if not guard.is_layout_check
         ]
@@ -71,44 +77,53 @@ class SymbolOrigin:
 
 
 def check_conditions(
-    conditions: Iterable[SizeCondition], origins: Mapping[sympy.Symbol, SymbolOrigin]
+    conditions: Iterable[SizeCondition],
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
 ) -> list[str]:
     """Notes on what the recording holds for; DynamicDimError where it holds for one size only.
 
     A condition of an operator that every valid input fulfils (sizes that match, a view that
-    divides) is nothing to report.
+    divides) is nothing to report. `sizes` are those of the example.
     """
     notes: dict[str, None] = {}
     for condition in conditions:
         symbols = condition.expression.free_symbols & origins.keys()
-        if not symbols:
-            continue
-        fixed = _fixed_size(condition.expression)
+        fixed = {s for s in symbols if _fixes(condition.expression, s, sizes)}
         text = _readable(condition.expression, origins)
         place = place_text(condition.place)
-        if fixed is not None and any(origins[s].required for s in symbols):
-            raise _narrowed_to_one(text, place, sorted(origins[s].name for s in symbols))
-        if condition.in_model_code or fixed is not None:
+        if any(origins[s].required for s in fixed):
+            raise _narrowed_to_one(text, place, sorted(origins[s].name for s in fixed))
+        if symbols and (condition.in_model_code or fixed):
             at = f" at {place}" if place else ""
             notes[f"the recording holds where {text}: the model decides by it{at}"] = None
     return list(notes)
 
 
-def _fixed_size(expression: sympy.Basic) -> int | None:
-    """The number that an equation gives to a size; None for what leaves it free.
+_SIZES_TRIED = 64
 
-    `Mod(n, 8) == 0` leaves infinitely many sizes; a lone symbol is reported with its dim.
+
+def _fixes(
+    expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]
+) -> bool:
+    """Whether an equation of sizes and a number holds for none of the next larger sizes.
+
+    Tried rather than solved: `p // (p // 4) == 4` holds for every p that was padded to four. A
+    symbol that simply is a number is reported with its dim, not here.
     """
-    if not isinstance(expression, sympy.Eq):
-        return None
-    left, right = expression.args
-    if isinstance(left, sympy.Integer):
-        left, right = right, left
-    if not isinstance(right, sympy.Integer) or isinstance(left, sympy.Symbol):
-        return None
-    if type(left).__name__ in ("Mod", "PythonMod"):
-        return None
-    return int(right)
+    if not isinstance(expression, sympy.Eq) or symbol not in sizes:
+        return False
+    if symbol in expression.args or not any(a.is_Integer for a in expression.args):
+        return False
+    others = {s: sympy.Integer(n) for s, n in sizes.items() if s != symbol}
+    partial = expression.xreplace(others)
+    for size in range(sizes[symbol] + 1, sizes[symbol] + 1 + _SIZES_TRIED):
+        try:
+            if partial.xreplace({symbol: sympy.Integer(size)}) == sympy.true:
+                return False
+        except ZeroDivisionError:
+            continue
+    return True
 
 
 def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:

@@ -23,9 +23,9 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import ModuleNames, from_source_range
-from sardonyx.capture.state import state_tensors
 from sardonyx.capture.scalars import ScalarTracker
 from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
@@ -58,7 +58,9 @@ class GraphReader:
     def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
         mode = self._inference.mode
         if dynamic:
-            fake = _torch_private.dynamic_fake(mode, tensor, set(dynamic), f"input_{len(self._graph.inputs)}")
+            fake = _torch_private.dynamic_fake(
+                mode, tensor, set(dynamic), f"input_{len(self._graph.inputs)}"
+            )
         else:
             fake = _torch_private.fake_from(mode, tensor)
         value = Value(name, type_of(fake), fake=fake)
@@ -76,6 +78,10 @@ class GraphReader:
     @property
     def inputs(self) -> list[Value]:
         return self._graph.inputs
+
+    @property
+    def example_sizes(self) -> dict[sympy.Symbol, int]:
+        return _torch_private.example_sizes(self._inference.mode)
 
     def read(self, graph: Any) -> AtenGraph:
         inputs = list(graph.inputs())
@@ -144,7 +150,9 @@ class GraphReader:
     ) -> Node:
         recorded = self._recorded_types(node, op, arguments)
         if recorded is not None:
-            values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+            values = [
+                Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)
+            ]
             return Node(op, arguments, values, location)
         known = _torch_private.guard_count(self._inference.mode)
         try:
@@ -173,7 +181,12 @@ class GraphReader:
             return None
         if any(_is_symbolic(a) for a in arguments.values()):
             return None
-        if any(not isinstance(d, int) for a in arguments.values() for v in values_in(a) for d in v.shape):
+        if any(
+            not isinstance(d, int)
+            for a in arguments.values()
+            for v in values_in(a)
+            for d in v.shape
+        ):
             return None
         types = []
         for output in node.outputs():
@@ -192,7 +205,9 @@ class GraphReader:
             if path is not None:
                 self._set(node, self._parameter(path, value.detach()))
                 return
-            self._set(node, Value(node.output().debugName(), type_of(value), constant=value.detach()))
+            self._set(
+                node, Value(node.output().debugName(), type_of(value), constant=value.detach())
+            )
         else:
             self._set(node, value)
 

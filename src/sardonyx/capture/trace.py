@@ -17,8 +17,8 @@ from sardonyx.capture.export_capture import fixed_dim_error, model_raises, with_
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
-from sardonyx.capture.state import state_kept
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
+from sardonyx.capture.state import state_kept
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
@@ -45,7 +45,9 @@ def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
     except CaptureError as error:
         if not inputs.number_positions:
             raise
-        return with_constant_numbers(capture_by_trace, model, inputs, inputs.number_positions, error)
+        return with_constant_numbers(
+            capture_by_trace, model, inputs, inputs.number_positions, error
+        )
 
 
 def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
@@ -79,7 +81,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
             fixed.add((position, axis))
     if fixed:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
-    notes = check_conditions(reader.conditions, origins)
+    notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     difference = _difference_at_other_sizes(model, inputs, tensors, traced.inlined_graph)
     if difference is not None:
         optional = {
@@ -189,7 +191,11 @@ class _IndexWatch(TorchFunctionMode):
         self._tell = tell
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         if func == torch.Tensor.__index__:
             self._tell(_BAKES["Python index"])

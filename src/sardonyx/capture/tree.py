@@ -81,19 +81,27 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
         return list(tree._fields), list(tree), lambda items: kind(*items)
     if kind is dict:
         names = list(tree)
-        return [str(k) for k in names], list(tree.values()), lambda items: dict(zip(names, items, strict=True))
+        return (
+            [str(k) for k in names],
+            list(tree.values()),
+            lambda items: dict(zip(names, items, strict=True)),
+        )
     registered = _torch_private.open_registered_pytree(tree)
     if registered is not None:
         return registered
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = [f.name for f in dataclasses.fields(tree)]
-        return fields, [getattr(tree, f) for f in fields], lambda items: _make_dataclass(kind, fields, items)
+        return (
+            fields,
+            [getattr(tree, f) for f in fields],
+            lambda items: _make_dataclass(kind, fields, items),
+        )
     if isinstance(tree, Mapping):
         names = list(tree)
         return (
             [str(k) for k in names],
             [tree[k] for k in names],
-            lambda items: kind(dict(zip(names, items, strict=True))),  # type: ignore[call-arg]
+            lambda items: kind(dict(zip(names, items, strict=True))),
         )
     if isinstance(tree, list):
         return [str(i) for i in range(len(tree))], list(tree), kind
@@ -101,7 +109,7 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
 
 
 def _make_dataclass(kind: type, fields: list[str], items: list[Any]) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for name, item in zip(fields, items, strict=True):
         object.__setattr__(made, name, item)
     return made

@@ -6,7 +6,8 @@ can be told, the shape of everything it has written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
@@ -86,6 +87,20 @@ class Builder:
         tensor.value.type = ir.TensorType(onnx_dtype(tensor.dtype))
         if tensor.shape is not None:
             tensor.value.shape = ir.Shape([self.sizes.dim_name(d) for d in tensor.shape])
+
+    @contextmanager
+    def body(self) -> Iterator[list[ir.Node]]:
+        """Nodes written meanwhile go to the list it gives: the body of a Loop, a Scan or an If.
+
+        What the outer graph has computed before can be read inside, never the other way round.
+        """
+        outer = self.nodes, self._constants, self.sizes.computed
+        self.nodes, self._constants = [], dict(self._constants)
+        self.sizes.computed = dict(self.sizes.computed)
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._constants, self.sizes.computed = outer
 
     def refuse(self, reason: str) -> Refusal:
         """For `raise b.refuse("...")`: this use of the operator has no ONNX form."""

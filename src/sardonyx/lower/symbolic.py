@@ -31,7 +31,7 @@ class SizeArithmetic:
         self._symbols = symbols
         self._names = symbol_names
         self._value_of = value_of
-        self._made: dict[sympy.Basic, Tensor] = {}
+        self.computed: dict[sympy.Basic, Tensor] = {}
         self._texts: dict[sympy.Basic, str] = {}
 
     def dim_name(self, dim: Dim | None) -> int | str | None:
@@ -47,9 +47,9 @@ class SizeArithmetic:
 
     def materialize(self, expression: Dim) -> Tensor:
         key = sympy.sympify(expression)
-        if key not in self._made:
-            self._made[key] = self._compute(key)
-        return self._made[key]
+        if key not in self.computed:
+            self.computed[key] = self._compute(key)
+        return self.computed[key]
 
     def _compute(self, e: Any) -> Tensor:
         b = self._b

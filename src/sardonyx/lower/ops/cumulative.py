@@ -103,9 +103,7 @@ def _scan(
     """What `step` carries after each item along `axis`, from `start` or else the first items on."""
     if start is None:
         start = [b.squeeze(b.slice(x, axis, 0, 1), [axis]) for x in items]
-    outer_nodes, outer_constants = b.nodes, b._constants
-    b.nodes, b._constants = [], {}
-    try:
+    with b.body() as nodes:
         carried = [_body_input(b, f"carried_{k}", x) for k, x in enumerate(start)]
         current = [_body_input(b, f"item_{k}", x) for k, x in enumerate(start)]
         after = step(carried, current)
@@ -113,11 +111,9 @@ def _scan(
         body = ir.Graph(
             [x.value for x in (*carried, *current)],
             [x.value for x in outputs],
-            nodes=b.nodes,
+            nodes=nodes,
             name="step",
         )
-    finally:
-        b.nodes, b._constants = outer_nodes, outer_constants
     count = len(items)
     results = b.Scan(
         *start,

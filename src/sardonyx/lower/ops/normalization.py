@@ -124,7 +124,6 @@ def batch_norm(
 
 @lowering(
     "aten::native_batch_norm",
-    "aten::_native_batch_norm_legit",
     "aten::_native_batch_norm_legit.no_stats",
     "aten::_native_batch_norm_legit_no_training",
 )

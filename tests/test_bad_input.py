@@ -1,0 +1,247 @@
+"""What a caller can get wrong: a clear error, nothing written, the model as it was."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+
+import pytest
+import torch
+
+import sardonyx
+from sardonyx.errors import (
+    CaptureError,
+    InvalidOptionError,
+    SerializeError,
+    UnsupportedDtypeError,
+    UnsupportedOperatorError,
+)
+
+r = torch.randn
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x, y=None):
+        return self.linear(x) if y is None else self.linear(x) + y
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Exports and expects an error that says each of `messages`; nothing may be left behind."""
+
+    def check(error, *messages, model=None, args=(r(2, 3),), **options):
+        model = Model() if model is None else model
+        is_module = isinstance(model, torch.nn.Module)
+        before = {k: v.clone() for k, v in model.state_dict().items()} if is_module else {}
+        mode = [m.training for m in model.modules()] if is_module else []
+        options.setdefault("f", tmp_path / "model.onnx")
+        with pytest.raises(error) as caught:
+            sardonyx.export(model, args, **options)
+        for message in messages:
+            assert message in str(caught.value)
+        assert os.listdir(tmp_path) == []
+        if is_module:
+            assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+            assert mode == [m.training for m in model.modules()]
+        return caught.value
+
+    return check
+
+
+CAPTURES = pytest.mark.parametrize("capture", ["auto", "trace", "export"])
+
+
+@CAPTURES
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "missing a required argument: 'x'"),
+        ((r(2, 3), r(2, 3), r(2, 3)), "too many positional arguments"),
+        ((r(2, 3), {"z": r(2)}), "got an unexpected keyword argument 'z'"),
+        ((r(2, 3), {"x": r(2)}), "multiple values for argument 'x'"),
+    ],
+)
+def test_arguments_that_do_not_fit(args, message, refused, capture):
+    error = refused(InvalidOptionError, message, "do not fit the model", args=args, capture=capture)
+    assert "(x, y=None)" in str(error)
+
+
+def test_no_arguments_at_all(refused):
+    with pytest.raises(InvalidOptionError, match="missing a required argument: 'x'"):
+        sardonyx.export(Model())
+
+
+@pytest.mark.parametrize("model", ["resnet18", None, 3, {"weight": r(2)}, r(2)])
+def test_what_is_no_model(model):
+    with pytest.raises(InvalidOptionError, match="is no model"):
+        sardonyx.export(model, (r(2, 3),))
+
+
+def test_a_class_instead_of_a_model():
+    with pytest.raises(InvalidOptionError, match="give an instance"):
+        sardonyx.export(Model, (r(2, 3),))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"capture": "nonsense"}, "capture='nonsense' is not known: auto, trace, script, export"),
+        ({"opset_version": 5}, "opset_version=5 is not supported"),
+        ({"opset_version": 99}, "opset_version=99 is not supported"),
+        ({"dynamic_axes": {"x": [7]}}, "dynamic axis 7 of 'x' does not exist: the example has 2"),
+        ({"dynamic_axes": {"x": {-3: "b"}}}, "dynamic axis -3 of 'x' does not exist"),
+        ({"dynamic_axes": {"x": 0}}, "must be a list of axes or a dict"),
+        ({"dynamic_axes": {"x": ["batch"]}}, "must have integers as axes"),
+        ({"dynamic_axes": {"image": [0]}}, "dynamic_axes names 'image', which is neither"),
+        ({"dynamic_axes": {"x": [0]}, "dynamic_shapes": ({0: "b"},)}, "not both"),
+        ({"input_names": ["a", "b"], "output_names": ["a"]}, "'a' is also the name of an input"),
+    ],
+)
+def test_options_that_cannot_be_honoured(options, message, refused):
+    refused(InvalidOptionError, message, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: torch.zeros(2, 3, dtype=torch.complex32),
+            UnsupportedDtypeError,
+            "torch.complex32",
+        ),
+        (lambda: torch.eye(3).to_sparse(), UnsupportedDtypeError, "torch.sparse_coo"),
+        (lambda: torch.eye(3).to_sparse_csr(), UnsupportedDtypeError, "torch.sparse_csr"),
+        (object, InvalidOptionError, "input 'x' is a builtins.object"),
+        (set, InvalidOptionError, "input 'x' is a builtins.set"),
+    ],
+    ids=["complex32", "sparse", "csr", "object", "set"],
+)
+@CAPTURES
+@pytest.mark.filterwarnings("ignore:.*[Ss]parse.*:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*ComplexHalf.*:UserWarning")
+def test_inputs_that_onnx_does_not_have(make, error, message, refused, capture):
+    refused(error, message, args=(make(),), capture=capture)
+
+
+@CAPTURES
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_a_quantized_input(refused, capture):
+    quantized = torch.quantize_per_tensor(r(2, 3), 0.1, 0, torch.qint8)
+    refused(UnsupportedDtypeError, "input 'x'", "quantized", args=(quantized,), capture=capture)
+
+
+class Failing(torch.nn.Module):
+    def forward(self, x):
+        return x @ x  # cannot
+
+
+@CAPTURES
+def test_a_model_that_raises(refused, capture):
+    error = refused(
+        CaptureError,
+        "the model itself fails on these inputs: RuntimeError",
+        model=Failing(),
+        capture=capture,
+    )
+    assert "test_bad_input.py:" in str(error) and "return x @ x  # cannot" in str(error)
+    assert isinstance(error.__cause__, RuntimeError)
+
+
+@CAPTURES
+def test_a_model_that_returns_what_is_no_output(refused, capture):
+    refused(
+        CaptureError, "the model returns a object at 0", model=lambda x: [object()], capture=capture
+    )
+
+
+class Unsupported(torch.nn.Module):
+    def forward(self, x):
+        a = torch.linalg.eigvalsh(x)  # first
+        b = torch.linalg.eigvalsh(x + 1)
+        c = torch.linalg.svd(x).S  # another
+        return a + b + c
+
+
+@CAPTURES
+def test_all_unsupported_operators_are_listed_with_their_lines(refused, capture):
+    error = refused(
+        UnsupportedOperatorError,
+        "no ONNX form for",
+        model=Unsupported(),
+        args=(r(3, 3),),
+        capture=capture,
+    )
+    message = str(error)
+    assert "eigh" in message or "eigvalsh" in message
+    assert "(2 uses)" in message
+    assert "svd" in message
+    assert "# first" in message and "# another" in message
+    assert "float32[3, 3]" in message
+
+
+# -- where the file goes -------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_missing(tmp_path, refused):
+    refused(SerializeError, "missing", f=tmp_path / "missing" / "model.onnx")
+
+
+def test_a_folder_instead_of_a_file(tmp_path):
+    with pytest.raises(SerializeError, match=str(tmp_path)):
+        sardonyx.export(Model(), (r(2, 3),), tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, refused):
+    real = os.access
+
+    def access(path, mode, **kwargs):
+        denied = mode & os.W_OK and os.fspath(path) == os.fspath(tmp_path)
+        return False if denied else real(path, mode, **kwargs)
+
+    monkeypatch.setattr(os, "access", access)
+    refused(SerializeError, str(tmp_path))
+
+
+def test_the_model_is_not_run_before_the_destination_is_known_to_be_good(tmp_path):
+    class Counting(torch.nn.Module):
+        runs = 0
+
+        def forward(self, x):
+            Counting.runs += 1
+            return x
+
+    with pytest.raises(SerializeError):
+        sardonyx.export(Counting(), (r(2),), tmp_path / "missing" / "model.onnx")
+    assert Counting.runs == 0
+
+
+class FullDisk(io.RawIOBase):
+    """Takes a few bytes, then says what a full disk says."""
+
+    def __init__(self):
+        self.written = 0
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.written += len(data)
+        if self.written > 50:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return len(data)
+
+
+def test_a_full_disk(refused):
+    refused(OSError, "No space left on device", f=FullDisk())
+
+
+def test_what_cannot_be_written_to(refused):
+    refused(InvalidOptionError, "f", f=io.BytesIO(b"").getvalue)
+    with open(os.devnull, "rb") as read_only:
+        refused((InvalidOptionError, SerializeError), f=read_only)
