@@ -34,7 +34,8 @@ class Model(torch.nn.Module):
 def refused(tmp_path):
     """Exports and expects an error that says each of `messages`; nothing may be left behind."""
 
-    def check(error, *messages, model=None, args=(r(2, 3),), **options):
+    def check(error, *messages, model=None, args=None, **options):
+        args = (r(2, 3),) if args is None else args
         model = Model() if model is None else model
         is_module = isinstance(model, torch.nn.Module)
         before = {k: v.clone() for k, v in model.state_dict().items()} if is_module else {}

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+import sympy
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -135,13 +136,14 @@ def new_data_dependent_size(mode: Any) -> Any:
 
 def sym_int(mode: Any, expression: Any) -> Any:
     """The torch.SymInt or SymFloat of a size expression."""
-    env = mode.shape_env
-    if expression.is_integer:
-        hint = expression.xreplace(example_sizes(mode))
-        return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     from torch.fx.experimental.sym_node import SymNode
 
-    return torch.SymFloat(SymNode(expression, env, float, None))  # type: ignore[no-untyped-call]
+    env = mode.shape_env
+    hint = sympy.sympify(expression.xreplace(example_sizes(mode)))
+    if expression.is_integer:
+        return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
+    node = SymNode(expression, env, float, float(hint) if hint.is_number else None)
+    return torch.SymFloat(node)  # type: ignore[no-untyped-call]
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:
@@ -400,11 +402,11 @@ def overload_of(node: Any) -> Any:
 def tracing_paused() -> Iterator[None]:
     """What runs in the body is no part of a trace that is being made."""
     state = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
+    torch._C._set_tracing_state(None)  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        torch._C._set_tracing_state(state)
+        torch._C._set_tracing_state(state)  # type: ignore[attr-defined]
 
 
 def is_composite(op: Any) -> bool:

@@ -347,3 +347,22 @@ def test_values_that_a_trace_bakes_are_noted_not_taken_for_sizes():
     x = r(4, 6)
     program = sardonyx.export(model, (x,), capture="trace", dynamic_axes={"x": [0]})
     assert any("becomes a Python float at" in note for note in program.notes)
+
+
+@BOTH
+def test_size_checks_of_torch_nn_are_not_noted(capture):
+    model = torch.nn.LSTM(4, 5, batch_first=True)
+    program = sardonyx.export(model, (r(2, 6, 4),), capture=capture, dynamic_axes={"input": [0, 1]})
+    assert program.notes == ()
+    other = r(3, 9, 4)
+    torch.testing.assert_close(program(other), model(other), rtol=1e-4, atol=1e-5)
+
+
+@BOTH
+def test_dynamic_shapes_of_variadic_arguments(capture):
+    def model(*parts):
+        return parts[0] + parts[1]
+
+    shapes = {"parts": ({0: "b"}, {0: "b"})}
+    program = check(model, (r(4), r(4)), [(r(3), r(3))], capture, dynamic_shapes=shapes)
+    assert dims(program, "parts.1") == ["b"]

@@ -22,6 +22,7 @@ def into(call, *shape, dtype=torch.float32):
     return run
 
 
+ROWS = torch.tensor([2, 0])
 SAME_SHAPE = {
     "add": into(lambda x, out: torch.add(x, 1, out=out), 3, 4),
     "add alpha": into(lambda x, out: torch.add(x, x, alpha=2, out=out), 3, 4),
@@ -41,7 +42,7 @@ SAME_SHAPE = {
     "clamp": into(lambda x, out: torch.clamp(x, 2, 9, out=out), 3, 4),
     "where": into(lambda x, out: torch.where(x > 3, x, -x, out=out), 3, 4),
     "softmax": into(lambda x, out: torch.softmax(x, 1, out=out), 3, 4),
-    "index_select": into(lambda x, out: torch.index_select(x, 0, torch.tensor([2, 0]), out=out), 2, 4),
+    "index_select": into(lambda x, out: torch.index_select(x, 0, ROWS, out=out), 2, 4),
     "gather": into(lambda x, out: torch.gather(x, 1, torch.tensor([[0], [3], [1]]), out=out), 3, 1),
     "take": into(lambda x, out: torch.take(x, torch.tensor([0, 7]), out=out), 2),
     "pow": into(lambda x, out: torch.pow(x, 2, out=out), 3, 4),
@@ -70,6 +71,7 @@ OTHER_DTYPE = {
     "arange float": into(lambda x, out: torch.arange(4, out=out), 4, dtype=torch.float64),
     "int64 to int32": into(lambda x, out: torch.mul(x.long(), 2, out=out), 3, 4, dtype=torch.int32),
 }
+
 
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_every_out(capture):

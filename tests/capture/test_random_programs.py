@@ -92,7 +92,9 @@ OPERATIONS = VIEWS | PURE | WRITES
 
 steps = st.lists(
     st.tuples(
-        st.one_of(*(st.sampled_from(sorted(table)) for table in (VIEWS, WRITES, PURE, VIEWS, WRITES))),
+        st.one_of(
+            *(st.sampled_from(sorted(table)) for table in (VIEWS, WRITES, PURE, VIEWS, WRITES))
+        ),
         st.integers(0, 11),
         st.integers(0, 5),
         st.integers(0, 5),

@@ -320,5 +320,5 @@ def test_an_exported_program_with_names_for_its_dims():
         sardonyx.errors.DynamicDimError, match="was exported with a fixed size there"
     ):
         sardonyx.export(exported, dynamic_axes={"x": [1]})
-    with pytest.raises(InvalidOptionError, match="give them to torch.export.export"):
+    with pytest.raises(InvalidOptionError, match=r"give them to torch\.export\.export"):
         sardonyx.export(exported, dynamic_shapes=({0: "b"},))

@@ -2,8 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import sardonyx
+from sardonyx import _torch_private
+from sardonyx.capture import pure_forms
+from sardonyx.capture.bind import bind, parameters_of
+from sardonyx.capture.graph import Node
 from tests.capture.agreement import CAPTURES, agree, refused
 
 VIEWS = {
@@ -81,7 +86,7 @@ VIEWS = {
     "to": lambda t: t.to(torch.float32),
     "float": lambda t: t.float(),
     "type_as": lambda t: t.type_as(torch.zeros(1)),
-    "dropout in eval": lambda t: torch.nn.functional.dropout(t, 0.5, training=False),
+    "dropout in eval": lambda t: F.dropout(t, 0.5, training=False),
     "reshape of a transpose": lambda t: t.transpose(0, 2).reshape(2, 12),
     "reshape of a slice": lambda t: t[:, 1:3].reshape(3, 2, 2),
     "reshape that copies": lambda t: t[:, 1:3].reshape(-1),
@@ -309,7 +314,7 @@ def assigned(assign):
 
 def _forms():
     i, j = torch.tensor([0, 2]), torch.tensor([1, 3])
-    mask = torch.tensor([True, False, True])
+    mask, wide_mask = torch.tensor([True, False, True]), torch.tensor([True, False, False, True])
 
     def at(*index):
         def write(x):
@@ -334,7 +339,7 @@ def _forms():
         "list": ([0, 2],), "tensor": (i,), "tensors": (i, j), "tensor and slice": (i, s(1, 3)),
         "slice and tensor": (s(None), j), "tensors apart": (i, s(None), torch.tensor([1, 0])),
         "tensor and int": (i, 1), "negative positions": (torch.tensor([-1, -3]),),
-        "mask": (mask,), "mask and slice": (mask, s(1, 3)), "mask inside": (s(None), torch.tensor([True, False, False, True])),
+        "mask": (mask,), "mask and slice": (mask, s(1, 3)), "mask inside": (s(None), wide_mask),
         "2-d positions": (torch.tensor([[0, 1], [2, 0]]), 1),
         "none and tensor": (None, i), "bool True": (True,),
     }.items():  # fmt: skip
@@ -350,8 +355,9 @@ def test_every_form_of_assignment(capture):
 
 # -- in-place operators ---------------------------------------------------------------------------
 
-I = torch.tensor([0, 2])  # noqa: E741
+PLACES = torch.tensor([0, 2])
 MASK = torch.tensor([True, False, True, True])
+ONES = torch.ones(4)
 OPERATORS = {
     "abs_": lambda v: v.neg_().abs_(),
     "acos asin atan": lambda v: v.div_(100).acos_().asin_().atan_(),
@@ -359,38 +365,38 @@ OPERATORS = {
     "sinh cosh tanh": lambda v: v.div_(10).sinh_().cosh_().tanh_(),
     "exp log": lambda v: v.div_(10).exp_().log_().exp2_().log2_().expm1_().log1p_(),
     "sqrt rsqrt reciprocal": lambda v: v.sqrt_().rsqrt_().reciprocal_().square_(),
-    "ceil floor round trunc frac": lambda v: v.div_(3).frac_().add_(0.4).ceil_().floor_().round_().trunc_(),
+    "ceil floor round trunc frac": lambda v: v.div_(3).frac_().ceil_().floor_().round_().trunc_(),
     "sigmoid_": lambda v: v.div_(9).sigmoid_().logit_(),
     "erf_ erfc_": lambda v: v.div_(20).erf_().erfc_(),
     "pow_": lambda v: v.pow_(2).pow_(torch.tensor(0.5)),
     "fmod_ remainder_": lambda v: v.fmod_(7).remainder_(-3),
     "floor_divide_ true_divide_": lambda v: v.floor_divide_(3).true_divide_(2),
-    "addcmul_ addcdiv_": lambda v: v.addcmul_(v.clone(), v.clone(), value=0.5).addcdiv_(v.clone(), v.clone() + 1),
+    "addcmul_ addcdiv_": lambda v: v.addcmul_(v + 1, v + 2, value=0.5).addcdiv_(v + 1, v + 2),
     "lerp_": lambda v: v.lerp_(torch.zeros(4), 0.25).lerp_(torch.ones(4), torch.full((4,), 0.5)),
     "clamp_min_ clamp_max_": lambda v: v.clamp_min_(3).clamp_max_(8).clip_(4, 7),
     "comparisons": lambda v: v.le_(5).ge_(0.5).ne_(0).eq_(1).lt_(2),
-    "logical": lambda v: v.sub_(1).logical_not_().logical_or_(v > 9).logical_and_(v < 3).logical_xor_(v > 2),
+    "logical": lambda v: v.logical_not_().logical_or_(v > 9).logical_and_(v < 3).logical_xor_(v > 2),
     "sign sgn signbit": lambda v: v.sub_(4).sign_().sgn_(),
-    "copysign_ hypot_ atan2_": lambda v: v.copysign_(-1.0).hypot_(torch.ones(4)).atan2_(torch.ones(4)),
+    "copysign_ hypot_ atan2_": lambda v: v.copysign_(-1.0).hypot_(ONES).atan2_(ONES),
     "nan_to_num_": lambda v: v.sub_(2).log_().nan_to_num_(0.5, 1.0, -1.0),
     "masked_fill_ tensor": lambda v: v.masked_fill_(MASK, torch.tensor(2.0)),
     "masked_scatter_": lambda v: v.masked_scatter_(MASK, torch.arange(50.0)),
-    "index_fill_": lambda v: v.index_fill_(1, I, 3.5),
-    "index_copy_": lambda v: v.index_copy_(1, I, torch.zeros(v.shape[0], 2)),
-    "index_add_": lambda v: v.index_add_(1, torch.tensor([1, 1]), torch.ones(v.shape[0], 2), alpha=2),
-    "index_put_ accumulate": lambda v: v.index_put_((I, I), torch.ones(2), accumulate=True),
+    "index_fill_": lambda v: v.index_fill_(1, PLACES, 3.5),
+    "index_copy_": lambda v: v.index_copy_(1, PLACES, torch.zeros(v.shape[0], 2)),
+    "index_add_": lambda v: v.index_add_(1, torch.tensor([1, 1]), torch.ones(3, 2), alpha=2),
+    "index_put_ accumulate": lambda v: v.index_put_((PLACES, PLACES), torch.ones(2), accumulate=True),
     "scatter_": lambda v: v.scatter_(1, torch.tensor([[0, 1], [2, 3]]), torch.full((2, 2), 8.0)),
     "scatter_ value": lambda v: v.scatter_(0, torch.tensor([[0, 1, 2, 0]]), 6.0),
     "scatter_add_": lambda v: v.scatter_add_(1, torch.tensor([[0, 0], [2, 3]]), torch.ones(2, 2)),
-    "scatter_ reduce": lambda v: v.scatter_reduce_(1, torch.tensor([[0, 0], [2, 3]]), torch.full((2, 2), 9.0), "amax"),
+    "scatter_reduce_": lambda v: v.scatter_reduce_(1, torch.tensor([[0, 2]]), ONES[None], "amin"),
     "put_": lambda v: v.put_(torch.tensor([0, 5]), torch.tensor([9.0, 8.0])),
     "tril_ triu_": lambda v: v.tril_(1).triu_(-1),
     "cumsum_ cumprod_": lambda v: v.cumsum_(1).div_(10).cumprod_(0),
     "addmm_": lambda v: v.addmm_(torch.ones(v.shape[0], 2), torch.ones(2, 4), beta=0.5),
-    "activations": lambda v: torch.nn.functional.leaky_relu_(torch.nn.functional.elu_(v.sub_(5)), 0.1),
-    "hardtanh_ relu6": lambda v: torch.nn.functional.relu6(torch.nn.functional.hardtanh_(v, 0, 9), inplace=True),
-    "silu mish hardswish": lambda v: torch.nn.functional.mish(torch.nn.functional.silu(v, inplace=True), inplace=True),
-    "threshold_ celu_ selu_": lambda v: torch.nn.functional.selu_(torch.celu_(torch.threshold_(v, 4, -2))),
+    "activations": lambda v: F.leaky_relu_(F.elu_(v.sub_(5)), 0.1),
+    "hardtanh_ relu6": lambda v: F.relu6(F.hardtanh_(v, 0, 9), inplace=True),
+    "silu mish hardswish": lambda v: F.mish(F.silu(v, inplace=True), inplace=True),
+    "threshold_ celu_ selu_": lambda v: F.selu_(torch.celu_(torch.threshold_(v, 4, -2))),
     "fill_ tensor": lambda v: v.fill_(torch.tensor(4.0)),
     "fill_diagonal_": lambda v: v.fill_diagonal_(0.5),
     "fill_diagonal_ wrap": lambda v: v.fill_diagonal_(0.5, wrap=True),
@@ -398,7 +404,7 @@ OPERATORS = {
     "deg2rad_ rad2deg_": lambda v: v.deg2rad_().rad2deg_(),
     "xlogy_ ldexp_": lambda v: v.xlogy_(torch.full((4,), 2.0)),
     "sub_ with broadcasting": lambda v: v.sub_(torch.arange(4.0)).mul_(torch.tensor([[2.0]])),
-    "float64 into float32": lambda v: v.add_(torch.tensor([0.1], dtype=torch.float64)).copy_(v.double() * 2),
+    "float64 into float32": lambda v: v.add_(ONES.double() / 10).copy_(v.double() * 2),
     "int into float": lambda v: v.add_(torch.arange(4)).copy_(torch.arange(4)),
     "set through zip": lambda v: [row.mul_(i) for i, row in enumerate(v)],
 }  # fmt: skip
@@ -453,7 +459,7 @@ def test_half_stays_half(capture):
     agree({"half": run}, torch.arange(18.0).reshape(3, 6).half(), capture=capture)
 
 
-# -- in-place changes of the shape ------------------------------------------------------------------
+# -- in-place changes of the shape ---------------------------------------------------------------
 
 
 def _reshaped(x):
@@ -509,7 +515,7 @@ DYNAMIC_VIEWS = [
     "Ellipsis", "diagonal below", "unbind", "split", "split sizes", "chunk", "tensor_split",
     "unfold", "unfold gaps", "detach", "data", "einsum", "contiguous",
     "reshape that copies", "contiguous that copies", "flatten that copies", "select slice",
-    "slice slice", "permute slice view", "unbind split unsqueeze", "unfold select",
+    "slice slice", "permute slice view", "unfold select",
 ]  # fmt: skip
 
 
@@ -625,3 +631,49 @@ def test_complex_views_are_right_or_refused(function, capture):
         agree({"complex": function}, base(), capture=capture)
     except (sardonyx.UnsupportedOperatorError, sardonyx.UnsupportedDtypeError) as error:
         assert "complex" in str(error)
+
+
+# -- the functional form of every operator -------------------------------------------------------
+
+IN_PLACE_WITHOUT_A_TWIN = {
+    "aten::set_": "exchanges memory",
+    "aten::resize_as_": "resizes memory",
+    "aten::_resize_output_": "resizes memory",
+    "aten::add_": "TorchScript's add_.t extends a list",
+    "aten::rrelu_with_noise_": "random, with its noise as an argument; rrelu_ has a form",
+    "aten::_flash_attention_forward_no_dropout_inplace": "of CUDA kernels alone",
+    "aten::sort": "TorchScript's list.sort()",
+}
+
+
+def _writers():
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads() if hasattr(packet, "overloads") else ():
+            op = getattr(packet, overload)
+            is_out = any(a.is_out for a in op._schema.arguments)
+            if op._schema.is_mutable and not is_out:
+                yield op
+
+
+def test_every_in_place_operator_has_a_functional_form():
+    missing = set()
+    count = 0
+    for op in _writers():
+        name = op._schema.name
+        if name in pure_forms.WITHOUT_EFFECT or name.startswith("aten::_foreach_"):
+            continue
+        count += 1
+        if name in pure_forms.METADATA_WRITES:
+            assert pure_forms.METADATA_WRITES[name](op) is not None, op
+            continue
+        arguments = {p.name: p.default for p in parameters_of(op)}
+        form = pure_forms.pure_form(Node(op, arguments, []))
+        if form is None:
+            if not _torch_private.is_composite(op):  # those are expanded
+                missing.add(name)
+            continue
+        assert not form.op._schema.is_mutable
+        bind(form.op, (), form.arguments)
+    assert missing == set(IN_PLACE_WITHOUT_A_TWIN)
+    assert count > 250

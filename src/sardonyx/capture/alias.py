@@ -23,6 +23,8 @@ class Base:
     """A piece of memory: its content now, and how often it was written."""
 
     root: Value
+    memory: torch.Tensor
+    """The fake of the root as it was at first: `transpose_` changes how the root lies."""
     current: Value
     version: int = 0
 
@@ -59,7 +61,7 @@ class AliasTracker:
                 whole, link = self.shared[value]
                 view = View(self.view_of(whole).base, (link,), value)
             else:
-                view = View(Base(value, value), (), value)
+                view = View(Base(value, self.fake_of(value), value), (), value)
             self.views[value] = view
         return view
 
@@ -71,7 +73,7 @@ class AliasTracker:
         for link in origin.links:
             if link.name == AS_STRIDED:
                 # Sees the memory, not the tensor it is called on; and so does not compute `value`.
-                chain, version = (self._strided(of.base.root, link),), -1
+                chain, version = (_strided(of.base.memory, link),), -1
             else:
                 chain = (*chain, link)
         self.views[value] = View(of.base, chain, value, version)
@@ -113,10 +115,11 @@ class AliasTracker:
         repeats = [isinstance(k, ViewLink) and k.shows_elements_again for k in view.chain]
         if not any(repeats):
             return view.chain
-        made, base = self.fake_of(value), self.fake_of(view.base.root)
+        made, base = self.fake_of(value), view.base.memory
         link = None
         if made.dtype == base.dtype:
-            sizes, strides = (tuple(map(_torch_private.dim_of, d)) for d in (made.shape, made.stride()))
+            sizes = tuple(map(_torch_private.dim_of, made.shape))
+            strides = tuple(map(_torch_private.dim_of, made.stride()))
             offset = made.storage_offset() - base.storage_offset()
             link = strided_inside(base, sizes, strides, _torch_private.dim_of(offset))
         if link is None:
@@ -130,17 +133,17 @@ class AliasTracker:
         inner = self._written(rest, apply(self.emit, first, source), content) if rest else content
         return write_back(self.emit, first, source, inner)
 
-    def _strided(self, root: Value, link: ViewLink) -> Strided:
-        base = self.fake_of(root)
-        made = strided_inside(
-            base,
-            tuple(link.arguments["size"]),
-            tuple(link.arguments["stride"]),
-            link.arguments["storage_offset"] - _torch_private.dim_of(base.storage_offset()),
-        )
-        if made is None:
-            raise CaptureError("as_strided() of memory with gaps cannot be followed")
-        return made
+
+def _strided(base: torch.Tensor, link: ViewLink) -> Strided:
+    made = strided_inside(
+        base,
+        tuple(link.arguments["size"]),
+        tuple(link.arguments["stride"]),
+        link.arguments["storage_offset"] - _torch_private.dim_of(base.storage_offset()),
+    )
+    if made is None:
+        raise CaptureError("as_strided() of memory with gaps cannot be followed")
+    return made
 
 
 def strided_inside(

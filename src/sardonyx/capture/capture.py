@@ -41,7 +41,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     else:
         if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
             raise CaptureError(
-                "scripted models are not supported yet: give the plain module, or an ExportedProgram"
+                "scripted models are not supported yet: give the plain module or an ExportedProgram"
             )
         if isinstance(model, type):
             raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
@@ -53,14 +53,17 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
             recorded = _record(model, inputs, options.capture)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
+    given = [spec for spec in inputs.specs() if isinstance(spec, InputSpec)]
+    for value, spec in zip(graph.inputs, given, strict=True):
+        value.name = spec.name
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
     notes = [*recorded.notes, *recorded.baked]
     if mutated and not options.state_outputs:
         notes.append(
-            f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes, but"
-            " does not keep them from run to run (state_outputs=True returns them)"
+            f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"
+            " but does not keep them from run to run (state_outputs=True returns them)"
         )
         graph.mutated = []
     signature = _signature(graph, inputs, recorded.output, options)
@@ -154,7 +157,7 @@ def _apart_from_parameters(
         if isinstance(spec, InputSpec) and spec.name in parameters:
             if spec.name in given:
                 raise InvalidOptionError(
-                    f"input name {spec.name!r} is also the name of a parameter; give other input_names"
+                    f"input name {spec.name!r} is also the name of a parameter; give another one"
                 )
             name = f"{spec.name}_input"
             while name in taken:

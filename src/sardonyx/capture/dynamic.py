@@ -93,10 +93,12 @@ def from_dynamic_shapes(
     """Dynamic dims per leaf of (args, kwargs) from a spec nested like them."""
     arguments = [*args, *kwargs.values()]
     if isinstance(dynamic_shapes, Mapping):
+        dynamic_shapes = _variadic_opened(dynamic_shapes, parameter_names)
         unknown = [k for k in dynamic_shapes if k not in parameter_names]
         if unknown:
             raise InvalidOptionError(
-                f"dynamic_shapes names {unknown[0]!r}, but the inputs are {', '.join(parameter_names)}"
+                f"dynamic_shapes names {unknown[0]!r}, but the inputs are"
+                f" {', '.join(parameter_names)}"
             )
         specs = [dynamic_shapes.get(name) for name in parameter_names]
     elif isinstance(dynamic_shapes, (list, tuple)):
@@ -114,6 +116,20 @@ def from_dynamic_shapes(
         _, structure = tree.flatten(argument)
         _match(spec, argument, structure, names, found)
     return found
+
+
+def _variadic_opened(
+    dynamic_shapes: Mapping[str, Any], parameter_names: Sequence[str]
+) -> dict[str, Any]:
+    """`*args` is one name with a tuple of specs for the caller, `args.0`, `args.1` ... for us."""
+    opened: dict[str, Any] = {}
+    for key, spec in dynamic_shapes.items():
+        members = [name for name in parameter_names if name.rpartition(".")[0] == key]
+        if isinstance(spec, (list, tuple)) and len(spec) == len(members) > 0:
+            opened.update(zip(members, spec, strict=True))
+        else:
+            opened[key] = spec
+    return opened
 
 
 def _match(

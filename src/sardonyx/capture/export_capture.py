@@ -150,7 +150,7 @@ def _export(
                 [
                     (
                         "try",
-                        'capture="trace", or torch.cond / torch.while_loop for what depends on data',
+                        'capture="trace", or torch.cond / torch.while_loop where data decides',
                     )
                 ],
             )
@@ -252,8 +252,8 @@ def fixed_dim_error(
 ) -> DynamicDimError:
     return DynamicDimError(
         format_message(
-            f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it to"
-            f" {size}",
+            f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it"
+            f" to {size}",
             [
                 ("by", places[:3]),
                 ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),

@@ -74,7 +74,7 @@ class FlatModel(torch.nn.Module):
             leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
         results = self._record.note(self.model(*args, **kwargs))
-        if torch.jit.is_tracing():  # type: ignore[attr-defined]
+        if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
             results = [_traceable(result) for result in results]
         return tuple(results)
 

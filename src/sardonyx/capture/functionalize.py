@@ -67,9 +67,7 @@ def functionalize_nodes(
 def _must_walk(nodes: list[Node]) -> bool:
     """Whether a node writes, or sees the memory of another (`as_strided`)."""
     return any(
-        node.op._schema.is_mutable
-        or node.op._schema.name == AS_STRIDED
-        or writes_in_secret(node)
+        node.op._schema.is_mutable or node.op._schema.name == AS_STRIDED or writes_in_secret(node)
         for node in nodes
     )
 
@@ -331,7 +329,7 @@ def _overlapping_parameters(
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    first = tensor.storage_offset()
+    first = int(tensor.storage_offset())
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride(), strict=True))
     return first, first + last + 1
 

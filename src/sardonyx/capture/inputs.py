@@ -229,9 +229,9 @@ def _check_leaf(name: str, leaf: Any) -> None:
             raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")
     elif not (leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device))):
         raise InvalidOptionError(
-            f"input {name!r} is a {type(leaf).__module__}.{type(leaf).__qualname__}; inputs are tensors,"
-            " numbers, strings, None, and tuples, lists, dicts, dataclasses or registered pytrees of"
-            " those (see torch.utils._pytree.register_pytree_node)"
+            f"input {name!r} is a {type(leaf).__module__}.{type(leaf).__qualname__}; inputs are"
+            " tensors, numbers, strings, None, and tuples, lists, dicts, dataclasses or registered"
+            " pytrees of those (see torch.utils._pytree.register_pytree_node)"
         )
 
 
@@ -253,8 +253,8 @@ def _with_generic_sizes(
             size = leaf.shape[axis] if isinstance(leaf, torch.Tensor) else leaf
             if sizes.setdefault(dim.name, size) != size:
                 raise InvalidOptionError(
-                    f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim of that"
-                    f" name is {sizes[dim.name]}"
+                    f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim"
+                    f" of that name is {sizes[dim.name]}"
                 )
     wanted = _generic_sizes(leaves, dynamic)
     return tuple(_resized(leaf, axes, wanted) for leaf, axes in zip(leaves, dynamic, strict=True))

@@ -65,6 +65,16 @@ def innermost_user_place(frame: FrameType | None) -> Place:
     return _innermost(frames)
 
 
+def is_asked_by_torch_nn(frame: FrameType | None) -> bool:
+    """Whether the code that runs is torch.nn's own, which asks of tensors only their sizes."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_OWN_FOLDER, warnings.__file__)):
+            return file.startswith(os.path.join(_TORCH_FOLDER, "nn", ""))
+        frame = frame.f_back
+    return False
+
+
 def place_text(place: Place) -> str:
     """`my_model.py:57   h = torch.histc(x, bins=10)`"""
     file, line, text = shortened(place)

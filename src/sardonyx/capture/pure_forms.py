@@ -50,7 +50,14 @@ _SWITCHES = frozenset({"unsafe"})
 """Arguments that only say what is checked."""
 RESIZES = frozenset(
     f"aten::{name}"
-    for name in ("set_", "resize_", "resize_as_", "_resize_output_", "set_data", "resize_as_sparse_")
+    for name in (
+        "set_",
+        "set_data",
+        "resize_",
+        "resize_as_",
+        "resize_as_sparse_",
+        "_resize_output_",
+    )
 )
 """Operators that exchange or resize memory."""
 _DTYPE_OF_OUT = frozenset({"sum", "nansum", "mean", "prod", "cumsum", "cumprod"})
@@ -94,10 +101,19 @@ def _in_place(node: Node, name: str) -> PureForm | None:
     base = _OTHER_NAMES.get(name)
     if base is None:
         base = "__" + name.removeprefix("__i") if name.startswith("__i") else name[:-1]
+    if name == "copy_" and "other" in node.arguments:  # TorchScript's own overloads
+        return _scripted_copy(node)
     op = _twin(base, node.op)
     if op is None or not _takes(op, node.arguments):
         return None
     return PureForm(op, _given(op, node.arguments), {"self": 0}, {0: "self"})
+
+
+def _scripted_copy(node: Node) -> PureForm:
+    target, other = node.arguments["self"], node.arguments["other"]
+    if isinstance(other, Value):
+        return PureForm(aten.copy.default, {"self": target, "src": other}, {"self": 0}, {0: "self"})
+    return PureForm(aten.fill.Scalar, {"self": target, "value": other}, {"self": 0}, {0: "self"})
 
 
 def _twin(base: str, written: Any) -> Any:
@@ -112,8 +128,9 @@ def _twin(base: str, written: Any) -> Any:
         op = getattr(packet, overload)
         if op._schema.is_mutable:
             continue
-        own = _kinds(op, [p.name for p in parameters_of(op)])
-        if own[: len(kinds)] == kinds and all(p.has_default for p in parameters_of(op)[len(kinds) :]):
+        parameters = parameters_of(op)
+        own = _kinds(op, [p.name for p in parameters])
+        if own[: len(kinds)] == kinds and all(p.has_default for p in parameters[len(kinds) :]):
             return op
     return None
 

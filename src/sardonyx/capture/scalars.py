@@ -26,6 +26,10 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import TypeInference
 
 
+_sym_float: Callable[[Any], Any] = torch.sym_float
+_sym_int: Callable[[Any], Any] = torch.sym_int
+
+
 class Read(NamedTuple):
     """The Python value an operator reads; a tuple so that the value may be None."""
 
@@ -126,7 +130,7 @@ class ScalarTracker:
         if output.dtype == torch.int64 and isinstance(number, (float, torch.SymFloat)):
             return _truncated(number)
         if output.dtype.is_floating_point and isinstance(number, (int, torch.SymInt)):
-            return torch.sym_float(number)
+            return _sym_float(number)
         return number
 
     def _note(self, value: Value, number: Any) -> None:
@@ -172,14 +176,15 @@ def _constant_number(value: Value) -> Any:
 
 def _truncated(number: Any) -> Any:
     # int() of a symbolic number would fix it to the example's.
-    return torch.sym_int(number) if isinstance(number, (torch.SymInt, torch.SymFloat)) else int(number)
+    symbolic = isinstance(number, (torch.SymInt, torch.SymFloat))
+    return _sym_int(number) if symbolic else int(number)
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "aten::Int": _truncated,
     "aten::IntImplicit": _truncated,
-    "aten::Float": torch.sym_float,
-    "aten::FloatImplicit": torch.sym_float,
+    "aten::Float": _sym_float,
+    "aten::FloatImplicit": _sym_float,
     "aten::ScalarImplicit": lambda number: number,
     "aten::Bool": lambda number: number != 0,
 }
@@ -193,7 +198,7 @@ def _divide(o: dict[str, Any]) -> Any:
     mode = o.get("rounding_mode")
     if mode == "floor":
         return o["self"] // o["other"]
-    quotient = torch.sym_float(o["self"]) / o["other"]
+    quotient = _sym_float(o["self"]) / o["other"]
     return quotient if mode is None else _truncated(quotient)
 
 
@@ -211,8 +216,8 @@ _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "floor_divide": _binary(operator.floordiv),
     "remainder": _binary(operator.mod),
     "neg": lambda o: -o["self"],
-    "floor": lambda o: torch.sym_float(math.floor(o["self"])),
-    "ceil": lambda o: torch.sym_float(math.ceil(o["self"])),
+    "floor": lambda o: _sym_float(math.floor(o["self"])),
+    "ceil": lambda o: _sym_float(math.ceil(o["self"])),
     "maximum": _binary(torch.sym_max),
     "minimum": _binary(torch.sym_min),
     "to": _cast,

@@ -74,7 +74,8 @@ class Signature:
             if isinstance(spec, ConstantLeaf):
                 if type(leaf) is not type(spec.value) or leaf != spec.value:
                     raise InvalidOptionError(
-                        f"{leaf!r} was {spec.value!r} when the model was exported and is part of the graph"
+                        f"{leaf!r} was {spec.value!r} when the model was exported and is part of"
+                        " the graph"
                     )
             elif spec.name not in self.dropped:
                 tensors.append(

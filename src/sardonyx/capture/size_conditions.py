@@ -129,7 +129,7 @@ def _fixes(
 def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:
     return DynamicDimError(
         format_message(
-            f"{', '.join(names)} was asked to be dynamic, but the model is recorded for {text} only",
+            f"{', '.join(names)} was asked to be dynamic, but the recording is for {text} only",
             [
                 ("by", place),
                 ("try", "torch.sym_int(n) for int(n), and no Python number that depends on a size"),

@@ -56,16 +56,19 @@ class _BeforeWrites(TorchFunctionMode):
                 self._keep(buffer)
 
     def restore(self) -> None:
-        with torch.no_grad():
-            for tensor, content, place in self._kept.values():
-                with torch.inference_mode(tensor.is_inference()):
-                    if _place(tensor) != place:
-                        tensor.as_strided_(*place)
-                    if not torch.equal(tensor, content):
-                        tensor.copy_(content)
+        for tensor, content, place in self._kept.values():
+            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                if _place(tensor) != place:
+                    tensor.as_strided_(*place)
+                if not torch.equal(tensor, content):
+                    tensor.copy_(content)
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         written = [kwargs["out"]] if kwargs.get("out") is not None else []
@@ -89,7 +92,7 @@ class _BeforeWrites(TorchFunctionMode):
 
 
 def _place(tensor: torch.Tensor) -> _Place:
-    return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+    return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())
 
 
 def _writes_first_argument(name: str) -> bool:

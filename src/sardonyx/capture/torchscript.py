@@ -161,7 +161,7 @@ class GraphReader:
             raise CaptureError(
                 format_message(
                     "an operator of the trace cannot take the dynamic sizes:"
-                    f" {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}",
+                    f" {(str(error).strip() or type(error).__name__).splitlines()[0]}",
                     [("at", location.describe())],
                 )
             ) from error

@@ -16,7 +16,12 @@ from sardonyx.capture.baked_sizes import Difference, depends_on_number, differin
 from sardonyx.capture.export_capture import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
+from sardonyx.capture.location import (
+    ModuleNames,
+    innermost_user_place,
+    is_asked_by_torch_nn,
+    place_text,
+)
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_kept
 from sardonyx.capture.torchscript import GraphReader
@@ -130,7 +135,9 @@ def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> Any:
     # The model may write its inputs and its state; the reader wants both as they were before.
     copies = tuple(tensor.clone() for tensor in tensors)
     with state_kept(flat.model):
-        return torch.jit.trace(flat, copies, check_trace=False, strict=False)
+        return torch.jit.trace(  # type: ignore[no-untyped-call]
+            flat, copies, check_trace=False, strict=False
+        )
 
 
 def _difference_at_other_sizes(
@@ -178,7 +185,7 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
         flat = FlatModel(model, inputs, OutputRecord())
-        return torch.jit.trace(flat, tensors, check_trace=False, strict=False).inlined_graph
+        return _record(flat, tensors).inlined_graph
 
     return trace
 
@@ -215,13 +222,16 @@ def _tracer_warnings() -> Iterator[dict[str, None]]:
         file: Any = None,
         line: str | None = None,
     ) -> None:
-        if not issubclass(category, torch.jit.TracerWarning):
+        if not issubclass(category, torch.jit.TracerWarning):  # type: ignore[attr-defined]
             return
         text = str(message)
         add(next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0]))
 
     def add(what: str) -> None:
-        place = place_text(innermost_user_place(sys._getframe(1)))
+        frame = sys._getframe(1)
+        if is_asked_by_torch_nn(frame):
+            return
+        place = place_text(innermost_user_place(frame))
         lines[f"tracing bakes a value: {what} at {place}"] = None
 
     with warnings.catch_warnings(), _IndexWatch(add):

@@ -69,7 +69,8 @@ class Strided:
         line = self._line(emit, base)
         written = emit(torch.ops.aten.index_put.default, line, [self._places(emit)], content)
         lying = emit(torch.ops.aten.reshape.default, written, [base.shape[a] for a in self.perm])
-        return emit(torch.ops.aten.permute.default, lying, [self.perm.index(a) for a in range(base.type.rank)])
+        back = [self.perm.index(a) for a in range(base.type.rank)]
+        return emit(torch.ops.aten.permute.default, lying, back)
 
     def _line(self, emit: Emit, base: Value) -> Value:
         lying = emit(torch.ops.aten.permute.default, base, list(self.perm))
@@ -83,7 +84,7 @@ class Strided:
         if any(not isinstance(d, int) for d in (*self.size, *self.stride)):
             return not all(isinstance(d, int) for d in self.stride) or self._interleaves()
         places = _grid_of_numbers(self.size, self.stride, 0)
-        return len(places.unique()) != places.numel()
+        return len(set(places.flatten().tolist())) != places.numel()
 
     def _interleaves(self) -> bool:
         *_, last = sorted(zip(self.stride, self.size, strict=True), key=lambda axis: -axis[0])
@@ -128,9 +129,7 @@ def apply(emit: Emit, link: ViewLink | Strided, source: Value) -> Value:
     if link.name == "aten::_neg_view":
         return emit(torch.ops.aten.neg.default, source)
     if link.name in _NEEDS_ITS_LAYOUT and not (source.fake is None or source.fake.is_contiguous()):
-        source = emit(
-            torch.ops.aten.clone.default, source, memory_format=torch.contiguous_format
-        )
+        source = emit(torch.ops.aten.clone.default, source, memory_format=torch.contiguous_format)
     return emit(link.op, source, result_index=link.index, **link.others())
 
 
@@ -183,11 +182,8 @@ def _unbind(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
 
 def _split(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
     dim = link.arguments["dim"]
-    sizes = link.arguments.get("split_sizes", link.arguments.get("split_size"))
-    if isinstance(sizes, list):
-        start: Any = sum(sizes[: link.index])
-    else:
-        start = sizes * link.index
+    sizes: Any = link.arguments["split_sizes" if "split_sizes" in link.arguments else "split_size"]
+    start = sum(sizes[: link.index]) if isinstance(sizes, list) else sizes * link.index
     end = start + content.shape[dim]
     return emit(torch.ops.aten.slice_scatter.default, source, content, dim, start, end)
 
