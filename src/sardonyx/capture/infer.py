@@ -31,30 +31,45 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
 
 class TypeInference:
-    """Runs operators on fake tensors; makes the fake of a value when one is first needed."""
+    """Runs operators on fake tensors; makes the fake of a value when one is first needed.
 
-    def __init__(self, mode: Any = None) -> None:
+    In a mode of its own all fakes are on the host, wherever the model is: types are the same
+    there, and the kernels of other devices look at sizes they need not look at.
+    """
+
+    def __init__(self, mode: Any = None, *, on_host: bool = True) -> None:
         self.mode = mode or _torch_private.new_fake_mode()
+        self._on_host = mode is None or on_host
         self._names = 0
 
     @classmethod
     def for_graph(cls, graph: AtenGraph) -> TypeInference:
         """In the fake mode the capture used, if it used one: its size symbols live there."""
         values = [*graph.inputs, *graph.parameters.values()]
-        modes = (_torch_private.fake_mode_of(v.fake) for v in values if v.fake is not None)
-        return cls(next((m for m in modes if m is not None), None))
+        fakes = [v.fake for v in values if v.fake is not None]
+        modes = (_torch_private.fake_mode_of(fake) for fake in fakes)
+        on_host = all(fake.device.type == "cpu" for fake in fakes)
+        return cls(next((m for m in modes if m is not None), None), on_host=on_host)
 
     def fake_of(self, value: Value) -> torch.Tensor:
         if value.fake is None:
             if value.constant is not None:
-                value.fake = _torch_private.fake_from(self.mode, value.constant)
+                value.fake = _torch_private.fake_from(self.mode, self.stand_in(value.constant))
             else:
                 sizes = [self.argument(d) for d in value.shape]
                 value.fake = _torch_private.fake_from_sizes(self.mode, sizes, value.dtype)
         return value.fake
 
+    def stand_in(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor like this one, its content left open, where the fakes are."""
+        if not self._on_host or tensor.device.type == "cpu":
+            return tensor
+        return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+
     def argument(self, argument: Argument) -> Any:
         """A bound argument as PyTorch takes it: fake tensors and SymInts."""
+        if isinstance(argument, torch.device) and self._on_host:
+            return torch.device("cpu")
         if isinstance(argument, Value):
             return self.fake_of(argument)
         if isinstance(argument, sympy.Expr):

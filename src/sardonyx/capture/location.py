@@ -52,7 +52,8 @@ def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
         found = (file, int(number), linecache.getline(file, int(number)).strip())
         if _is_users(file):
             return shortened(found)
-        fallback = fallback if fallback[0] else found
+        if not fallback[0] and not file.startswith(_OWN_FOLDER):
+            fallback = found
     return shortened(fallback)
 
 

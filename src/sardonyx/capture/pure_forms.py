@@ -123,14 +123,15 @@ def _twin(base: str, written: Any) -> Any:
         return None
     same_name = written._schema.overload_name or "default"
     overloads = sorted(packet.overloads(), key=lambda overload: overload != same_name)
-    kinds = _kinds(written, [p.name for p in parameters_of(written) if p.name not in _SWITCHES])
+    names = [p.name for p in parameters_of(written) if p.name not in _SWITCHES]
+    kinds = _kinds(written, names)
     for overload in overloads:
         op = getattr(packet, overload)
         if op._schema.is_mutable:
             continue
-        parameters = parameters_of(op)
-        own = _kinds(op, [p.name for p in parameters])
-        if own[: len(kinds)] == kinds and all(p.has_default for p in parameters[len(kinds) :]):
+        own = set(_kinds(op, [p.name for p in parameters_of(op)]))
+        added = [p for p in parameters_of(op) if p.name not in names]
+        if own.issuperset(kinds) and all(p.has_default for p in added):
             return op
     return None
 

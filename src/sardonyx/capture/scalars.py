@@ -25,7 +25,6 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference
 
-
 _sym_float: Callable[[Any], Any] = torch.sym_float
 _sym_int: Callable[[Any], Any] = torch.sym_int
 

@@ -80,7 +80,9 @@ class _BeforeWrites(TorchFunctionMode):
                 self._keep(item)
             elif isinstance(item, (list, tuple)):
                 written.extend(item)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        # A trace holds a literal by its memory: what the model writes is a copy of it.
+        return result.clone() if func in _LITERALS else result
 
     def _keep(self, written: torch.Tensor) -> None:
         with _torch_private.tracing_paused():
@@ -89,6 +91,9 @@ class _BeforeWrites(TorchFunctionMode):
             for tensor in self._by_memory.get(written.untyped_storage().data_ptr(), ()):
                 if id(tensor) not in self._kept:
                     self._kept[id(tensor)] = (tensor, tensor.detach().clone(), _place(tensor))
+
+
+_LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
 
 
 def _place(tensor: torch.Tensor) -> _Place:

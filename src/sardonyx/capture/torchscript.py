@@ -57,6 +57,7 @@ class GraphReader:
 
     def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
         mode = self._inference.mode
+        tensor = self._inference.stand_in(tensor)
         if dynamic:
             fake = _torch_private.dynamic_fake(
                 mode, tensor, set(dynamic), f"input_{len(self._graph.inputs)}"

@@ -80,15 +80,21 @@ class Strided:
         return grid(emit, self.size, self.stride, self.offset)
 
     def _repeats(self) -> bool:
-        """Unless each stride is seen to step over all that the smaller ones reach."""
-        if any(not isinstance(d, int) for d in (*self.size, *self.stride)):
-            return not all(isinstance(d, int) for d in self.stride) or self._interleaves()
-        places = _grid_of_numbers(self.size, self.stride, 0)
-        return len(set(places.flatten().tolist())) != places.numel()
-
-    def _interleaves(self) -> bool:
-        *_, last = sorted(zip(self.stride, self.size, strict=True), key=lambda axis: -axis[0])
-        return not (len(self.size) == 1 and last[0] > 0)
+        """Whether two places may be one; where sizes are symbols, unless each stride is seen to
+        step over all that the smaller ones reach."""
+        if all(isinstance(d, int) for d in (*self.size, *self.stride)):
+            places = _grid_of_numbers(self.size, self.stride, 0)
+            return len(set(places.flatten().tolist())) != places.numel()
+        if not all(isinstance(d, int) for d in self.stride):
+            return True
+        reached: Dim = 0
+        for step, length in sorted(
+            zip(self.stride, self.size, strict=True), key=lambda axis: int(axis[0])
+        ):
+            if not isinstance(reached, int) or int(step) <= reached:
+                return True
+            reached += int(step) * (length - 1)
+        return False
 
 
 def grid(emit: Emit, size: Sequence[Dim], stride: Sequence[Dim], offset: Dim) -> Value:

@@ -51,6 +51,7 @@ class EagerModel:
             torch.random.fork_rng(devices=devices),
             model_mode(self.model, self.training),
             _state_restored(module),
+            _whole_float32(),
         ):
             if seed is not None:
                 torch.manual_seed(seed)
@@ -59,6 +60,20 @@ class EagerModel:
             buffers = {} if module is None else dict(module.named_buffers())
             buffers = {name: _cloned(value) for name, value in buffers.items()}
             return EagerRun(output, own_args, own_kwargs, buffers)
+
+
+@contextlib.contextmanager
+def _whole_float32() -> Iterator[None]:
+    """Products of float32 in float32, as the file computes them, and not in TF32."""
+    cudnn = torch.backends.cudnn
+    precision, allowed = torch.get_float32_matmul_precision(), cudnn.allow_tf32
+    torch.set_float32_matmul_precision("highest")
+    cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32 = allowed
+        torch.set_float32_matmul_precision(precision)
 
 
 def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
