@@ -49,7 +49,9 @@ def test_export_params_false_leaves_the_weights_to_the_caller(net: Net, capture:
     assert names == ["x", *state]
     assert not model.graph.initializer
     weights = {k: v.numpy() for k, v in state.items()}
-    torch.testing.assert_close(torch.from_numpy(run(model, x=X.numpy(), **weights)), net(X).detach())
+    torch.testing.assert_close(
+        torch.from_numpy(run(model, x=X.numpy(), **weights)), net(X).detach()
+    )
 
 
 def test_keep_initializers_as_inputs_lets_the_caller_override_them(net: Net) -> None:
@@ -129,7 +131,11 @@ def test_training_mode_keeps_batch_norm_in_its_training_form(net: Net) -> None:
 def test_stage_times_and_progress() -> None:
     stages: list[str] = []
     program = sardonyx.export(
-        torch.nn.Linear(2, 2), (torch.randn(1, 2),), io.BytesIO(), verify=True, progress=stages.append
+        torch.nn.Linear(2, 2),
+        (torch.randn(1, 2),),
+        io.BytesIO(),
+        verify=True,
+        progress=stages.append,
     )
     assert set(stages) == {"capture", "lower", "legalize", "optimize", "serialize", "verify"}
     assert set(program.stage_seconds) == set(stages)

@@ -40,7 +40,7 @@ def test_an_unknown_attribute_is_refused(b: Builder) -> None:
 
 
 def test_a_dtype_the_operator_does_not_take_is_refused(b: Builder) -> None:
-    with pytest.raises(InternalError, match="does not take torch.int64"):
+    with pytest.raises(InternalError, match=r"does not take torch\.int64"):
         b.Elu(tensor((2,), torch.int64))
 
 

@@ -1,4 +1,4 @@
-"""An operator without a lowering is expanded by PyTorch's own decomposition, for that node alone."""
+"""An operator without a lowering is expanded by PyTorch's decomposition, for that node alone."""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def check(
             for inputs in (args, *others):
                 with torch.no_grad():
                     expected = module(*_cloned(inputs))
-                compare(expected, program(*_cloned(inputs)), f"{capture}, opset {opset}", rtol, atol)
+                compare(
+                    expected, program(*_cloned(inputs)), f"{capture}, opset {opset}", rtol, atol
+                )
     assert program is not None
     return program
 

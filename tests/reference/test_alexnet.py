@@ -25,7 +25,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, torch.n
         dummy_input = torch.randn(10, 3, 224, 224, device=DEVICE)
         model = MODELS["alexnet"].make().to(DEVICE)
 
-        input_names = ["actual_input_1"] + ["learned_%d" % i for i in range(16)]  # noqa: RUF005, UP031
+        input_names = ["actual_input_1"] + ["learned_%d" % i for i in range(16)]  # noqa: UP031
         output_names = ["output1"]
 
         sardonyx.export(

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from sardonyx.capture.storage import storage_key
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower import weights
 from sardonyx.lower.values import TORCH_TO_ONNX
-from sardonyx.capture.storage import storage_key
 from sardonyx.lower.weights import TorchTensor
 
 ONE_BYTE_PER_ELEMENT = {torch.int4, torch.uint4}

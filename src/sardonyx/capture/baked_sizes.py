@@ -91,7 +91,8 @@ def _resized(tensors: Tensors, dynamic: Sequence[DynamicAxes], sizes: dict[str, 
 
 def _repeated(tensor: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
     for axis, size in sizes.items():
-        tensor = tensor.index_select(axis, torch.arange(size) % tensor.shape[axis])
+        rows = torch.arange(size, device=tensor.device) % tensor.shape[axis]
+        tensor = tensor.index_select(axis, rows)
     return tensor.clone()
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import torch
 
 from sardonyx._torch_private import OpOverload
-
 from sardonyx.capture.graph import Argument, operator_name
 from sardonyx.errors import InternalError
 
@@ -47,7 +46,9 @@ def parameters_of(op: OpOverload) -> tuple[Parameter, ...]:
             Parameter(
                 name=argument.name,
                 is_dtype="ScalarType" in real,
-                fixed_length=getattr(argument, "N", None) if is_list and "Tensor" not in real else None,
+                fixed_length=getattr(argument, "N", None)
+                if is_list and "Tensor" not in real
+                else None,
                 is_float=real in ("float", "Optional[float]"),
                 is_tensor_list=is_list and "Tensor" in real,
                 has_default=argument.has_default_value(),
@@ -83,9 +84,7 @@ def bind(
 
 
 def default_arguments(op: OpOverload) -> dict[str, Argument]:
-    return {
-        p.name: _normalize(p, p.default) for p in parameters_of(op) if p.has_default
-    }
+    return {p.name: _normalize(p, p.default) for p in parameters_of(op) if p.has_default}
 
 
 def _normalize(parameter: Parameter, argument: Argument) -> Argument:

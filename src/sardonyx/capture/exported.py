@@ -25,8 +25,8 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
-from sardonyx.errors import UnsupportedOperatorError
 from sardonyx.capture.storage import storage_key
+from sardonyx.errors import UnsupportedOperatorError
 
 _ASSERTIONS = frozenset(
     {
@@ -72,7 +72,9 @@ class _Converter:
             return self._user_input(node)
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             return self._parameter(node, spec)
-        raise UnsupportedOperatorError(f"exported programs with {spec.kind} inputs are not supported")
+        raise UnsupportedOperatorError(
+            f"exported programs with {spec.kind} inputs are not supported"
+        )
 
     def _user_input(self, node: torch.fx.Node) -> Argument:
         fake = node.meta.get("val")

@@ -8,9 +8,8 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx._torch_private import OpOverload
-
 from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import (
     Argument,
