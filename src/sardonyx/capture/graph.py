@@ -87,7 +87,7 @@ class Value:
 
 
 Argument: TypeAlias = Any
-"""A bound argument: Value, number, sympy expression, str, dtype, device, None, or a list of them."""
+"""A bound argument: Value, number, sympy expression, str, dtype, device, None, or a list."""
 
 
 class Node:
