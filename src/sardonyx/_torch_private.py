@@ -178,6 +178,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+def memory_address(tensor: torch.Tensor) -> int:
+    """Equal for tensors that share memory; 0 for those without any."""
+    if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
+        return 0
+    return tensor.untyped_storage().data_ptr()
+
+
+def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """All the bytes a tensor is a view of."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+
+
 def record_decomposition(
     op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any
 ) -> tuple[list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]], Any] | None:

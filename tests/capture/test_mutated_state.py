@@ -1,5 +1,6 @@
 """Buffers, parameters and inputs that the model writes."""
 
+import contextlib
 import copy
 
 import onnxruntime
@@ -358,3 +359,12 @@ def test_a_failed_trace_restores_the_state():
     with pytest.raises(sardonyx.CaptureError, match="no"):
         sardonyx.export(model, (x(),), capture="trace")
     assert int(model.count) == 3 and not model.total.any()
+
+
+@both_captures
+def test_a_write_inside_a_function_of_torch_changes_nothing(capture):
+    model = torch.nn.Embedding(5, 3, max_norm=0.5)
+    weight = model.weight.detach().clone()
+    with contextlib.suppress(sardonyx.UnsupportedOperatorError):
+        sardonyx.export(model, (torch.tensor([1, 2]),), capture=capture)
+    assert torch.equal(model.weight, weight)

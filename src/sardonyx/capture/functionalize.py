@@ -87,7 +87,6 @@ class _Walk:
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
         shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
-        self._state = set(graph.parameters.values())
         self.aliases = AliasTracker(self._emit, self._fake, shared)
 
     def run(self, nodes: list[Node]) -> None:
@@ -233,12 +232,6 @@ class _Walk:
             self.aliases.write(target, wide)
 
     def _check_writable(self, view: View) -> None:
-        root = view.base.root
-        if root.constant is not None and root not in self._state and not self._knows_layouts:
-            raise CaptureError(
-                "the model writes a tensor that is neither an input nor held by the model, and that"
-                " a trace knows only after it was written: register it as a buffer"
-            )
         if view.base.root in self._entangled:
             raise CaptureError(
                 f"{view.base.root.name} is written, and parts of its memory belong to other"

@@ -10,7 +10,6 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
-from sardonyx.capture.storage import holds_memory
 
 
 def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -27,8 +26,8 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 @contextlib.contextmanager
 def state_kept(model: Any) -> Iterator[None]:
-    """Runs the model's own code; its tensors hold afterwards what they held before."""
-    before = _BeforeWrites(model)
+    """Runs the model's own code; the tensors that were there before hold what they held."""
+    before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
     try:
         with before:
             yield
@@ -40,28 +39,24 @@ _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 class _BeforeWrites(TorchFunctionMode):
-    """Copies a tensor of the model when the model is about to write it for the first time."""
+    """Copies a tensor that was not made during the run when it is about to be written."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
         super().__init__()
-        self._by_memory: dict[int, list[torch.Tensor]] = {}
-        for _, tensor in state_tensors(model):
-            if tensor.layout == torch.strided and holds_memory(tensor):
-                key = tensor.untyped_storage().data_ptr()
-                self._by_memory.setdefault(key, []).append(tensor)
-        self._kept: dict[int, tuple[torch.Tensor, torch.Tensor, _Place]] = {}
-        if isinstance(model, torch.nn.Module):
-            # Normalization layers write their buffers unseen: copied beforehand.
-            for buffer in model.buffers():
-                self._keep(buffer)
+        strided = [t for t in tensors if t.layout == torch.strided]
+        self._places = [(tensor, _place(tensor)) for tensor in strided]
+        """`transpose_` and the like change how a tensor lies, not what is in memory."""
+        self._made: set[int] = set()
+        self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def restore(self) -> None:
-        for tensor, content, place in self._kept.values():
-            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
-                if _place(tensor) != place:
+        for tensor, place in self._places:
+            if _place(tensor) != place:
+                with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                     tensor.as_strided_(*place)
-                if not torch.equal(tensor, content):
-                    tensor.copy_(content)
+        for memory, content in self._kept.values():
+            if not torch.equal(memory, content):
+                memory.copy_(content)
 
     def __torch_function__(
         self,
@@ -71,36 +66,43 @@ class _BeforeWrites(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        written = [kwargs["out"]] if kwargs.get("out") is not None else []
-        if args and _writes_first_argument(getattr(func, "__name__", "")):
-            written.append(args[0])
-        while written:
-            item = written.pop()
-            if isinstance(item, torch.Tensor):
-                self._keep(item)
-            elif isinstance(item, (list, tuple)):
-                written.extend(item)
+        for tensor in _written(func, args, kwargs):
+            self._keep(tensor)
         result = func(*args, **kwargs)
-        # A trace holds a literal by its memory: what the model writes is a copy of it.
-        return result.clone() if func in _LITERALS else result
+        made = _addresses(result)
+        if func in _LITERALS:  # a trace holds it by its memory
+            self._made -= made
+        else:
+            self._made |= made - _addresses([*args, *kwargs.values()])
+        return result
 
-    def _keep(self, written: torch.Tensor) -> None:
-        with _torch_private.tracing_paused():
-            if written.layout != torch.strided or not holds_memory(written):
-                return
-            for tensor in self._by_memory.get(written.untyped_storage().data_ptr(), ()):
-                if id(tensor) not in self._kept:
-                    self._kept[id(tensor)] = (tensor, tensor.detach().clone(), _place(tensor))
+    def _keep(self, tensor: torch.Tensor) -> None:
+        address = _torch_private.memory_address(tensor)
+        if address and address not in self._made and address not in self._kept:
+            with _torch_private.tracing_paused():
+                memory = _torch_private.whole_memory(tensor)
+                self._kept[address] = (memory, memory.clone())
 
 
 _LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
+_WRITES_SOME_ARGUMENT = frozenset(
+    {"batch_norm", "native_batch_norm", "instance_norm", "embedding", "embedding_bag"}
+)
+"""Running statistics, and weights that are renormalized as they are read."""
 
 
-def _place(tensor: torch.Tensor) -> _Place:
-    return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
+    """The tensors that a call may write, by what its name and its switches tell."""
+    name = getattr(func, "__name__", "")
+    if kwargs.get("out") is not None:
+        yield from _tensors_in(kwargs["out"])
+    if name in _WRITES_SOME_ARGUMENT:
+        yield from _tensors_in([*args, *kwargs.values()])
+    elif args and (_ends_in_place(name) or any(a is True for a in (*args, *kwargs.values()))):
+        yield from _tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
 
 
-def _writes_first_argument(name: str) -> bool:
+def _ends_in_place(name: str) -> bool:
     if name.startswith("__"):
         return name == "__setitem__" or name in _IN_PLACE_ARITHMETIC
     return name.endswith("_")
@@ -113,3 +115,19 @@ _IN_PLACE_ARITHMETIC = frozenset(
         "lshift", "rshift",
     )
 )  # fmt: skip
+
+
+def _tensors_in(argument: Any) -> Iterator[torch.Tensor]:
+    if isinstance(argument, torch.Tensor):
+        yield argument
+    elif isinstance(argument, (list, tuple)):
+        for item in argument:
+            yield from _tensors_in(item)
+
+
+def _addresses(argument: Any) -> set[int]:
+    return {_torch_private.memory_address(tensor) for tensor in _tensors_in(argument)}
+
+
+def _place(tensor: torch.Tensor) -> _Place:
+    return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())

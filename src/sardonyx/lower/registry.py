@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import sympy
@@ -36,12 +37,28 @@ class Refusal(Exception):
 class Lowering:
     name: str
     function: Callable[..., Any]
-    parameters: dict[str, inspect.Parameter]
-    annotations: dict[str, Any]
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """What the function declares after the builder."""
+        return _signature_of(self.function)[0]
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        return _signature_of(self.function)[1]
 
     @property
     def source(self) -> str:
         return self.function.__module__
+
+
+@cache
+def _signature_of(
+    function: Callable[..., Any],
+) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
+    """Read when a function is first used: reading all of them would slow the import."""
+    parameters = dict(list(inspect.signature(function).parameters.items())[1:])
+    return parameters, typing.get_type_hints(function)
 
 
 class Registry:
@@ -54,9 +71,7 @@ class Registry:
             raise InternalError(f"{name} writes in place: functionalization removes it")
         if name in self._lowerings:
             raise InternalError(f"{name} is registered twice")
-        parameters = dict(list(inspect.signature(function).parameters.items())[1:])
-        annotations = typing.get_type_hints(function)
-        self._lowerings[name] = Lowering(name, function, parameters, annotations)
+        self._lowerings[name] = Lowering(name, function)
 
     def get(self, name: str) -> Lowering | None:
         return self._lowerings.get(name)
