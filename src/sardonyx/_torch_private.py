@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import logging
 import os
 import re
 import traceback
@@ -84,6 +85,21 @@ def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
     return None
 
 
+@contextlib.contextmanager
+def quiet_loggers() -> Iterator[None]:
+    """Keeps from the user what torch logs of a failed attempt: it is answered, or our own error."""
+    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
 def new_fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -160,7 +176,8 @@ def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every operator that reaches the dispatcher, with what it took and gave."""
+    """Notes every operator that reaches the dispatcher, with what it took and gave; in place of
+    a prim, the ATen operators it is made of."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -173,6 +190,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func.namespace == "prims" and hasattr(func, "impl_aten"):
+            with self:
+                return func.impl_aten(*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, result))
         return result
@@ -196,8 +216,10 @@ def record_decomposition(
     """PyTorch's own expansion of one call on fake tensors; None where it has none."""
     from torch._decomp import decomposition_table
 
+    if op is torch.ops.aten.meshgrid.default:  # its Python form wants to be told the indexing
+        op, kwargs = torch.ops.aten.meshgrid.indexing, {"indexing": "ij"}
     recorder = Recorder()
-    with torch.no_grad(), mode, recorder:
+    with quiet_loggers(), torch.no_grad(), mode, recorder:
         if op in decomposition_table:
             result = decomposition_table[op](*args, **kwargs)
         elif op._can_decompose():
@@ -236,7 +258,7 @@ def run_on_fakes(
     from torch._dispatch.python import enable_python_dispatcher
 
     # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
-    with torch.no_grad(), mode, enable_python_dispatcher():
+    with quiet_loggers(), torch.no_grad(), mode, enable_python_dispatcher():
         positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
         keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)

@@ -11,6 +11,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.pure_forms import METADATA_WRITES
 
 
 def expansion(
@@ -39,6 +40,8 @@ def expansion(
     if recorded is None:
         return None
     calls, result = recorded
+    if any(op._schema.name in METADATA_WRITES for op, *_ in calls):
+        return None  # a tensor of the recording has only the shape it had in the end
     nodes = _nodes_of(graph, node, calls, values, inference)
     found = [values.get(id(r)) for r in _tensors(result)]
     outputs = [v for v in found if v is not None]

@@ -87,10 +87,20 @@ def check_conditions(
     divides) is nothing to report. `sizes` are those of the example.
     """
     notes: dict[str, None] = {}
+    first_of: dict[str, sympy.Symbol] = {}
+    for symbol, origin in origins.items():
+        first_of.setdefault(origin.name, symbol)
     for condition in conditions:
-        symbols = condition.expression.free_symbols & origins.keys()
-        fixed = {s for s in symbols if _fixes(condition.expression, s, sizes)}
-        text = _readable(condition.expression, origins)
+        # Dims of one name are one size, which the capture that made a symbol of each need not know.
+        expression = condition.expression.xreplace(
+            {
+                s: first_of[origins[s].name]
+                for s in condition.expression.free_symbols & origins.keys()
+            }
+        )
+        symbols = expression.free_symbols & origins.keys()
+        fixed = {s for s in symbols if _fixes(expression, s, sizes)}
+        text = _readable(expression, origins)
         place = place_text(condition.place)
         if any(origins[s].required for s in fixed):
             raise _narrowed_to_one(text, place, sorted(origins[s].name for s in fixed))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sardonyx import _torch_private
+from sardonyx.capture.key_value_cache import open_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,9 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
     registered = _torch_private.open_registered_pytree(tree)
     if registered is not None:
         return registered
+    cache = open_cache(tree)
+    if cache is not None:
+        return cache
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = [f.name for f in dataclasses.fields(tree)]
         return (

@@ -61,7 +61,7 @@ class Builder:
         sizes becomes a 1-D tensor; attributes that are None are left out.
         """
         schema = op_schema(name)
-        tensors = self._as_tensors(schema, inputs)
+        tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
         attributes = {k: v for k, v in attributes.items() if v is not None}
         dtypes = self._check(schema, tensors, attributes, outputs)
         node = ir.Node(
@@ -424,6 +424,17 @@ class Builder:
 
     def broadcast_shape(self, *tensors: Tensor) -> Shape:
         return broadcast_shapes(*(t.shape for t in tensors))
+
+
+def _with_axes_from_front(name: str, inputs: Sequence[Input]) -> Sequence[Input]:
+    """A reduction's axes counted from the front: ONNX Runtime miscounts negative ones where the
+    tensor is empty."""
+    if not name.startswith("Reduce") or len(inputs) < 2 or not isinstance(inputs[1], list):
+        return inputs
+    data = inputs[0]
+    if not isinstance(data, Tensor) or data.shape is None:
+        return inputs
+    return [data, [axis % max(data.rank, 1) for axis in inputs[1]], *inputs[2:]]
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:

@@ -194,6 +194,10 @@ class _Emitter:
         lowering = self._library.get(node.name)
         assert lowering is not None
         self.b.location = node.location
+        if any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)):
+            self.problems.append(_Problem(node, "complex numbers have no ONNX form yet"))
+            self._stand_in(node)
+            return
         try:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             results = call_lowering(self.b, lowering, arguments, default_arguments(node.op))

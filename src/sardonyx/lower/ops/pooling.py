@@ -190,7 +190,8 @@ def _adaptive_average_pool(b: Builder, x: Tensor, output_size: Sequence[Dim]) ->
         result: Tensor = b.GlobalAveragePool(x)
         return result
     kernel = _divides_evenly(x, output_size)
-    if kernel is not None and any(count != 1 for count in output_size):
+    pools = kernel is not None and any(size != 1 for size in kernel)
+    if pools and any(count != 1 for count in output_size):
         pooled = b.AveragePool(batched(b, x, spatial), kernel_shape=kernel, strides=kernel)
         return unbatched_like(b, pooled, x, spatial)
     result = x

@@ -191,7 +191,7 @@ def native_dropout(
 
 def _per_feature(b: Builder, x: Tensor) -> Dims:
     """The shape of noise that is one number for each sample and channel."""
-    return [x.dim(0), x.dim(1), *[1] * (x.rank - 2)]
+    return [*b.dims(x)[:2], *[1] * (x.rank - 2)]
 
 
 @lowering("aten::feature_dropout")
