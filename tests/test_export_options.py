@@ -139,3 +139,29 @@ def test_stage_times_and_progress() -> None:
     )
     assert set(stages) == {"capture", "lower", "legalize", "optimize", "serialize", "verify"}
     assert set(program.stage_seconds) == set(stages)
+
+
+class Stretched(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("steps", torch.tensor([2, 3]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + (self.steps * 2).sum()) * self.weight
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("option", ["keep_initializers_as_inputs", "input_names"])
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_integer_parameters_that_may_be_replaced_are_not_baked(
+    option: str, again: bool, capture: str
+) -> None:
+    asked = True if option == "keep_initializers_as_inputs" else ["x", "weight", "steps"]
+    program = sardonyx.export(Stretched(), (torch.ones(2),), capture=capture, **{option: asked})
+    if again:
+        program.optimize()
+    steps = program.model.graph.initializers["steps"]
+    assert steps.uses()
+    assert steps.const_value is not None
+    np.testing.assert_array_equal(steps.const_value.numpy(), [2, 3])

@@ -13,9 +13,8 @@ from sardonyx.errors import (
     UnsupportedOpsetError,
     VerificationError,
 )
-from sardonyx.options import OperatorExportTypes, TrainingMode
+from sardonyx.options import ExternalData, OperatorExportTypes, TrainingMode
 from sardonyx.program import ONNXProgram
-from sardonyx.serialize.external_data import ExternalData
 
 __all__ = [
     "CaptureError",

@@ -82,6 +82,9 @@ def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
     name = getattr(node.target, "_name", "") or getattr(node.target, "__name__", "")
     if name == "wrap_with_set_grad_enabled":
         return node.args[1], node.args[2:]
+    if name == "wrap_with_autocast":
+        enabled, body = node.args[2], node.args[4]
+        return None if enabled else (body, node.args[5:])
     return None
 
 
@@ -264,6 +267,19 @@ def run_on_fakes(
         return (function or op)(*positional, **keyword)
 
 
+def slice_of_fake(tensor: torch.Tensor, dim: int, start: Any, end: Any, step: Any) -> Any:
+    """A slice by PyTorch's own shape rule, also while `kernels_replaced` has another one."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.aten.slice.Tensor(tensor, dim, start, end, step)
+
+
+def is_input_size(fake: Any, size: Any) -> bool:
+    """Whether a size follows from the inputs, not from data; numbers do."""
+    if isinstance(size, int):
+        return True
+    return bool(size.node.expr.free_symbols <= example_sizes(fake.fake_mode).keys())
+
+
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """(args, kwargs) of an ExportedProgram: fake tensors, example numbers and constants."""
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
@@ -330,6 +346,7 @@ class Guard(NamedTuple):
 
 _STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LAYOUT_FUNCTIONS = ("contiguous", "stride", "dense", "channels_last")
 
 
@@ -341,16 +358,18 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
         # torch.export's strict mode runs the model's Python in an interpreter of its own.
         strict = _STRICT_PLACE.match(guard.sloc.maybe_user_loc or "")
         in_torch = file.startswith(_TORCH_FOLDER)
-        in_model_code = "/_dynamo/" in file if strict else not in_torch
+        # A frame of ours is a mode that runs the operator which asks.
+        in_model_code = (
+            "/_dynamo/" in file if strict else not file.startswith((_TORCH_FOLDER, _OWN_FOLDER))
+        )
         place = None
         if strict:
             place = (os.path.basename(strict["file"]), int(strict["line"]), strict["text"])
         elif in_model_code:
             place = (file, line, linecache.getline(file, line).strip())
         function = getattr(frame, "name", "") or ""
-        found.append(
-            Guard(guard.expr, place, in_model_code, any(w in function for w in _LAYOUT_FUNCTIONS))
-        )
+        asks_layout = in_torch and any(word in function for word in _LAYOUT_FUNCTIONS)
+        found.append(Guard(guard.expr, place, in_model_code, asks_layout))
     return found
 
 
@@ -384,7 +403,7 @@ def example_sizes(mode: Any) -> dict[Any, int]:
     """The sizes that the symbols of a mode had in the example."""
     env = mode.shape_env
     # torch 2.11 calls the table var_to_val.
-    sizes = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+    sizes = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
     return {symbol: int(size) for symbol, size in sizes.items()}
 
 
@@ -430,6 +449,17 @@ def overload_of(node: Any) -> Any:
     head = text[len(node.kind()) :].split("(", 1)[0]
     packet = getattr(getattr(torch.ops, namespace), name)
     return getattr(packet, head.lstrip(".") or "default")
+
+
+def is_known_to_dispatcher(op: Any) -> bool:
+    """False for what TorchScript alone has: arithmetic of Python numbers, lists and strings."""
+    return bool(torch._C._dispatch_has_kernel(op.name()))
+
+
+def takes_numbers_for_tensors(op: Any) -> bool:
+    """Whether PyTorch takes a Python number where the schema of `op` says Tensor."""
+    name = op._schema.name.split("::")[-1]
+    return bool(torch._C._should_allow_numbers_as_tensors(name))
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -19,13 +19,13 @@ from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import (
     CAPTURES,
     DEFAULT_OPSET,
+    ExternalData,
     OperatorExportTypes,
     Options,
     TrainingMode,
 )
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
-from sardonyx.serialize.external_data import ExternalData
 from sardonyx.serialize.interface import name_dims, rename_parameters
 from sardonyx.serialize.metadata import stamp_metadata
 from sardonyx.serialize.names import assign_names
@@ -48,6 +48,9 @@ def export(
     do_constant_folding: bool = True,
     dynamic_axes: Mapping[str, Any] | None = None,
     keep_initializers_as_inputs: bool | None = None,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[type] = False,
+    autograd_inlining: bool = True,
     *,
     kwargs: dict[str, Any] | None = None,
     capture: str = "auto",
@@ -75,6 +78,9 @@ def export(
         do_constant_folding: Compute at export time what depends on weights and constants only.
         dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
         keep_initializers_as_inputs: Also list the weights among the inputs.
+        custom_opsets: Versions of custom domains; refused so far, as are the next two.
+        export_modules_as_functions: Module classes that become functions of the file.
+        autograd_inlining: False would keep `torch.autograd.Function`s as nodes of their own.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
         capture: How the model is recorded: "export", "trace", or "auto" for the first that can.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
@@ -92,6 +98,9 @@ def export(
         input_names=input_names,
         output_names=output_names,
         operator_export_type=operator_export_type,
+        custom_opsets=custom_opsets,
+        export_modules_as_functions=export_modules_as_functions,
+        autograd_inlining=autograd_inlining,
         opset_version=opset_version,
         do_constant_folding=do_constant_folding,
         dynamic_axes=dynamic_axes,
@@ -146,6 +155,7 @@ def run_stages(
         signature=captured.signature,
         options=options,
         verifier_context=_eager(model, captured, options),
+        fold_parameters=fold_parameters,
         notes=captured.notes,
         stage_seconds=stages.seconds,
     )
@@ -210,6 +220,15 @@ def _eager(model: Any, captured: Captured, options: Options) -> EagerModel | Non
     return EagerModel(model, inputs.args, inputs.kwargs, options.training)
 
 
+_NOT_YET = {
+    "operator_export_type": OperatorExportTypes.ONNX,
+    "custom_opsets": None,
+    "export_modules_as_functions": False,
+    "autograd_inlining": True,
+}
+"""Options of the reference that take one value for now."""
+
+
 def _options(**given: Any) -> Options:
     opset = given["opset_version"]
     given["opset_version"] = DEFAULT_OPSET if opset is None else opset
@@ -222,10 +241,10 @@ def _options(**given: Any) -> Options:
         raise InvalidOptionError(
             f"capture={given['capture']!r} is not known: {', '.join(CAPTURES)}"
         )
-    if given.pop("operator_export_type") != OperatorExportTypes.ONNX:
-        raise InvalidOptionError(
-            "operator_export_type: only OperatorExportTypes.ONNX is supported yet"
-        )
+    for name, only in _NOT_YET.items():
+        value = given.pop(name)
+        if value != only:
+            raise InvalidOptionError(f"{name}={value!r} is not supported so far, only {only!r}")
     given["training"] = TrainingMode(given["training"])
     for names in ("input_names", "output_names"):
         if isinstance(given[names], str):

@@ -58,3 +58,9 @@ def format_message(headline: str, fields: Iterable[tuple[str, str | Sequence[str
         rows += [(label if index == 0 else "", line) for index, line in enumerate(lines)]
     width = max((len(label) for label, _ in rows), default=0)
     return "\n".join([headline, *(f"  {label:<{width}}  {line}" for label, line in rows)])
+
+
+def first_line(error: BaseException) -> str:
+    """`ValueError: what it says first`, of an error that is not ours."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

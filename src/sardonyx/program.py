@@ -14,10 +14,9 @@ import torch
 from sardonyx.capture.signature import Signature
 from sardonyx.errors import VerificationError
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.options import Options
+from sardonyx.options import ExternalData, Options
 from sardonyx.report import summary
 from sardonyx.serialize.destination import Destination
-from sardonyx.serialize.external_data import ExternalData
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.serialize.write import WriteResult, write_model
@@ -40,6 +39,7 @@ class ONNXProgram:
         signature: Signature,
         options: Options,
         verifier_context: EagerModel | None,
+        fold_parameters: bool = True,
         notes: tuple[str, ...] = (),
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
@@ -52,6 +52,7 @@ class ONNXProgram:
         self.path = path
         self.verification: VerificationReport | None = None
         self._eager = verifier_context
+        self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
 
@@ -93,8 +94,8 @@ class ONNXProgram:
         rtol: float | None = None,
         atol: float | None = None,
     ) -> VerificationReport:
-        """Compare with the PyTorch model, at the example's inputs unless others are given, and
-        where dims are dynamic at other sizes too. Raises VerificationError where they differ.
+        """Compare with the PyTorch model, at the example's inputs unless others are given, and at
+        drawn ones like them, of other sizes too. Raises VerificationError where they differ.
         """
         if self._eager is None:
             raise VerificationError(
@@ -113,7 +114,7 @@ class ONNXProgram:
 
     def optimize(self) -> None:
         """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
-        optimize(self.model, fold_parameters=not self.options.keeps_parameters)
+        optimize(self.model, fold_parameters=self._fold_parameters)
         self._session = None
         self._file_as_written = None
 
@@ -140,8 +141,7 @@ class ONNXProgram:
     def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         if self._session is None:
             self._session = Session(self._runnable())
-        dropped = self.signature.dropped
-        names = [spec.name for spec in self.signature.inputs if spec.name not in dropped]
+        names = [spec.name for spec in self.signature.inputs]
         feeds = dict(zip(names, tensors, strict=True))
         unfed = [name for name in self._session.input_names if name not in feeds]
         if unfed and self._eager is not None and isinstance(self._eager.model, torch.nn.Module):

@@ -366,3 +366,190 @@ def test_dynamic_shapes_of_variadic_arguments(capture):
     shapes = {"parts": ({0: "b"}, {0: "b"})}
     program = check(model, (r(4), r(4)), [(r(3), r(3))], capture, dynamic_shapes=shapes)
     assert dims(program, "parts.1") == ["b"]
+
+
+# -- pieces of a dynamic dim ---------------------------------------------------------------------
+
+
+def _cleared(x, at):
+    y = x.clone()
+    y[at] = 0.0
+    return y
+
+
+PIECES = {
+    "mean_of_first": lambda x: x[:5].sum(0) / x[:5].shape[0],
+    "deviation_of_last": lambda x: x[-5:].std(0),
+    "zeros_like": lambda x: torch.zeros_like(x[:5]),
+    "arange": lambda x: torch.arange(x[:5].shape[0]),
+    "middle": lambda x: torch.zeros_like(x[1:5]),
+    "from_the_end": lambda x: torch.zeros_like(x[-4:-1]),
+    "without_ends": lambda x: torch.zeros_like(x[2:-2]),
+    "from_the_end_to_a_number": lambda x: torch.zeros_like(x[-4:5]),
+    "step": lambda x: torch.zeros_like(x[1:6:2]),
+    "write": lambda x: _cleared(x, slice(1, 5)),
+    "write_last": lambda x: _cleared(x, slice(-3, None)),
+    "write_step": lambda x: _cleared(x, slice(0, 5, 2)),
+    "split_in_three": lambda x: [torch.zeros_like(piece) for piece in x.tensor_split(3)],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_are_as_long_as_the_dim_allows(name, capture):
+    program = check(
+        PIECES[name],
+        (r(8, 6),),
+        [(r(n, 6),) for n in (2, 3, 4, 6, 13)],
+        capture,
+        dynamic_axes={"x": [0]},
+    )
+    assert program.notes == ()
+
+
+@BOTH
+def test_a_piece_taken_apart(capture):
+    def model(x):
+        first, second = x[:2]
+        return first - second, torch.cat([p * 2 for p in x[:4].split(2)])
+
+    check(model, (r(8, 6),), [(r(4, 6),)], capture, dynamic_axes={"x": [0]})
+
+
+@BOTH
+@pytest.mark.parametrize("bounds", [lambda n: slice(n, None), lambda n: slice(None, n)])
+def test_a_write_to_a_slice_with_a_bound_from_the_caller(bounds, capture):
+    check(
+        lambda x, n: (_cleared(x, bounds(n)), torch.zeros_like(x[bounds(n)])),
+        (r(5, 2), 2),
+        [(r(5, 2), n) for n in (-9, -5, -2, 0, 4, 5, 9)],
+        capture,
+    )
+
+
+@BOTH
+def test_what_the_model_takes_for_granted_of_a_buffer_is_not_noted(capture):
+    table = r(20, 6)
+    program = check(
+        lambda x: x + table[: x.shape[0]],
+        (r(8, 6),),
+        [(r(3, 6),)],
+        capture,
+        dynamic_axes={"x": [0]},
+    )
+    assert program.notes == ()
+    assert dims(program, "output") == ["x_dim_0", 6]
+
+
+@BOTH
+@pytest.mark.parametrize("arguments", [(3, 2), (3, 2, 1), (2, 3)])
+def test_max_pool1d_with_a_last_window_that_juts_out(arguments, capture):
+    check(
+        lambda x: torch.zeros_like(F.max_pool1d(x, *arguments, ceil_mode=True)),
+        (r(2, 3, 12),),
+        [(r(2, 3, n),) for n in (6, 7, 8, 9, 10, 11, 13)],
+        capture,
+        dynamic_axes={"x": [2]},
+    )
+
+
+# -- a size that the model treats as special -----------------------------------------------------
+
+
+def branch_above_one(x):
+    if x.shape[0] > 1:
+        return x - x.mean(0)  # here
+    return x
+
+
+def branch_on_one(x):
+    if x.shape[0] == 1:
+        return x * 100  # here
+    return x
+
+
+def factor_by_size(x):
+    return x * (100.0 if x.shape[0] == 1 else 2.0)  # here
+
+
+SPECIAL = [branch_above_one, branch_on_one, factor_by_size]
+
+
+@BOTH
+@pytest.mark.parametrize("model", SPECIAL, ids=lambda m: m.__name__)
+def test_a_size_one_that_the_model_treats_specially_is_refused(model, capture):
+    with pytest.raises(DynamicDimError, match="size 1 of 'n' specially") as info:
+        sardonyx.export(model, (r(1, 6),), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert "test_dynamic_dims.py:" in str(info.value) and "# here" in str(info.value)
+    program = check(model, (r(1, 6),), [], capture, dynamic_shapes=({0: Dim.AUTO},))
+    assert dims(program, "x") == [1, 6]
+
+
+@BOTH
+def test_one_of_two_results_by_size_is_refused(capture):
+    with pytest.raises(DynamicDimError, match="specially"):
+        sardonyx.export(
+            lambda x, y: x if x.shape[0] == 1 else y,
+            (r(1, 6), r(1, 6)),
+            capture=capture,
+            dynamic_axes={"x": [0], "y": [0]},
+        )
+
+
+@BOTH
+def test_a_number_zero_that_decides_is_part_of_the_graph(capture):
+    def model(x, n):
+        return x * 2 if n > 0 else x + 10
+
+    program = check(model, (r(2, 6), 0), [], capture)
+    assert [spec.name for spec in program.signature.inputs] == ["x"]
+
+
+def test_a_number_one_that_does_not_decide_stays_an_input():
+    check(
+        lambda x, n: (x.roll(n, 0), x[:n].sum(0) + n),
+        (r(5, 6), 1),
+        [(r(5, 6), 3), (r(5, 6), 0)],
+        "export",
+    )
+
+
+@BOTH
+def test_layers_at_size_one_are_not_special(capture):
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    program = sardonyx.export(layer, (r(1, 1, 8),), capture=capture, dynamic_axes={"src": [0, 1]})
+    for shape in ((1, 1, 8), (3, 5, 8)):
+        x = r(*shape)
+        torch.testing.assert_close(program(x), layer(x), rtol=1e-4, atol=1e-5)
+
+
+# -- what tracing bakes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model", [lambda x, n: x.roll(n), lambda x, n: x.sum(n - 3)], ids=["roll", "sum"]
+)
+def test_a_number_that_a_trace_bakes_without_a_warning_is_part_of_the_graph(model):
+    program = check(model, (r(4, 6), 3), [], "trace")
+    assert any("it is 3 in the file, not an input" in note for note in program.notes)
+
+
+def test_a_baked_size_that_shows_only_far_from_the_example_is_refused():
+    with pytest.raises(DynamicDimError, match="bakes a size"):
+        sardonyx.export(
+            lambda x: x * (int(x.shape[0]) // 10 + 1),
+            (r(12, 6),),
+            capture="trace",
+            dynamic_axes={"x": [0]},
+        )
+
+
+@BOTH
+def test_float_arguments_have_the_default_dtype(capture):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        program = check(lambda x, a: x * a, (r(4), 0.1), [(r(4), 1 / 3)], capture)
+    finally:
+        torch.set_default_dtype(before)
+    assert program.signature.inputs[1].dtype == torch.float64

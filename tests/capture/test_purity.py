@@ -168,13 +168,19 @@ def test_no_warning_of_the_capture_reaches_the_user(capture):
 
 
 @BOTH
-def test_the_default_dtype_does_not_leak_into_numbers(capture):
+def test_a_float_argument_is_of_the_default_dtype(capture):
+    def model(x, factor):
+        return x * factor, torch.ones(2) * factor
+
+    x, factor = torch.randn(2), 1 / 3
     torch.set_default_dtype(torch.float64)
     try:
-        program = sardonyx.export(lambda x, f: x * f, (torch.randn(2), 0.5), capture=capture)
+        program = sardonyx.export(model, (x, factor), capture=capture)
+        expected, actual = model(x, factor), program(x, factor)
     finally:
         torch.set_default_dtype(torch.float32)
-    assert program.model.graph.inputs[1].dtype.name == "FLOAT"
+    assert program.model.graph.inputs[1].dtype.name == "DOUBLE"
+    torch.testing.assert_close(actual, expected, rtol=1e-7, atol=0)
 
 
 @BOTH

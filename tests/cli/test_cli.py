@@ -75,7 +75,7 @@ def test_json_is_all_that_is_printed(models):
     assert summary["inputs"] == [{"name": "x", "dtype": "FLOAT", "dims": ["batch", 4]}]
     assert summary["outputs"][0]["name"] == "y"
     assert summary["weight_bytes"] >= 15 * 4
-    assert summary["verification"]["runs"] == ["example", "batch=3"]
+    assert summary["verification"]["runs"] == ["example", "batch=3", "batch=1"]
     assert set(summary["stage_seconds"]) >= {"capture", "lower", "serialize", "verify"}
 
 

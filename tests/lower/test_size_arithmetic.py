@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import sardonyx
 from tests.ops.harness import check
 
 EXPRESSIONS = {
@@ -44,3 +45,29 @@ def test_sizes_as_sizes() -> None:
 
     others = [(torch.randn(b, h),) for b, h in ((2, 8), (5, 9), (1, 17))]
     check(model, torch.randn(3, 6), dynamic={0: [0, 1]}, others=others)
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize("name", ["u0", "u1", "s0", "s77"])
+def test_a_dim_may_be_called_as_pytorch_calls_another(name: str, capture: str) -> None:
+    class UpToCount(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[: torch.nonzero(x)[:, 0].shape[0]]
+
+    x = torch.tensor([1.0, 0, 2, 0])
+    program = sardonyx.export(UpToCount(), (x,), dynamic_shapes=({0: name},), capture=capture)
+    assert torch.equal(program(x), x[:2])
+    (output,), (given,) = program.model.graph.outputs, program.model.graph.inputs
+    assert str(given.shape[0]) == name != str(output.shape[0])
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_dim_may_be_called_as_the_expression_of_another(capture: str) -> None:
+    class Doubled(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return y[: 2 * x.shape[0]]
+
+    dims = ({0: "n"}, {0: "2*n"})
+    args = (torch.ones(2), torch.arange(9.0))
+    program = sardonyx.export(Doubled(), args, dynamic_shapes=dims, capture=capture)
+    assert torch.equal(program(*args), torch.arange(4.0))

@@ -59,6 +59,14 @@ def test_empty() -> None:
     check(lambda x: (x.cumprod(0), x.cummin(0), x.logcumsumexp(0), x.cumsum(0)), torch.zeros(0, 3))
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"])
+def test_dims_that_become_empty(name: str, dim: int) -> None:
+    others = [(torch.randn(n, 2),) for n in (0, 1, 4)]
+    function = getattr(torch, name)
+    check(lambda x: function(x, dim), torch.randn(3, 2), dynamic={0: [0]}, others=others)
+
+
 def test_nan_and_ties_in_running_extremes() -> None:
     rows = torch.tensor([1.0, 1.0, math.nan, 2.0, math.nan, 0.0])
     check(lambda x: (torch.cummax(x, 0), torch.cummin(x, 0)), rows)

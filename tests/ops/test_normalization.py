@@ -159,3 +159,9 @@ def test_weight_norm_of_a_layer():
 
 def test_half_precision_input_with_single_precision_parameters():
     check(lambda x: F.layer_norm(x, (6,), SCALE, SHIFT), X2.bfloat16())
+
+
+def test_group_norm_of_an_empty_batch():
+    others = [(torch.randn(n, 4, 5),) for n in (0, 1)]
+    layer = trained(nn.GroupNorm(2, 4))
+    check(layer, torch.randn(3, 4, 5), dynamic={0: [0]}, others=others, opsets=[17, 20])

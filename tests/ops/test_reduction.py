@@ -145,6 +145,17 @@ def test_empty() -> None:
     check(reductions, torch.zeros(2, 0))
 
 
+@pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
+def test_moments_of_a_dim_that_becomes_empty() -> None:
+    others = [(torch.randn(n, 2),) for n in (0, 1, 5)]
+    check(
+        lambda x: (x.mean(), x.mean(0), x.half().mean(0), x.mean(1), x.var(0, correction=0)),
+        torch.randn(3, 2),
+        dynamic={0: [0]},
+        others=others,
+    )
+
+
 def test_tests_of_a_dim_that_becomes_empty() -> None:
     def tests(x: torch.Tensor) -> list[torch.Tensor]:
         return [x.any(0), x.all(0), x.any(), x.all()]

@@ -79,6 +79,20 @@ def test_scatter_far_negative_start_on_a_short_dim() -> None:
     )
 
 
+SHORT = {
+    "end": lambda x: torch.slice_scatter(x, x[:, 1:5] * 2, 1, 1, 5),
+    "negative_start": lambda x: torch.slice_scatter(x, x[:, -4:] * 2, 1, -4),
+    "both_negative": lambda x: torch.slice_scatter(x, x[:, -4:-1] * 2, 1, -4, -1),
+    "step": lambda x: torch.slice_scatter(x, x[:, 1:6:2] * 2, 1, 1, 6, 2),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_scatter_on_a_dim_that_is_shorter_than_the_slice(name: str) -> None:
+    others = [(torch.randn(2, n),) for n in (2, 3, 5, 9)]
+    check(SHORT[name], torch.randn(2, 7), dynamic={0: [1]}, others=others)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int64, torch.uint8, torch.bool])
 def test_dtypes(dtype: torch.dtype) -> None:
     check(

@@ -202,3 +202,15 @@ def test_constant_keeps_the_provenance_of_what_it_replaces():
     FoldShapes()(model)
     (node,) = model.graph
     assert (node.op_type, node.metadata_props) == ("Constant", {"sardonyx.source": "model.py:3"})
+
+
+def test_initializers_that_may_be_replaced_are_no_constants():
+    def optimized(**options):
+        graph = "g (float[4] x) => (float[N] y) { b = Add(a, a) y = Slice(x, zero, b, zero) }"
+        initializers = {"a": np.array([1]), "zero": np.array([0])}
+        model = parse(graph, initializers=initializers)
+        optimize(model, **options)
+        return [node.op_type for node in model.graph]
+
+    assert optimized() == ["Constant", "Slice"]
+    assert optimized(fold_parameters=False) == ["Add", "Slice"]

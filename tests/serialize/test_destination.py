@@ -12,9 +12,9 @@ import torch
 
 from sardonyx.errors import InvalidOptionError, SerializeError
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.options import ExternalData
 from sardonyx.serialize import destination as destination_module
 from sardonyx.serialize.destination import check_destination
-from sardonyx.serialize.external_data import ExternalData
 from sardonyx.serialize.write import write_model
 from tests.serialize.models import linear, weights_only
 

@@ -9,7 +9,7 @@ import torch
 
 from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
-from sardonyx.serialize.external_data import ExternalData
+from sardonyx.options import ExternalData
 from sardonyx.serialize.text import to_text, to_text_from_file
 from sardonyx.serialize.write import write_model
 from tests.serialize.models import linear, model_of, tensor_value

@@ -80,6 +80,33 @@ def test_a_model_that_raises_is_restored_too():
     assert model.count == 0
 
 
+def test_tensors_that_are_no_buffers_are_restored_too():
+    class Writing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2))
+            self.plain = torch.zeros(2)
+            self.listed = [torch.zeros(2)]
+            self.cache = {}
+
+        def forward(self, x):
+            self.weight.add_(x)
+            self.plain += x
+            self.listed[0].mul_(2).add_(x)
+            self.listed.append(x)
+            self.cache["x"] = x
+            return self.weight + self.plain + self.listed[0]
+
+    model = Writing()
+    x = torch.ones(2)
+    result = EagerModel(model, (x,)).run((x,), {})
+    assert torch.equal(result.output, 3 * x)
+    assert len(model.listed) == 1
+    assert model.cache == {}
+    for tensor in (model.weight, model.plain, model.listed[0]):
+        assert not tensor.any()
+
+
 def test_plain_functions_and_script_modules_run():
     x = torch.ones(2)
     assert EagerModel(torch.sin, (x,)).run((x,), {}).output.equal(x.sin())
@@ -87,3 +114,12 @@ def test_plain_functions_and_script_modules_run():
     mean = scripted.running_mean.clone()
     EagerModel(scripted, (x,), training=TrainingMode.TRAINING).run((torch.randn(4, 2),), {})
     assert torch.equal(scripted.running_mean, mean)
+
+
+def test_a_model_with_torch_cond_runs():
+    class Conditional(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 3, (x,))
+
+    x = torch.ones(2)
+    assert torch.equal(EagerModel(Conditional(), (x,)).run((x,), {}).output, 2 * x)

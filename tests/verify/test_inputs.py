@@ -1,13 +1,21 @@
 import pytest
 import torch
 
+from sardonyx.capture.dynamic import DynamicDim
+from sardonyx.capture.signature import InputSpec
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,
+    example_sizes,
     other_sizes,
     resized,
-    symbol_sizes,
+    smaller_sizes,
 )
+
+
+def spec(*dims, **dynamic):
+    by_axis = {dims.index(dim.name): dim for dim in dynamic.values()}
+    return InputSpec("x", "x", "tensor", torch.float32, dims, by_axis)
 
 
 def draw(example, *shape):
@@ -15,23 +23,43 @@ def draw(example, *shape):
 
 
 def test_a_name_has_one_size_everywhere():
-    dims = [("batch", 3), ("time", "batch")]
-    sizes = symbol_sizes(dims, [torch.ones(2, 3), torch.ones(5, 2)])
+    specs = [spec("batch", 3), spec("time", "batch")]
+    sizes = example_sizes(specs, [torch.ones(2, 3), torch.ones(5, 2)])
     assert sizes == {"batch": 2, "time": 5}
-    assert [resized(d, {"batch": 4, "time": 7}) for d in dims] == [(4, 3), (7, 4)]
+    assert [resized(s, {"batch": 4, "time": 7}) for s in specs] == [(4, 3), (7, 4)]
 
 
-def test_dims_may_be_expressions_of_other_dims():
-    assert resized(("2*batch", "batch + time"), {"batch": 3, "time": 4}) == (6, 7)
-    with pytest.raises(UnknownSizeError, match="time"):
-        resized(("time",), {"batch": 3})
+@pytest.mark.parametrize("name", ["batch size", "seq-len", "2x", "2*batch", "lambda", "__import__"])
+def test_a_name_may_be_any_text(name):
+    sizes = example_sizes([spec(name)], [torch.ones(2)])
+    assert sizes == {name: 2}
+    assert resized(spec(name), {name: 5}) == (5,)
+
+
+def test_dims_may_be_computed_from_other_dims():
+    double = DynamicDim("2*batch", root="batch", derive=lambda n: 2 * n)
+    less = DynamicDim("batch - 4", root="batch", derive=lambda n: n - 4)
+    derived = spec("2*batch", "batch - 4", double=double, less=less)
+    specs = [spec("batch"), derived]
+    assert example_sizes(specs, [torch.ones(5), torch.ones(10, 1)]) == {"batch": 5}
+    assert resized(derived, {"batch": 6}) == (12, 2)
+    with pytest.raises(UnknownSizeError, match="batch, which is no dim"):
+        resized(derived, {"time": 3})
     with pytest.raises(UnknownSizeError, match="batch=1"):
-        resized(("batch - 4",), {"batch": 1})
+        resized(derived, {"batch": 1})
+
+
+def test_sizes_stay_within_what_the_caller_allows():
+    limited = [spec("n", "m", n=DynamicDim("n", minimum=4, maximum=5))]
+    sizes = {"n": 4, "m": 4}
+    assert {s["n"] for s in other_sizes(limited, sizes)} <= {4, 5}
+    assert smaller_sizes(limited, sizes) == {"n": 4, "m": 3}
+    assert list(other_sizes([spec("n", n=DynamicDim("n", maximum=1))], {"n": 1})) == []
 
 
 @pytest.mark.parametrize("sizes", [{"a": 1}, {"a": 2, "b": 2}, {"a": 0, "b": 8, "c": 8}])
 def test_other_sizes_differ_in_every_symbol(sizes):
-    candidates = list(other_sizes(sizes))
+    candidates = list(other_sizes([spec(*sizes)], sizes))
     assert len(candidates) >= 3
     for candidate in candidates:
         assert all(candidate[name] != size and candidate[name] > 0 for name, size in sizes.items())
@@ -55,6 +83,12 @@ def test_floats_keep_the_spread_of_the_example():
     assert 40 < float(drawn.std()) < 60
     unit = draw(torch.tensor([0.1, 0.9]), 1000)
     assert 0.1 <= float(unit.min()) < 0.2 < 0.8 < float(unit.max()) <= 0.9
+    assert 0 <= float(draw(torch.full((3,), 2.0), 1000).min()) < 0.1
+
+
+def test_memory_lies_as_in_the_example():
+    example = torch.randn(3, 2).t()
+    assert draw(example, 2, 3).stride() == example.stride()
 
 
 @pytest.mark.parametrize(

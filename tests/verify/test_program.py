@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 
 from sardonyx.capture import tree
+from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.options import Options
@@ -28,7 +29,7 @@ class Scale(torch.nn.Module):
         return {"scaled": x * self.weight + shift, "mode": "plain", "size": x.shape[0]}
 
 
-def scale_program(graph_body, *, model=None, dims=("batch", 2), path=None):
+def scale_program(graph_body, *, model=None, dims=("batch", 2), dynamic=None, path=None):
     onnx_model = onnx.parser.parse_model(
         f"""
         <ir_version: 10, opset_import: ["": 21]>
@@ -36,7 +37,7 @@ def scale_program(graph_body, *, model=None, dims=("batch", 2), path=None):
         <float[2] weight = {{2.0, 3.0}}, int64 zero = {{0}}> {{ {graph_body} }}
         """
     )
-    x = InputSpec("x", "x", "tensor", torch.float32, dims)
+    x = InputSpec("x", "x", "tensor", torch.float32, dims, dynamic or {})
     shift = InputSpec("shift", "shift", "float", torch.float32, ())
     scaled, size = OutputSpec("scaled", "scaled"), OutputSpec("size", "size")
     signature = Signature(
@@ -77,27 +78,58 @@ def test_arguments_of_another_structure_are_refused():
         scale_program(RIGHT)(torch.ones(1, 2))
 
 
-def test_verification_runs_at_the_example_and_at_a_second_size():
+def test_verification_runs_at_the_example_and_at_other_sizes():
     program = scale_program(RIGHT)
     report = program.verify()
     assert program.verification is report
-    assert [run.label for run in report.runs] == ["example", "batch=3"]
+    assert [run.label for run in report.runs] == ["example", "batch=3", "batch=1"]
     assert [o.name for o in report.runs[1].outputs] == ["scaled", "size"]
-    assert report.runs[1].outputs[0].shape == (3, 2)
+    assert [run.outputs[0].shape for run in report.runs] == [(2, 2), (3, 2), (1, 2)]
     assert report.largest_absolute <= 1e-6
     assert report.skipped == ()
     assert "example; batch=3" in str(report)
 
 
-def test_static_models_run_at_the_example_only():
+def test_static_models_run_at_other_values_too():
     report = scale_program(RIGHT, dims=(2, 2)).verify()
+    assert [run.label for run in report.runs] == ["example", "other values"]
+
+
+def test_a_value_baked_into_the_graph_shows_at_other_values():
+    body = f"scaled = Constant <value = float[2,2] {{2.5, -2.5, 1.5, 6.5}}> () {BATCH}"
+    with pytest.raises(VerificationError, match=r"disagree on scaled[\s\S]*other values"):
+        scale_program(body, dims=(2, 2)).verify()
+
+
+def test_values_that_pytorch_rejects_are_skipped_with_the_reason():
+    class OnlyTheExample(Scale):
+        def forward(self, x, *, shift):
+            if x[0, 0] != 1:
+                raise ValueError("one first, please")
+            return super().forward(x, shift=shift)
+
+    report = scale_program(RIGHT, model=OnlyTheExample(), dims=(2, 2)).verify()
     assert [run.label for run in report.runs] == ["example"]
+    assert report.skipped == ("other values: PyTorch rejects it: ValueError: one first, please",)
+
+
+@pytest.mark.parametrize("name", ["batch size", "seq-len", "2x"])
+def test_dims_of_any_name_get_other_sizes(name):
+    report = scale_program(RIGHT, dims=(name, 2)).verify()
+    assert [run.label for run in report.runs] == ["example", f"{name}=3", f"{name}=1"]
+
+
+def test_sizes_that_cannot_be_drawn_are_recorded():
+    double = DynamicDim("2*n", root="n", derive=lambda n: 2 * n)
+    report = scale_program(RIGHT, dims=("2*n", 2), dynamic={0: double}).verify()
+    assert [run.label for run in report.runs] == ["example", "other values"]
+    assert report.skipped == ("other sizes: none can be drawn for 2*n",)
 
 
 def test_other_inputs_can_be_given():
     program = scale_program(RIGHT)
     report = program.verify((torch.ones(7, 2),), {"shift": 3.0})
-    assert [run.label for run in report.runs] == ["example", "batch=8"]
+    assert [run.label for run in report.runs] == ["example", "batch=8", "batch=6"]
     assert report.runs[0].outputs[0].shape == (7, 2)
 
 
@@ -134,7 +166,7 @@ def test_sizes_that_pytorch_rejects_are_skipped_with_the_reason():
             return super().forward(x, shift=shift)
 
     report = scale_program(RIGHT, model=OnlyTwo()).verify()
-    assert [run.label for run in report.runs] == ["example"]
+    assert [run.label for run in report.runs] == ["example", "other values"]
     assert report.skipped == ("batch=3: PyTorch rejects it: ValueError: two rows, please",)
 
 

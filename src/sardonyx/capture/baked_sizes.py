@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import torch
@@ -21,13 +22,21 @@ class Difference:
     nodes: Sequence[Any]
     """It and what runs before it, the nearest first."""
     text: str
+    holds_where: str = ""
+    """The relation of sizes, as in the example, under which nothing differs; "" if none is."""
 
 
 def differing_constants(
-    trace: Callable[[Tensors], Any], graph: Any, tensors: Tensors, dynamic: Sequence[DynamicAxes]
+    trace: Callable[[Tensors], Any],
+    graph: Any,
+    tensors: Tensors,
+    dynamic: Sequence[DynamicAxes],
+    *,
+    everywhere: bool,
 ) -> Difference | None:
     """The first place where `graph` depends on the dynamic sizes; None where it does not, or
-    where the model runs at no other size.
+    where the model runs at no other size. Tried are all other sizes, or the first that the model
+    takes.
 
     What also changes with the values at the same sizes is baked data, not a baked size.
     """
@@ -37,14 +46,50 @@ def differing_constants(
         except Exception:
             continue  # the model does not take these sizes
         difference = _first_difference(graph, other, sizes)
-        if difference is None:
+        if difference is not None:
+            if not _is_of_sizes(difference, trace, graph, tensors):
+                return None
+            return replace(difference, holds_where=_relation(trace, graph, tensors, dynamic))
+        if not everywhere:
             return None
-        try:
-            same_sizes = _first_difference(graph, trace(_shuffled(tensors)), {})
-        except Exception:
-            return difference
-        return None if same_sizes and same_sizes.index <= difference.index else difference
     return None
+
+
+def _is_of_sizes(
+    difference: Difference, trace: Callable[[Tensors], Any], graph: Any, tensors: Tensors
+) -> bool:
+    try:
+        same_sizes = _first_difference(graph, trace(_shuffled(tensors)), {})
+    except Exception:
+        return True
+    return same_sizes is None or same_sizes.index > difference.index
+
+
+def _relation(
+    trace: Callable[[Tensors], Any], graph: Any, tensors: Tensors, dynamic: Sequence[DynamicAxes]
+) -> str:
+    """A dim that is the sum of two others (a mask over what is cached and what is new), if the
+    graph is the same one at all other sizes with that sum."""
+    known = {
+        dim.name: tensor.shape[axis]
+        for tensor, axes in zip(tensors, dynamic, strict=True)
+        if tensor.dim()
+        for axis, dim in axes.items()
+    }
+    for total, left, right in permutations(known, 3):
+        if left > right or known[total] != known[left] + known[right]:
+            continue
+        tried = []
+        for sizes in _other_sizes(tensors, dynamic):
+            summed = {**sizes, total: sizes[left] + sizes[right]}
+            try:
+                other = trace(_resized(tensors, dynamic, summed))
+            except Exception:
+                continue
+            tried.append(_first_difference(graph, other, summed) is None)
+        if tried and all(tried):
+            return f"{total} == {left} + {right}"
+    return ""
 
 
 def depends_on_number(
@@ -69,6 +114,7 @@ def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[d
         lambda size, index: size + 1,
         lambda size, index: size * 2,
         lambda size, index: max(size - 1, 2),
+        lambda size, index: size * 4,
     ]
     for change in changes:
         free = {
@@ -101,7 +147,7 @@ def _shuffled(tensors: Tensors) -> Tensors:
 
 
 def _first_difference(graph: Any, other: Any, sizes: dict[str, int]) -> Difference | None:
-    left, right = list(graph.nodes()), list(other.nodes())
+    left, right = list(_nodes(graph)), list(_nodes(other))
     where = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     for index, (node, counterpart) in enumerate(zip(left, right, strict=False)):
         if node.kind() != counterpart.kind():
@@ -116,6 +162,14 @@ def _first_difference(graph: Any, other: Any, sizes: dict[str, int]) -> Differen
     if len(left) != len(right):
         return Difference(len(left), left[::-1], f"the model runs other operators where {where}")
     return None
+
+
+def _nodes(graph: Any) -> Iterator[Any]:
+    """Those inside a torch.autograd.Function too."""
+    for node in graph.nodes():
+        yield node
+        if node.hasAttribute("Subgraph"):
+            yield from _nodes(node.g("Subgraph"))
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.trace import capture_by_trace
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.options import Options
@@ -39,10 +41,6 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     if isinstance(model, ExportedProgram):
         recorded = from_exported_program(model, options)
     else:
-        if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-            raise CaptureError(
-                "scripted models are not supported yet: give the plain module or an ExportedProgram"
-            )
         if isinstance(model, type):
             raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
         forward = model.forward if isinstance(model, torch.nn.Module) else model
@@ -50,7 +48,8 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
             raise InvalidOptionError(f"a {type(model).__qualname__} is no model")
         inputs = prepare_inputs(forward, args, kwargs, options)
         with undisturbed(model), model_mode(model, options.training):
-            recorded = _record(model, inputs, options.capture)
+            record = partial(_record, way=_way(model, options.capture))
+            recorded = checked_at_example(record, model, inputs)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
     given = [spec for spec in inputs.specs() if isinstance(spec, InputSpec)]
@@ -66,6 +65,8 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
             " but does not keep them from run to run (state_outputs=True returns them)"
         )
         graph.mutated = []
+    if not graph.outputs and not graph.mutated:
+        raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
     return Captured(graph, signature, inputs, tuple(notes))
 
@@ -79,13 +80,21 @@ def _order_parameters(graph: AtenGraph, model: Any) -> None:
         )
 
 
+def _way(model: Any, asked: str) -> str:
+    """TorchScript is recorded by tracing: straight code as it stands, which is all of a traced
+    model; a branch or a loop in it is refused."""
+    if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        return asked
+    if asked == "export":
+        raise InvalidOptionError('torch.export does not take TorchScript: use capture="trace"')
+    return "trace"
+
+
 def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     if way == "export":
         return capture_by_export(model, inputs)
     if way == "trace":
         return capture_by_trace(model, inputs)
-    if way != "auto":
-        raise InvalidOptionError(f"capture={way!r} is not known: auto, export or trace")
     try:
         return capture_by_export(model, inputs)
     except DynamicDimError:

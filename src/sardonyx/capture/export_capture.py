@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +17,15 @@ from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames, from_stack_trace, place_text
-from sardonyx.capture.recurrent_shapes import SHAPE_RULES
+from sardonyx.capture.location import ModuleNames, place_text
+from sardonyx.capture.refusals import (
+    first_line,
+    fixed_dim_error,
+    model_raises,
+    result_on_copies,
+    with_constant_numbers,
+)
+from sardonyx.capture.shape_rules import SHAPE_RULES
 from sardonyx.capture.size_conditions import (
     ConditionWatch,
     SizeCondition,
@@ -50,43 +56,12 @@ def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:
     return capture_by_export(model, settled)
 
 
-def with_constant_numbers(
-    capture: Callable[[Any, PreparedInputs], Recorded],
-    model: Any,
-    inputs: PreparedInputs,
-    positions: Sequence[int],
-    refusal: CaptureError | None,
-) -> Recorded:
-    """The recording with Python numbers as part of the graph, and a note that says so; the
-    refusal again if that does not help either."""
-    for position in positions:
-        dim = inputs.dynamic[position].get(0)
-        if dim is not None and dim.required:
-            raise refusal or DynamicDimError(
-                f"{inputs.names[position]!r} was asked to be dynamic, but the model fixes it to"
-                f" {inputs.leaves[position]}"
-            )
-    try:
-        recorded = capture(model, inputs.with_constants(positions))
-    except CaptureError as error:
-        raise refusal or error from error
-    notes = [
-        f"{inputs.names[position]} is a Python number that the model needs to be recorded: it is"
-        f" {inputs.leaves[position]!r} in the file, not an input"
-        for position in positions
-    ]
-    return replace(recorded, notes=(*recorded.notes, *notes))
-
-
 def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[int, int]]]:
     """The recording, and the optional dynamic dims (input, axis) that the model fixes."""
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
-    leaves = tuple(
-        torch.tensor(leaf, dtype=torch.float32) if isinstance(leaf, float) else leaf
-        for leaf, _ in given
-    )
+    leaves = tuple(_exported_input(leaf) for leaf, _ in given)
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
     shapes = tuple(_export_spec(leaf, axes) for leaf, axes in given)
     watch = ConditionWatch()
@@ -101,6 +76,13 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     fixed = _check_dynamic(graph, inputs, conditions, mode)
     notes = check_conditions(conditions, _origins(inputs, mode), _torch_private.example_sizes(mode))
     return Recorded(graph, record, inputs, tuple(notes)), fixed
+
+
+def _exported_input(leaf: Any) -> Any:
+    """A tensor of its own: torch.export makes one input of tensors that are the same object."""
+    if isinstance(leaf, float):
+        return torch.tensor(leaf, dtype=torch.get_default_dtype())
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _export_spec(leaf: Any, axes: DynamicAxes) -> Any:
@@ -126,17 +108,16 @@ def _export(
     record: OutputRecord,
 ) -> ExportedProgram:
     try:
-        return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=False)
+        # Tensors that are no parameters or buffers are the real ones there, and so are writes.
+        with state_kept(model):
+            return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=False)
     except CaptureError:
         raise
     except Exception as error:
         refusal = error
-    copies = [a.clone() if isinstance(a, torch.Tensor) else a for a in inputs.capture_leaves]
-    args, kwargs = inputs.rebuild(copies)
     try:
         # Also tells the structure of the result, which strict mode does not let us note.
-        with state_kept(model):
-            record.note(model(*args, **kwargs))
+        record.note(result_on_copies(model, inputs, inputs.capture_leaves))
     except CaptureError:
         raise
     except Exception as error:
@@ -155,37 +136,6 @@ def _export(
                 ],
             )
         ) from refusal
-
-
-def first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
-
-
-def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> CaptureError:
-    """The error for a model that fails on its own example inputs."""
-    trace = "".join(traceback.format_tb(error.__traceback__))
-    at = ("at", place_text(from_stack_trace(trace)))
-    if inputs.recorded_sizes != inputs.example_sizes and _runs(model, inputs):
-        return DynamicDimError(
-            format_message(
-                "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
-                f" not take: {first_line(error)}",
-                [at, ("try", "an example in which every dynamic dim is 2 or more")],
-            )
-        )
-    return CaptureError(
-        format_message(f"the model itself fails on these inputs: {first_line(error)}", [at])
-    )
-
-
-def _runs(model: Any, inputs: PreparedInputs) -> bool:
-    """Whether the model takes the example as the caller gave it."""
-    try:
-        model(*inputs.args, **inputs.kwargs)
-    except Exception:
-        return False
-    return True
 
 
 def _fixed_numbers(graph: AtenGraph, inputs: PreparedInputs) -> list[int]:
@@ -245,18 +195,3 @@ def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
     ]
     equations.sort(key=lambda c: symbol not in c.expression.args)
     return list(dict.fromkeys(text for c in equations if (text := place_text(c.place))))
-
-
-def fixed_dim_error(
-    name: str, axis: int, dim: DynamicDim, size: int, places: list[str]
-) -> DynamicDimError:
-    return DynamicDimError(
-        format_message(
-            f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it"
-            f" to {size}",
-            [
-                ("by", places[:3]),
-                ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),
-            ],
-        )
-    )

@@ -9,16 +9,18 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
-from sardonyx.capture.flat_model import without_prefix
+from sardonyx.capture.flat_model import is_graph_output, without_prefix
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
     AtenGraph,
+    Mutation,
     Node,
+    SourceLocation,
     SymbolSource,
     TensorType,
     Value,
@@ -35,6 +37,12 @@ _ASSERTIONS = frozenset(
         "aten::sym_constrain_range_for_size", "aten::_functional_assert_async.msg",
     }
 )  # fmt: skip
+_WRITES = {
+    "BUFFER_MUTATION": "buffer",
+    "PARAMETER_MUTATION": "buffer",
+    "USER_INPUT_MUTATION": "input",
+}
+"""By the name of the output's kind: not every PyTorch has them all."""
 _READS_A_SCALAR = frozenset({"aten::_local_scalar_dense", "aten::item"})
 
 
@@ -62,8 +70,26 @@ class _Converter:
             if node.op == "placeholder":
                 self._env[node] = self._placeholder(node, specs[node.name])
         self._body(self._program.graph_module)
-        self._graph.outputs = self._pop_output()
+        self._results(self._pop_output())
         return self._graph
+
+    def _results(self, results: list[Argument]) -> None:
+        """A functional program returns what it writes before what the model returns."""
+        specs = self._program.graph_signature.output_specs
+        for spec, result in zip(specs, results, strict=True):
+            if spec.kind == OutputKind.USER_OUTPUT:
+                if is_graph_output(result):
+                    self._graph.outputs.append(result)
+            elif spec.kind.name in _WRITES:
+                name = self._rename(str(spec.target))
+                location = result.producer.location if result.producer else SourceLocation()
+                self._graph.mutated.append(
+                    Mutation(name, _WRITES[spec.kind.name], result, location)
+                )
+            else:
+                raise UnsupportedOperatorError(
+                    f"exported programs with {spec.kind} outputs are not supported"
+                )
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -94,7 +120,7 @@ class _Converter:
             return expression
         if isinstance(fake, (int, float)) and not isinstance(fake, bool):
             # A number that the model fixed: still an input of the file, without effect.
-            dtype = torch.int64 if isinstance(fake, int) else torch.float32
+            dtype = torch.int64 if isinstance(fake, int) else torch.get_default_dtype()
             self._graph.inputs.append(Value(node.name, TensorType(dtype, ())))
         return fake
 

@@ -79,12 +79,14 @@ class FlatModel(torch.nn.Module):
         return tuple(results)
 
 
-def _traceable(result: Any) -> Any:
+def _traceable(result: Any) -> torch.Tensor:
     """Tensors alone come out of a trace; torch.full, unlike torch.tensor, does so in silence."""
     if isinstance(result, torch.Tensor):
         return result
-    kinds = {bool: torch.bool, int: torch.int64, float: torch.float32}
-    return torch.full((), result, dtype=kinds[type(result)])
+    if isinstance(result, bool):  # TorchScript has no such fill value
+        return torch.full((), int(result), dtype=torch.bool)
+    dtype = torch.int64 if isinstance(result, int) else torch.get_default_dtype()
+    return torch.full((), result, dtype=dtype)
 
 
 def without_prefix(name: str) -> str:

@@ -3,6 +3,7 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -48,7 +49,8 @@ def functionalize(graph: AtenGraph) -> None:
     walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts)
     walk.run(graph.nodes)
     graph.outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
-    graph.mutated += walk.mutations()
+    written = [replace(m, final=walk.aliases.current(m.final)) for m in graph.mutated]
+    graph.mutated = [*written, *walk.mutations()]
     graph.nodes = walk.nodes
 
 

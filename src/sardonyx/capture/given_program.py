@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -32,11 +33,16 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
     inputs = _inputs(program, options)
     fixed = _torch_private.fixed_numbers(program)
     graph.inputs = [value for value in graph.inputs if value.name not in fixed]
+    given: dict[str, str] = {}
     for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+        given[value.name] = inputs.names[position]
         for axis, dim in inputs.dynamic[position].items():
             size = value.shape[axis]
             if isinstance(size, sympy.Symbol):
                 graph.symbol_names.setdefault(size, dim.name)
+    graph.mutated = [
+        replace(m, name=given[m.name]) if m.kind == "input" else m for m in graph.mutated
+    ]
     output = OutputRecord()
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
@@ -78,6 +84,18 @@ def _inputs(program: ExportedProgram, options: Options) -> PreparedInputs:
     )
 
 
+def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Basic, sympy.Symbol]) -> DynamicDim:
+    name = str(size.xreplace(names))
+    if isinstance(size, sympy.Symbol) or len(size.free_symbols) != 1:
+        return DynamicDim(name)
+    (root,) = size.free_symbols
+    return DynamicDim(
+        name,
+        root=names[root].name if root in names else root.name,
+        derive=lambda number: int(size.xreplace({root: sympy.Integer(number)})),
+    )
+
+
 def _dynamic_dims(names: Sequence[str], leaves: Sequence[Any]) -> list[DynamicAxes]:
     """A size symbol is named after the first dim that it is; other dims may be expressions."""
     sizes = [
@@ -93,5 +111,5 @@ def _dynamic_dims(names: Sequence[str], leaves: Sequence[Any]) -> list[DynamicAx
     dynamic: list[DynamicAxes] = [{} for _ in leaves]
     for position, axis, size in sizes:
         if isinstance(size, sympy.Basic):
-            dynamic[position][axis] = DynamicDim(str(size.xreplace(symbols)))
+            dynamic[position][axis] = _dynamic_dim(size, symbols)
     return dynamic

@@ -182,6 +182,13 @@ def values_in(argument: Argument) -> Iterator[Value]:
             yield from values_in(item)
 
 
+def is_symbolic(argument: Argument) -> bool:
+    """Whether an argument is, or holds, a size that is computed."""
+    if isinstance(argument, list):
+        return any(map(is_symbolic, argument))
+    return isinstance(argument, sympy.Basic)
+
+
 def map_values(argument: Argument, replace: Callable[[Value], Argument]) -> Argument:
     """The argument with every Value in it replaced."""
     if isinstance(argument, Value):

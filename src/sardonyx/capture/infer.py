@@ -21,7 +21,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.pure_forms import METADATA_WRITES
-from sardonyx.capture.recurrent_shapes import SHAPE_RULES
+from sardonyx.capture.shape_rules import SHAPE_RULES
 from sardonyx.errors import CaptureError, format_message
 
 

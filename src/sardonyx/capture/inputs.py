@@ -60,6 +60,10 @@ class PreparedInputs:
     def recorded_sizes(self) -> list[tuple[int, ...]]:
         return _sizes(self.capture_leaves)
 
+    def leaves_of_a_third_size(self) -> tuple[Any, ...]:
+        """With a size that is neither the example's nor the recorded one, where those differ."""
+        return _with_generic_sizes(self.leaves, self.names, self.dynamic, larger_by=1)
+
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
         dynamic = tuple(
@@ -87,11 +91,11 @@ class PreparedInputs:
                 found.append(ConstantLeaf(leaf))
             elif isinstance(leaf, torch.Tensor):
                 dims = tuple(axes[a].name if a in axes else d for a, d in enumerate(leaf.shape))
-                found.append(InputSpec(name, name, "tensor", leaf.dtype, dims))
+                found.append(InputSpec(name, name, "tensor", leaf.dtype, dims, axes))
             elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
                 found.append(ConstantLeaf(leaf))
             else:
-                dtype = torch.int64 if isinstance(leaf, int) else torch.float32
+                dtype = torch.int64 if isinstance(leaf, int) else torch.get_default_dtype()
                 found.append(InputSpec(name, name, type(leaf).__name__, dtype, ()))
         return found
 
@@ -182,7 +186,7 @@ def _bind_to_forward(
     try:
         signature = inspect.signature(forward)
     except (TypeError, ValueError):
-        return [f"input_{i}" for i in range(len(args))], kwargs
+        return _schema_names(forward, len(args)), kwargs
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -204,6 +208,13 @@ def _bind_to_forward(
         elif name in bound.arguments:
             names.append(name)
     return names, ordered
+
+
+def _schema_names(forward: Callable[..., Any], count: int) -> list[str]:
+    """The names of the first arguments where Python knows none: TorchScript has a schema."""
+    schema = getattr(forward, "schema", None)
+    names = [a.name for a in schema.arguments if a.name != "self"] if schema is not None else []
+    return [names[i] if i < len(names) else f"input_{i}" for i in range(count)]
 
 
 def _describe_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -245,7 +256,10 @@ def _sizes(leaves: Sequence[Any]) -> list[tuple[int, ...]]:
 
 
 def _with_generic_sizes(
-    leaves: Sequence[Any], names: Sequence[str], dynamic: Sequence[DynamicAxes]
+    leaves: Sequence[Any],
+    names: Sequence[str],
+    dynamic: Sequence[DynamicAxes],
+    larger_by: int = 0,
 ) -> tuple[Any, ...]:
     sizes: dict[str, int] = {}
     for leaf, name, axes in zip(leaves, names, dynamic, strict=True):
@@ -256,11 +270,23 @@ def _with_generic_sizes(
                     f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim"
                     f" of that name is {sizes[dim.name]}"
                 )
-    wanted = _generic_sizes(leaves, dynamic)
-    return tuple(_resized(leaf, axes, wanted) for leaf, axes in zip(leaves, dynamic, strict=True))
+    wanted = _generic_sizes(leaves, dynamic, larger_by)
+    return tuple(
+        _resized(leaf, axes, wanted)
+        if isinstance(leaf, torch.Tensor)
+        else _generic_number(leaf, larger_by)
+        for leaf, axes in zip(leaves, dynamic, strict=True)
+    )
 
 
-def _generic_sizes(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> dict[str, int]:
+def _generic_number(leaf: Any, larger_by: int) -> Any:
+    """PyTorch fixes the integers 0 and 1, too."""
+    return 3 + larger_by if type(leaf) is int and leaf in (0, 1) else leaf
+
+
+def _generic_sizes(
+    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int
+) -> dict[str, int]:
     """By name, the sizes to record dims with whose example size is 0 or 1."""
     dims: dict[str, tuple[DynamicDim, int]] = {}
     for leaf, axes in zip(leaves, dynamic, strict=True):
@@ -271,15 +297,14 @@ def _generic_sizes(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> dic
     }
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
     generic = next((n for n in (3, 5, 7, 11, 13, 17, 19) if n not in taken), 23)
-    enlarged = {name: dims[name][0].within(generic) for name in special if name is not None}
+    enlarged = {
+        name: dims[name][0].within(generic + larger_by) for name in special if name is not None
+    }
     derived = {name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged}
     return {**enlarged, **derived}
 
 
-def _resized(leaf: Any, axes: DynamicAxes, sizes: dict[str, int]) -> Any:
-    if not isinstance(leaf, torch.Tensor):
-        # PyTorch fixes the integers 0 and 1, too.
-        return 3 if type(leaf) is int and leaf in (0, 1) else leaf
+def _resized(leaf: torch.Tensor, axes: DynamicAxes, sizes: dict[str, int]) -> torch.Tensor:
     resized = leaf
     for axis, dim in axes.items():
         size = sizes.get(dim.name, leaf.shape[axis])

@@ -91,6 +91,11 @@ def shortened(found: Place) -> Place:
     return (os.path.basename(file) if relative.startswith("..") else relative), line, text
 
 
+def _class_name(module: torch.nn.Module) -> str:
+    """TorchScript keeps the name of the class that it was made from."""
+    return str(getattr(module, "original_name", type(module).__name__))
+
+
 class ModuleNames:
     """Class paths such as `AlexNet/Sequential[features]/Conv2d[0]` for module paths."""
 
@@ -103,9 +108,7 @@ class ModuleNames:
     def of(cls, model: object) -> ModuleNames:
         if not isinstance(model, torch.nn.Module):
             return cls(getattr(model, "__name__", type(model).__name__), {})
-        return cls(
-            type(model).__name__, {path: type(m).__name__ for path, m in model.named_modules()}
-        )
+        return cls(_class_name(model), {path: _class_name(m) for path, m in model.named_modules()})
 
     def class_path(self, module_path: str) -> str:
         if module_path not in self._made:

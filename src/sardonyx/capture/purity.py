@@ -46,7 +46,7 @@ def undisturbed(model: Any) -> Iterator[None]:
         _torch_private.quiet_loggers(),
         warnings.catch_warnings(),
         _global_state_restored(),
-        _model_restored(model),
+        model_restored(model),
         _DataAsDetach(),
     ):
         warnings.simplefilter("ignore")
@@ -69,7 +69,7 @@ def _global_state_restored() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _model_restored(model: Any) -> Iterator[None]:
+def model_restored(model: Any) -> Iterator[None]:
     """Attributes (a cache may hold the capture's fake tensors), buffers and requires_grad."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
         yield

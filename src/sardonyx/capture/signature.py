@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from sardonyx.capture import tree
+from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.errors import InvalidOptionError, format_message
 
 
@@ -20,6 +22,8 @@ class InputSpec:
     kind: str
     dtype: torch.dtype
     dims: tuple[int | str, ...]
+    dynamic: Mapping[int, DynamicDim] = field(default_factory=dict)
+    """What the caller said of the dynamic dims, by axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,6 @@ class Signature:
     output_leaves: tuple[OutputSpec | ConstantLeaf, ...]
     keyword_names: tuple[str, ...] = ()
     state_outputs: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = field(default=())
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
@@ -77,7 +80,7 @@ class Signature:
                         f"{leaf!r} was {spec.value!r} when the model was exported and is part of"
                         " the graph"
                     )
-            elif spec.name not in self.dropped:
+            else:
                 tensors.append(
                     leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf, dtype=spec.dtype)
                 )
@@ -91,28 +94,3 @@ class Signature:
             for leaf in self.output_leaves
         ]
         return tree.unflatten(self.output_structure, leaves)
-
-    def renamed(self, inputs: dict[str, str], outputs: dict[str, str]) -> Signature:
-        """The signature with new names for inputs and outputs."""
-
-        def rename_input(spec: InputSpec | ConstantLeaf) -> Any:
-            return (
-                replace(spec, name=inputs.get(spec.name, spec.name))
-                if isinstance(spec, InputSpec)
-                else spec
-            )
-
-        def rename_output(spec: OutputSpec | ConstantLeaf) -> Any:
-            return (
-                replace(spec, name=outputs.get(spec.name, spec.name))
-                if isinstance(spec, OutputSpec)
-                else spec
-            )
-
-        return replace(
-            self,
-            inputs=tuple(map(rename_input, self.inputs)),
-            outputs=tuple(map(rename_output, self.outputs)),
-            input_leaves=tuple(map(rename_input, self.input_leaves)),
-            output_leaves=tuple(map(rename_output, self.output_leaves)),
-        )

@@ -66,6 +66,8 @@ class _BeforeWrites(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if torch.compiler.is_compiling():  # the branches of a torch.cond write nothing
+            return func(*args, **kwargs)
         for tensor in _written(func, args, kwargs):
             self._keep(tensor)
         result = func(*args, **kwargs)
@@ -93,13 +95,23 @@ _WRITES_SOME_ARGUMENT = frozenset(
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
     """The tensors that a call may write, by what its name and its switches tell."""
-    name = getattr(func, "__name__", "")
+    name = getattr(func, "__name__", "").split(".")[0]  # an overload is called `add_.Tensor`
+    if isinstance(func, _torch_private.OpOverload):
+        yield from _written_by_schema(func, args, kwargs)
     if kwargs.get("out") is not None:
         yield from _tensors_in(kwargs["out"])
     if name in _WRITES_SOME_ARGUMENT:
         yield from _tensors_in([*args, *kwargs.values()])
     elif args and (_ends_in_place(name) or any(a is True for a in (*args, *kwargs.values()))):
         yield from _tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
+
+
+def _written_by_schema(
+    op: _torch_private.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[torch.Tensor]:
+    for index, argument in enumerate(op._schema.arguments):
+        if argument.is_write:
+            yield from _tensors_in(args[index] if index < len(args) else kwargs.get(argument.name))
 
 
 def _ends_in_place(name: str) -> bool:

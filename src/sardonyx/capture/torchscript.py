@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.bind import bind
+from sardonyx.capture.bind import bind, dtype_from_number
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.graph import (
     Argument,
@@ -19,6 +19,7 @@ from sardonyx.capture.graph import (
     SymbolSource,
     TensorType,
     Value,
+    is_symbolic,
     values_in,
 )
 from sardonyx.capture.infer import TypeInference, type_of
@@ -100,17 +101,13 @@ class GraphReader:
 
     def _node(self, node: Any) -> None:
         kind = node.kind()
-        reader = _PRIM_READERS.get(kind)
+        reader = _READERS.get(kind)
         if reader is not None:
             reader(self, node)
         elif kind in _WITHOUT_EFFECT:
             return
         elif kind.startswith("prim::"):
-            raise UnsupportedOperatorError(
-                format_message(
-                    f"{kind} has no ONNX form here", [("first", self.location(node).describe())]
-                )
-            )
+            raise _no_form(kind, self.location(node))
         else:
             self._operator(node)
 
@@ -130,12 +127,14 @@ class GraphReader:
                     [("first", self.location(node).describe())],
                 )
             )
-        arguments = bind(op, self._inputs(node))
+        arguments = bind(op, self._operands(node, op))
         scalar = self._scalars.read(op, arguments)
         if scalar is not None:
             self._set(node, scalar.value)
             return
         location = self.location(node)
+        if not _torch_private.is_known_to_dispatcher(op):  # arithmetic of a scripted function
+            raise _no_form(str(op), location)
         made = self._typed(node, op, arguments, location)
         self._graph.nodes.append(made)
         self._scalars.follow(made)
@@ -145,6 +144,23 @@ class GraphReader:
             return
         for output, value in zip(outputs, made.outputs, strict=True):
             self._env[output.debugName()] = value
+
+    def _operands(self, node: Any, op: Any) -> list[Argument]:
+        """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
+        only operators of arithmetic take for a tensor."""
+        operands = self._inputs(node)
+        if _torch_private.takes_numbers_for_tensors(op):
+            return operands
+        return [
+            self._as_tensor(operand, source)
+            if source.type().kind() == "TensorType" and isinstance(operand, (int, float))
+            else operand
+            for operand, source in zip(operands, node.inputs(), strict=True)
+        ]
+
+    def _as_tensor(self, number: float, source: Any) -> Value:
+        tensor = torch.tensor(number, dtype=source.type().dtype())
+        return Value(source.debugName(), type_of(tensor), constant=tensor)
 
     def _typed(
         self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
@@ -180,7 +196,7 @@ class GraphReader:
         """The types the trace saw, where they are the types of every run."""
         if torch.Tag.dynamic_output_shape in op.tags or _reads_a_mask(op, arguments):
             return None
-        if any(_is_symbolic(a) for a in arguments.values()):
+        if any(is_symbolic(a) for a in arguments.values()):
             return None
         if any(
             not isinstance(d, int)
@@ -243,10 +259,52 @@ class GraphReader:
             self._env[output.debugName()] = item
 
     def _number_to_tensor(self, node: Any) -> None:
-        (number,) = self._inputs(node)
+        number = self._inputs(node)[0]
         made = self._scalars.tensor_of(number, self.location(node))
         self._graph.nodes.append(made)
         self._set(node, made.outputs[0])
+
+    def _new_tensor(self, node: Any) -> None:
+        """torch.tensor() in a scripted function: an operator that exists in TorchScript alone."""
+        data, dtype = self._inputs(node)[:2]
+        if isinstance(data, list):
+            if is_symbolic(data) or any(True for _ in values_in(data)):
+                raise UnsupportedOperatorError(
+                    format_message(
+                        "torch.tensor() of a list of computed numbers has no ONNX form here",
+                        [("first", self.location(node).describe()), ("try", "torch.stack")],
+                    )
+                )
+            tensor = torch.tensor(data, dtype=None if dtype is None else dtype_from_number(dtype))
+            self._set(node, Value(node.output().debugName(), type_of(tensor), constant=tensor))
+            return
+        self._number_to_tensor(node)
+        if dtype is not None:
+            made = self._inference.call(
+                self._graph,
+                torch.ops.aten._to_copy.default,
+                [self._env[node.output().debugName()]],
+                self.location(node),
+                {"dtype": dtype_from_number(dtype)},
+            )
+            self._graph.nodes.append(made)
+            self._scalars.follow(made)
+            self._set(node, made.outputs[0])
+
+    def _autograd_function(self, node: Any) -> None:
+        """The operators that ran inside the forward of a torch.autograd.Function, in its place."""
+        if not node.hasAttribute("Subgraph"):
+            raise _no_form(node.kind(), self.location(node))
+        body = node.g("Subgraph")
+        outer, given = self._env, self._inputs(node)
+        # The names of its values are its own.
+        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
+        for inner in body.nodes():
+            self._node(inner)
+        results = [self._env[o.debugName()] for o in body.outputs()]
+        self._env = outer
+        gives_tuple = node.output().type().kind() == "TupleType"
+        self._set(node, results if gives_tuple else results[0])
 
     def location(self, node: Any) -> SourceLocation:
         scope = node.scopeName().split("/")[-1]
@@ -254,7 +312,7 @@ class GraphReader:
         return self._modules.location(path, from_source_range(node.sourceRange()))
 
 
-_PRIM_READERS: dict[str, Callable[[GraphReader, Any], None]] = {
+_READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::Constant": GraphReader._constant,
     "prim::GetAttr": GraphReader._get_attribute,
     "prim::ListConstruct": GraphReader._construct,
@@ -262,13 +320,17 @@ _PRIM_READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::ListUnpack": GraphReader._unpack,
     "prim::TupleUnpack": GraphReader._unpack,
     "prim::NumToTensor": GraphReader._number_to_tensor,
+    "prim::PythonOp": GraphReader._autograd_function,
+    "aten::tensor": GraphReader._new_tensor,
 }
 
 
-def _is_symbolic(argument: Argument) -> bool:
-    if isinstance(argument, list):
-        return any(_is_symbolic(a) for a in argument)
-    return isinstance(argument, sympy.Basic)
+def _no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:
+    return UnsupportedOperatorError(
+        format_message(
+            f"{kind} in TorchScript has no ONNX form yet", [("first", location.describe())]
+        )
+    )
 
 
 def _reads_a_mask(op: Any, arguments: dict[str, Argument]) -> bool:

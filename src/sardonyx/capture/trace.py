@@ -13,7 +13,6 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
-from sardonyx.capture.export_capture import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import (
@@ -22,6 +21,7 @@ from sardonyx.capture.location import (
     is_asked_by_torch_nn,
     place_text,
 )
+from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_kept
 from sardonyx.capture.torchscript import GraphReader
@@ -61,7 +61,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     with _tracer_warnings() as baked:
         traced = _trace(flat, tensors, model, inputs)
-    if baked and inputs.number_positions:
+    if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, traced.inlined_graph)
         if constant:
             return with_constant_numbers(capture_by_trace, model, inputs, constant, None)
@@ -87,7 +87,9 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     if fixed:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
-    difference = _difference_at_other_sizes(model, inputs, tensors, traced.inlined_graph)
+    difference = _difference_at_other_sizes(
+        model, inputs, tensors, traced.inlined_graph, everywhere=bool(baked)
+    )
     if difference is not None:
         optional = {
             (position, axis)
@@ -96,14 +98,17 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         }
         if optional:
             return capture_by_trace(model, inputs.without_dynamic(optional))
-        raise _baked_size_error(difference, reader, list(baked))
+        if not difference.holds_where:
+            raise _baked_size_error(difference, reader, list(baked))
+        notes.append(f"the recording holds where {difference.holds_where}, as in the example")
     return Recorded(graph, record, inputs, tuple(notes), tuple(baked))
 
 
 def _traced_input(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
-    return torch.tensor(leaf, dtype=torch.float32 if isinstance(leaf, float) else torch.int64)
+    dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
+    return torch.tensor(leaf, dtype=dtype)
 
 
 def _symbols_of_dims(
@@ -141,13 +146,20 @@ def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> Any:
 
 
 def _difference_at_other_sizes(
-    model: Any, inputs: PreparedInputs, tensors: tuple[torch.Tensor, ...], graph: Any
+    model: Any,
+    inputs: PreparedInputs,
+    tensors: tuple[torch.Tensor, ...],
+    graph: Any,
+    *,
+    everywhere: bool,
 ) -> Difference | None:
     """What a trace with other dynamic sizes does otherwise: it was baked from a size. Not every
     such thing comes with a warning of the tracer."""
     dynamic = [inputs.dynamic[position] for position in inputs.input_positions]
     with _tracer_warnings():
-        return differing_constants(_tracer(model, inputs), graph, tensors, dynamic)
+        return differing_constants(
+            _tracer(model, inputs), graph, tensors, dynamic, everywhere=everywhere
+        )
 
 
 def _baked_size_error(

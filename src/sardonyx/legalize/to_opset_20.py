@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
@@ -28,7 +30,7 @@ def group_normalization(b: Emitter, node: ir.Node) -> ir.Value:
         wide = b.at_least_float32(x)
     ones, zeros = (b.const_like([number] * groups, like=wide) for number in (1.0, 0.0))
     normalized = b.InstanceNormalization(
-        b.Reshape(wide, b.ints(0, groups, -1)),
+        b.Reshape(wide, b.ints(*_grouped(x, groups))),
         ones,
         zeros,
         epsilon=node.attributes.get_float("epsilon", 1e-5),
@@ -38,6 +40,15 @@ def group_normalization(b: Emitter, node: ir.Node) -> ir.Value:
     if rank > 2:
         scale, bias = b.Reshape(scale, per_channel), b.Reshape(bias, per_channel)
     return b.Add(b.Mul(restored, scale), bias)
+
+
+def _grouped(x: ir.Value, groups: int) -> tuple[int, int, int]:
+    """(batch, groups, rest): -1 cannot be worked out beside a batch that is 0 at run time."""
+    inner = [] if x.shape is None else [size for size in x.shape[1:] if isinstance(size, int)]
+    rest = math.prod(inner)
+    if rest == 0 or len(inner) + 1 != rank_of(x):
+        return 0, groups, -1
+    return -1, groups, rest // groups
 
 
 @BOUNDARY.rewrite("QuantizeLinear")

@@ -33,6 +33,12 @@ def cum_prod(b: Emitter, node: ir.Node) -> ir.Value:
         raise InexpressibleError("its axis, rank or element type is not known")
     along = int(axis.reshape(())) % rank
     reverse = node.attributes.get_int("reverse", 0)
+    # Runtimes do not scan what is empty: one more along every dynamic axis, taken away again.
+    dynamic = [a for a in range(rank) if x.shape is None or not isinstance(x.shape[a], int)]
+    for a in dynamic:
+        item = [b.ints(1) if a == other else b.dim(x, other) for other in range(rank)]
+        extra = b.Expand(b.const_like(1, like=x), b.Concat(*item, axis=0))
+        x = b.Concat(*((extra, x) if reverse else (x, extra)), axis=a)
     exclusive = node.attributes.get_int("exclusive", 0)
 
     product_in = b.graph_input("product", dtype, rank - 1)
@@ -57,4 +63,7 @@ def cum_prod(b: Emitter, node: ir.Node) -> ir.Value:
         },
         outputs=2,
     )
+    for a in dynamic:
+        first, last = (1, 2**63 - 1) if reverse else (0, -1)
+        out = b.Slice(out, b.ints(first), b.ints(last), b.ints(a))
     return out

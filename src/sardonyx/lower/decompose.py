@@ -8,21 +8,26 @@ from sardonyx.capture.expansion import expansion
 from sardonyx.capture.functionalize import functionalize_nodes
 from sardonyx.capture.graph import Argument, AtenGraph, Node
 from sardonyx.capture.infer import TypeInference
+from sardonyx.errors import first_line
 
 
-def decompose(graph: AtenGraph, node: Node, inference: TypeInference) -> list[Node] | None:
-    """Nodes that compute `node`'s outputs from its inputs; None where PyTorch has no expansion."""
+class NoDecomposition(Exception):
+    """PyTorch cannot take this call apart; the text says why."""
+
+
+def decompose(graph: AtenGraph, node: Node, inference: TypeInference) -> list[Node]:
+    """Nodes that compute `node`'s outputs from its inputs."""
     try:
         parts = expansion(graph, node, inference, inference.fake_of)
-    except Exception:  # an expansion that does not fit these arguments is no expansion
-        return None
+    except Exception as error:  # whatever PyTorch's own code raises for arguments it cannot take
+        raise NoDecomposition(f"its decomposition fails: {first_line(error)}") from error
     if parts is None:
-        return None
+        raise NoDecomposition("it has no decomposition")
     expanded, outputs = functionalize_nodes(graph, parts[0], list(parts[1]), inference)
     return _with_outputs(expanded, outputs, node)
 
 
-def _with_outputs(expanded: list[Node], outputs: list[Argument], node: Node) -> list[Node] | None:
+def _with_outputs(expanded: list[Node], outputs: list[Argument], node: Node) -> list[Node]:
     """The expansion giving the very values that the rest of the graph knows."""
     for wanted, made in zip(node.outputs, outputs, strict=True):
         expanded.append(

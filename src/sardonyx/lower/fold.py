@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
+from sardonyx.capture.graph import Argument, AtenGraph, Node, Value, is_symbolic
 
 SMALL_BYTES = 4096
 """A folded constant up to this size never counts as growing the file."""
@@ -48,7 +48,7 @@ def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
     tags = node.op.tags
     if torch.Tag.nondeterministic_seeded in tags:
         return False
-    return not _is_symbolic(node.arguments.values())
+    return not any(map(is_symbolic, node.arguments.values()))
 
 
 def _has_data(value: Value) -> bool:
@@ -72,14 +72,6 @@ def _bytes_of(value: Value) -> int:
     for d in value.shape:
         count *= int(d)
     return count
-
-
-def _is_symbolic(arguments: Any) -> bool:
-    import sympy
-
-    return any(
-        isinstance(a, sympy.Basic) or (isinstance(a, list) and _is_symbolic(a)) for a in arguments
-    )
 
 
 def _run(node: Node) -> list[torch.Tensor] | None:

@@ -21,7 +21,7 @@ from sardonyx.errors import (
 )
 from sardonyx.lower import ops
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.decompose import decompose
+from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
 from sardonyx.lower.schemas import NEWEST_OPSET
@@ -111,18 +111,21 @@ def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
         if node.name in library:
             done.append(node)
             continue
-        parts = None if node.name in within else decompose(graph, node, inference)
-        if parts is None:
-            problems.append(_Problem(node, _missing_reason(within)))
+        try:
+            if node.name in within:
+                raise NoDecomposition("its decomposition leads back to it")
+            parts = decompose(graph, node, inference)
+        except NoDecomposition as reason:
+            problems.append(_Problem(node, _missing_reason(str(reason), within)))
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
     graph.nodes = done
     return problems
 
 
-def _missing_reason(within: tuple[str, ...]) -> str:
-    reason = "no lowering and no decomposition"
-    return f"{reason} (a part of {within[0]})" if within else reason
+def _missing_reason(reason: str, within: tuple[str, ...]) -> str:
+    part = f" (a part of {within[0]})" if within else ""
+    return f"no lowering, and {reason}{part}"
 
 
 class _Emitter:
@@ -131,6 +134,7 @@ class _Emitter:
         self._library = library
         self._tensors: dict[int, Tensor] = {}
         self.problems: list[_Problem] = []
+        self._refused: set[Value] = set()
         self._initializers: dict[str, ir.Value] = {}
         self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
 
@@ -213,7 +217,7 @@ class _Emitter:
             KeyError,
             IndexError,
         ) as error:
-            if self.problems:  # what follows a refusal has nothing to stand on
+            if any(v in self._refused for v in node.inputs()):  # nothing real to stand on
                 self._stand_in(node)
                 return
             raise InternalError(
@@ -253,6 +257,7 @@ class _Emitter:
             dtype = value.dtype if value.dtype in TORCH_TO_ONNX else torch.float32
             tensor = Tensor(ir.Value(name=f"refused_{value.name}"), dtype, value.shape)
             self._tensors[id(value)] = tensor
+            self._refused.add(value)
 
     def _argument(self, argument: Argument) -> Any:
         if isinstance(argument, Value):

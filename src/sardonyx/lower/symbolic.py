@@ -33,6 +33,9 @@ class SizeArithmetic:
         self._value_of = value_of
         self.computed: dict[sympy.Basic, Tensor] = {}
         self._texts: dict[sympy.Basic, str] = {}
+        # Two sizes never share a text, whatever the caller calls them: equal text is equal size.
+        names = set(symbol_names.values())
+        self._meant: dict[str, sympy.Basic] = {name: sympy.Symbol(name) for name in names}
 
     def dim_name(self, dim: Dim | None) -> int | str | None:
         """A dim as the file writes it: a number, a name, or an expression of names."""
@@ -41,9 +44,20 @@ class SizeArithmetic:
         if isinstance(dim, sympy.Integer):
             return int(dim)
         if dim not in self._texts:
-            renamed = {s: sympy.Symbol(self._names.get(s, s.name)) for s in dim.free_symbols}
-            self._texts[dim] = str(dim.xreplace(renamed))
+            renamed = dim.xreplace({s: self._as_written(s) for s in dim.free_symbols})
+            text = str(renamed)
+            while self._meant.setdefault(text, renamed) != renamed:
+                text = f"({text})"
+            self._texts[dim] = text
         return self._texts[dim]
+
+    def _as_written(self, symbol: sympy.Symbol) -> sympy.Symbol:
+        if symbol in self._names:
+            return sympy.Symbol(self._names[symbol])
+        name = symbol.name
+        while name in self._names.values():
+            name += "_"
+        return sympy.Symbol(name)
 
     def materialize(self, expression: Dim) -> Tensor:
         key = sympy.sympify(expression)

@@ -10,12 +10,16 @@ MAX_KNOWN_ELEMENTS = 64
 INTEGER_TYPES = frozenset({ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL})
 
 
+REPLACEABLE = "sardonyx.replaceable"
+"""In the `meta` of an initializer: whether whoever runs the file may put another in its place."""
+
+
 def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
     """The tensor a value always holds; an initializer that is also an input may be overridden."""
     if value is None or value.is_graph_input():
         return None
     if value.is_initializer():
-        return value.const_value
+        return None if value.meta.get(REPLACEABLE, False) else value.const_value
     producer = value.producer()
     if producer is None or producer.op_type != "Constant" or producer.domain != "":
         return None

@@ -7,6 +7,7 @@ import onnx_ir as ir
 from sardonyx.optimize.cancel_squeezes import CancelSqueezes
 from sardonyx.optimize.common_subexpressions import CommonSubexpressions
 from sardonyx.optimize.deduplicate_constants import DeduplicateConstants
+from sardonyx.optimize.facts import REPLACEABLE
 from sardonyx.optimize.fold_batch_norm import FoldBatchNorm
 from sardonyx.optimize.fold_shapes import FoldShapes
 from sardonyx.optimize.remove_identities import RemoveIdentities
@@ -25,8 +26,10 @@ _MAX_ROUNDS = 8
 def optimize(model: ir.Model, *, fold_parameters: bool = True) -> None:
     """Make the model cheaper in place, with the same results under the same names.
 
-    `fold_parameters=False` leaves every parameter as it is, for models that will be trained.
+    `fold_parameters=False` takes no initializer for a constant: they will be trained or replaced.
     """
+    for initializer in model.graph.initializers.values():
+        initializer.meta[REPLACEABLE] = not fold_parameters
     node_passes: list[NodePass] = [
         RemoveIdentities(),
         SimplifyCasts(),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from sardonyx.capture.storage import storage_key
-from sardonyx.errors import InvalidOptionError, SerializeError
+from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.options import ExternalData
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Protobuf readers take no message of this size or more."""
@@ -18,39 +18,6 @@ PROTOBUF_LIMIT = 2**31 - 1
 _PAGE = 4096
 _PAGE_ALIGNED_FROM = 2**20
 _CACHE_LINE = 64
-
-
-@dataclass(frozen=True)
-class ExternalData:
-    """How weights are kept outside of the model file.
-
-    `size_threshold`: tensors of fewer bytes stay in the model file.
-    `location`: the name of the weights file, in the model's folder; `<model file>.data` if None.
-    """
-
-    size_threshold: int = 1024
-    location: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.size_threshold < 0:
-            raise InvalidOptionError(
-                f"external_data: size_threshold must not be negative, got {self.size_threshold}"
-            )
-        name = self.location
-        if name is not None and (not name or name in (".", "..") or set(name) & set("/\\:\0")):
-            raise InvalidOptionError(
-                f"external_data: location must be a plain file name, got {name!r}: "
-                "the weights lie in the model's own folder"
-            )
-
-    def file_name(self, model_path: str) -> str:
-        model_name = os.path.basename(model_path)
-        name = self.location or f"{model_name}.data"
-        if name == model_name:
-            raise InvalidOptionError(
-                f"external_data: the weights cannot go into the model file itself ({name})"
-            )
-        return name
 
 
 def resolve_external_data(

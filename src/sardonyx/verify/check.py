@@ -1,7 +1,8 @@
-"""Verification: the ONNX model and the PyTorch model on the same inputs, at more than one size."""
+"""Verification: the ONNX model and the PyTorch model on the same inputs, more than once."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,17 +10,18 @@ from typing import Any
 import torch
 
 from sardonyx.capture import tree
-from sardonyx.capture.signature import InputSpec, Signature
+from sardonyx.capture.signature import Signature
 from sardonyx.errors import VerificationError, format_message
 from sardonyx.verify.compare import OutputComparison, compare_output
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,
+    example_sizes,
     other_sizes,
     resized,
     sizes_label,
-    symbol_sizes,
+    smaller_sizes,
 )
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -30,7 +32,7 @@ _OTHER_SEED = 0x5A4D
 
 @dataclass(frozen=True)
 class Run:
-    """One set of inputs: `label` is "example", or the sizes, such as "batch=3"."""
+    """One set of inputs: `label` is "example", "other values", or sizes such as "batch=3"."""
 
     label: str
     outputs: tuple[OutputComparison, ...]
@@ -73,13 +75,13 @@ def verify(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> VerificationReport:
-    """Compare at the inputs given and, where dims are dynamic, at other sizes too.
+    """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic.
 
-    Raises VerificationError where they differ. Sizes that PyTorch itself rejects are skipped.
+    Raises VerificationError where they differ. Inputs that PyTorch itself rejects are skipped.
     """
     checker = _Checker(run_onnx, signature, eager, rtol, atol)
     checker.compare("example", args, kwargs, eager.run(args, kwargs))
-    checker.compare_other_sizes(args, kwargs)
+    checker.compare_other_inputs(args, kwargs)
     return VerificationReport(tuple(checker.runs), tuple(checker.skipped))
 
 
@@ -132,40 +134,61 @@ class _Checker:
             raise VerificationError(_message(label, different, len(pairs)))
         self.runs.append(Run(label, tuple(comparisons)))
 
-    def compare_other_sizes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        examples = self.signature.flatten(args, dict(kwargs))
-        dims = [spec.dims for spec in _fed(self.signature)]
-        sizes = symbol_sizes(dims, examples)
-        if not sizes:
+    def compare_other_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """At a larger and a smaller size, or where no other size can be had at other values."""
+        inputs = self.signature.inputs
+        if not any(spec.kind == "tensor" for spec in inputs):
             return
-        reason = ""
-        for other in other_sizes(sizes):
-            label = sizes_label(other)
-            try:
-                new_args, new_kwargs = self._drawn(args, kwargs, other)
+        sizes = example_sizes(inputs, self.signature.flatten(args, dict(kwargs)))
+        reasons = []
+        for other in other_sizes(inputs, sizes):
+            reason = self._compare_drawn(sizes_label(other), args, kwargs, other)
+            if reason is None:
+                smaller = smaller_sizes(inputs, sizes)
+                if smaller not in (sizes, other):
+                    self._compare_drawn(sizes_label(smaller), args, kwargs, smaller)
+                return
+            reasons.append(reason)
+        dynamic = sorted({dim for spec in inputs for dim in spec.dims if isinstance(dim, str)})
+        if dynamic:
+            # The first reason is for the plainest change of sizes, and so the clearest.
+            reasons.append(f"other sizes: none can be drawn for {', '.join(dynamic)}")
+            self.skipped.append(reasons[0])
+        if (reason := self._compare_drawn("other values", args, kwargs, None)) is not None:
+            self.skipped.append(reason)
+
+    def _compare_drawn(
+        self,
+        label: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        sizes: Mapping[str, int] | None,
+    ) -> str | None:
+        """Gives the reason where there is nothing to compare."""
+        try:
+            new_args, new_kwargs = self._drawn(args, kwargs, sizes)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they are not about the caller's inputs
                 expected = self.eager.run(new_args, new_kwargs)
-            except Exception as error:
-                # The first reason is for the plainest change of sizes, and so the clearest.
-                if isinstance(error, UnknownSizeError):
-                    reason = reason or f"{label}: {error}"
-                else:
-                    reason = reason or f"{label}: PyTorch rejects it: {_first_line(error)}"
-                continue
-            self.compare(label, new_args, new_kwargs, expected)
-            return
-        self.skipped.append(reason)
+        except UnknownSizeError as error:
+            return f"{label}: {error}"
+        except Exception as error:
+            return f"{label}: PyTorch rejects it: {_first_line(error)}"
+        self.compare(label, new_args, new_kwargs, expected)
+        return None
 
     def _drawn(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Mapping[str, int]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Mapping[str, int] | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # Copies are told apart by identity even where the caller passed one tensor twice.
         separate_args, separate_kwargs = map_leaves(_aliased, (args, dict(kwargs)))
         generator = torch.Generator().manual_seed(_OTHER_SEED)
         drawn: dict[int, torch.Tensor] = {}
         flat = self.signature.flatten(separate_args, separate_kwargs)
-        for spec, example in zip(_fed(self.signature), flat, strict=True):
+        for spec, example in zip(self.signature.inputs, flat, strict=True):
             if spec.kind == "tensor":
-                drawn[id(example)] = drawn_like(example, resized(spec.dims, sizes), generator)
+                shape = example.shape if sizes is None else resized(spec, sizes)
+                drawn[id(example)] = drawn_like(example, shape, generator)
         new_args, new_kwargs = map_leaves(
             lambda leaf: drawn.get(id(leaf), leaf), (separate_args, separate_kwargs)
         )
@@ -206,7 +229,7 @@ class _Checker:
     def _state(self, run: EagerRun) -> dict[str, torch.Tensor]:
         """Buffers and inputs by name, as the model left them."""
         inputs = self.signature.flatten(run.args, run.kwargs)
-        names = [spec.name for spec in _fed(self.signature)]
+        names = [spec.name for spec in self.signature.inputs]
         return {**run.buffers, **dict(zip(names, inputs, strict=True))}
 
     def _comparison(self, pair: _Pair) -> OutputComparison:
@@ -230,11 +253,6 @@ class _Checker:
             and first.actual.shape == first.expected.shape
             and self._comparison(replace(second, actual=first.expected)).problem
         ]
-
-
-def _fed(signature: Signature) -> list[InputSpec]:
-    """The inputs the file has: one for every tensor `flatten` gives."""
-    return [spec for spec in signature.inputs if spec.name not in signature.dropped]
 
 
 def _places(structure: tree.Structure) -> str:

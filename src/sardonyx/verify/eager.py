@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from sardonyx.capture import tree
-from sardonyx.capture.purity import model_mode
+from sardonyx.capture.purity import model_mode, model_restored
+from sardonyx.capture.state import state_kept
 from sardonyx.options import TrainingMode
 
 
@@ -37,7 +38,7 @@ class EagerModel:
     def run(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, seed: int | None = None
     ) -> EagerRun:
-        """Run on copies of the inputs. Modes, buffers, attributes and RNG are as before after it.
+        """Run on copies of the inputs. Modes, tensors, attributes and RNG are as before after it.
 
         `seed` asks for other random numbers than the present state of the generators gives.
         """
@@ -50,7 +51,9 @@ class EagerModel:
             torch.no_grad(),
             torch.random.fork_rng(devices=devices),
             model_mode(self.model, self.training),
-            _state_restored(module),
+            model_restored(self.model),
+            _scripted_state_restored(module),
+            state_kept(self.model),
             _whole_float32(),
         ):
             if seed is not None:
@@ -59,7 +62,8 @@ class EagerModel:
             output = map_leaves(_cloned, self.model(*own_args, **own_kwargs))
             buffers = {} if module is None else dict(module.named_buffers())
             buffers = {name: _cloned(value) for name, value in buffers.items()}
-            return EagerRun(output, own_args, own_kwargs, buffers)
+            left_args, left_kwargs = map_leaves(_cloned, (own_args, own_kwargs))
+            return EagerRun(output, left_args, left_kwargs, buffers)
 
 
 @contextlib.contextmanager
@@ -87,31 +91,19 @@ def _cloned(leaf: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _state_restored(module: torch.nn.Module | None) -> Iterator[None]:
-    if module is None:
-        yield
-        return
-    held = [(tensor, tensor.detach().clone()) for tensor in module.buffers()]
-    # TorchScript modules keep their attributes in C++; their buffers are restored in place.
-    scripted = isinstance(module, torch.jit.ScriptModule)
-    attributes = {} if scripted else {each: _attributes(each) for each in module.modules()}
+def _scripted_state_restored(module: torch.nn.Module | None) -> Iterator[None]:
+    """TorchScript writes where `state_kept` does not see it."""
+    modules = [] if module is None else list(module.modules())
+    scripted = [each for each in modules if isinstance(each, torch.jit.ScriptModule)]
+    tensors = [t for each in scripted for t in (*each.parameters(), *each.buffers())]
+    held = [(tensor, tensor.detach().clone()) for tensor in tensors]
     try:
         yield
     finally:
-        for submodule, (own, buffers) in attributes.items():
-            for name in submodule.__dict__.keys() - own.keys():
-                del submodule.__dict__[name]
-            submodule.__dict__.update(own)
-            submodule.__dict__["_buffers"].clear()
-            submodule.__dict__["_buffers"].update(buffers)
         for tensor, value in held:
-            # Writing an unchanged buffer would still disturb an autograd graph that saved it.
+            # Writing an unchanged tensor would still disturb an autograd graph that saved it.
             if not torch.equal(_bytes(tensor), _bytes(value)):
                 tensor.copy_(value)
-
-
-def _attributes(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    return dict(module.__dict__), dict(module.__dict__["_buffers"])
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,32 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import sympy
 import torch
 
-Dims = tuple[int | str, ...]
+from sardonyx.capture.dynamic import DynamicDim
+from sardonyx.capture.signature import InputSpec
 
 
 class UnknownSizeError(ValueError):
-    """A symbolic dim whose size does not follow from the inputs."""
+    """A dynamic dim whose size does not follow from the sizes that are drawn."""
 
 
-def symbol_sizes(dims: Sequence[Dims], examples: Sequence[torch.Tensor]) -> dict[str, int]:
-    """The size of every symbol that is itself a dim of an example."""
+def example_sizes(specs: Sequence[InputSpec], examples: Sequence[torch.Tensor]) -> dict[str, int]:
+    """The sizes of the dynamic dims that are not computed from another one, by name."""
     sizes: dict[str, int] = {}
-    for input_dims, example in zip(dims, examples, strict=True):
-        for dim, size in zip(input_dims, example.shape, strict=True):
-            if isinstance(dim, str) and dim.isidentifier():
-                sizes.setdefault(dim, int(size))
+    for spec, example in zip(specs, examples, strict=True):
+        for axis, dim in _dynamic_dims(spec).items():
+            if dim.derive is None:
+                sizes.setdefault(dim.name, int(example.shape[axis]))
     return sizes
 
 
-def other_sizes(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Sizes that differ from the example's in every symbol, the least demanding first.
+def other_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Sizes that the caller allows and that differ from the example's, the least demanding first.
 
-    Symbols of one size get different ones, so that a mix-up of two dims shows; a model that wants
+    Dims of one size get different ones, so that a mix-up of two dims shows; a model that wants
     multiples of some number is offered multiples of the example's sizes.
     """
+    for other in _differing(sizes):
+        allowed = _within(specs, other)
+        if allowed != sizes:
+            yield allowed
+
+
+def smaller_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
+    return _within(specs, {name: max(1, size - 1) for name, size in sizes.items()})
+
+
+def resized(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an input under `sizes`; a derived dim such as `2*batch` follows its root."""
+    dynamic = _dynamic_dims(spec)
+    return tuple(
+        _size(dynamic[axis], sizes) if axis in dynamic else int(dim)
+        for axis, dim in enumerate(spec.dims)
+    )
+
+
+def _differing(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
     yield {name: size + 1 + index for index, (name, size) in enumerate(sizes.items())}
     yield {name: size + 1 for name, size in sizes.items()}
     yield {name: max(size, 1) * 2 for name, size in sizes.items()}
@@ -37,23 +57,32 @@ def other_sizes(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
         yield {name: size - 1 if size > 1 else size + 1 for name, size in sizes.items()}
 
 
-def resized(dims: Dims, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape `dims` stands for under `sizes`; a dim may be an expression such as `2*batch`."""
-    return tuple(dim if isinstance(dim, int) else _evaluate(dim, sizes) for dim in dims)
+def _dynamic_dims(spec: InputSpec) -> dict[int, DynamicDim]:
+    return {
+        axis: spec.dynamic.get(axis, DynamicDim(dim))
+        for axis, dim in enumerate(spec.dims)
+        if isinstance(dim, str)
+    }
 
 
-def _evaluate(expression: str, sizes: Mapping[str, int]) -> int:
-    if expression in sizes:
-        return sizes[expression]
-    if expression.isidentifier():
-        raise UnknownSizeError(f"the size of {expression} does not follow from the inputs")
-    symbols = {name: sympy.Symbol(name) for name in sizes}
-    value = sympy.sympify(expression, locals=symbols).subs(
-        {symbols[name]: size for name, size in sizes.items()}
-    )
-    if not value.is_Integer or value < 0:
-        raise UnknownSizeError(f"{expression} is not a size where {sizes_label(sizes)}")
-    return int(value)
+def _size(dim: DynamicDim, sizes: Mapping[str, int]) -> int:
+    if dim.derive is not None and dim.root not in sizes:
+        raise UnknownSizeError(
+            f"the size of {dim.name} follows from {dim.root}, which is no dim of an input"
+        )
+    size = dim.size(sizes)
+    if size < 0:
+        raise UnknownSizeError(f"{dim.name} is not a size where {sizes_label(sizes)}")
+    return size
+
+
+def _within(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
+    limited = dict(sizes)
+    for spec in specs:
+        for dim in _dynamic_dims(spec).values():
+            if dim.name in limited:
+                limited[dim.name] = dim.within(limited[dim.name])
+    return limited
 
 
 def sizes_label(sizes: Mapping[str, int]) -> str:
@@ -78,9 +107,11 @@ def drawn_like(
     elif dtype.is_floating_point:
         values = example.detach().cpu().to(torch.float64)
         values = values[values.isfinite()]
-        drawn = torch.randn(shape, generator=generator) * _spread(values)
-        if values.numel() and 0 <= values.min() < values.max():
-            low, high = float(values.min()), float(values.max())
+        low, high = (float(values.min()), float(values.max())) if values.numel() else (-1.0, 1.0)
+        if low < 0:
+            drawn = torch.randn(shape, generator=generator) * _spread(values)
+        else:
+            low, high = (low, high) if low < high else (0.0, 2 * low or 1.0)
             drawn = torch.rand(shape, generator=generator) * (high - low) + low
     else:
         values = example.detach().cpu().to(torch.int64)
@@ -89,7 +120,10 @@ def drawn_like(
         if low < high:
             end = min(high + 1, torch.iinfo(torch.int64).max)
             drawn = torch.randint(low, end, tuple(shape), generator=generator)
-    return drawn.to(dtype).to(example.device)
+    drawn = drawn.to(dtype).to(example.device)
+    # The example's strides too: a model may read its memory.
+    same_shape = tuple(shape) == tuple(example.shape)
+    return torch.empty_like(example.detach()).copy_(drawn) if same_shape else drawn
 
 
 def _spread(values: torch.Tensor) -> float:

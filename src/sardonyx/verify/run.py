@@ -18,7 +18,7 @@ import torch
 
 from sardonyx.errors import MissingDependencyError, VerificationError, format_message
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
-from sardonyx.serialize.external_data import ExternalData
+from sardonyx.options import ExternalData
 from sardonyx.serialize.write import write_model
 
 IN_MEMORY_LIMIT = 256 * 1024 * 1024

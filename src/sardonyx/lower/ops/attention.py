@@ -28,6 +28,9 @@ def scaled_dot_product_attention(
     q, k, v = _with_common_batch(b, query, key, value, enable_gqa)
     lead = b.dims(q)[:-3]
     mask = None if attn_mask is None else _mask(b, attn_mask, lead, q.dim(-2), k.dim(-2))
+    size = q.static_dim(-1)
+    if scale is None and q.dtype == torch.float64 and size:
+        scale = size**-0.5
     if scale is not None and (scale <= 0 or q.dtype == torch.float64):
         # The attribute is a float32, and ONNX Runtime wants it positive.
         q, scale = b.Mul(q, scale), 1.0

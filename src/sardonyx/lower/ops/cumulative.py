@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
@@ -87,10 +88,10 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
         return [b.Where(b.IsInf(larger), larger, added)]
 
     axis = dim % self.rank
-    first = b.slice(wide, axis, 0, 1)
-    rest = b.slice(wide, axis, 1, None)
-    (sums,) = _scan(b, [rest], axis, step, start=[b.squeeze(first, [axis])])
-    return b.cast(b.Concat(first, sums, axis=axis), self.dtype)
+    others = [size for a, size in enumerate(b.dims(wide)) if a != axis]
+    nothing = b.full(others, -math.inf, wide.dtype)
+    (sums,) = _scan(b, [wide], axis, step, start=[nothing])
+    return b.cast(sums, self.dtype)
 
 
 def _scan(
@@ -101,6 +102,13 @@ def _scan(
     start: Sequence[Tensor] | None = None,
 ) -> list[Tensor]:
     """What `step` carries after each item along `axis`, from `start` or else the first items on."""
+    # Runtimes do not scan what is empty: one more along every dynamic axis, taken away again.
+    dims = b.dims(items[0])
+    dynamic = [a for a, size in enumerate(dims) if not isinstance(size, int)]
+    for a in dynamic:
+        items = [_one_more(b, x, a) for x in items]
+        if start is not None and a != axis:
+            start = [_one_more(b, x, a - (a > axis)) for x in start]
     if start is None:
         start = [b.squeeze(b.slice(x, axis, 0, 1), [axis]) for x in items]
     with b.body() as nodes:
@@ -130,7 +138,15 @@ def _scan(
         b.declare(scanned[-1])
     for first, final in zip(start, results[:count], strict=True):
         b.declare(Tensor(final.value, first.dtype, first.shape))
-    return scanned
+    for a in dynamic:
+        scanned = [b.slice(x, a, 0, -1) for x in scanned]
+    return [b.with_shape(x, dims) for x in scanned]
+
+
+def _one_more(b: Builder, x: Tensor, axis: int) -> Tensor:
+    one = [1 if a == axis else size for a, size in enumerate(b.dims(x))]
+    extended: Tensor = b.Concat(x, b.full(one, 0, x.dtype), axis=axis)
+    return b.with_shape(extended, [d + 1 if a == axis else d for a, d in enumerate(b.dims(x))])
 
 
 def _body_input(b: Builder, name: str, like: Tensor) -> Tensor:

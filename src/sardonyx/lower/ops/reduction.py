@@ -73,10 +73,12 @@ def mean(
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     x = b.cast(self, dtype)
-    if reduced_count(x, dim) == 0:  # NaN in ATen; runtimes differ
-        total = accumulate(b, "ReduceSum", x, dim, keepdim)
-        return b.full_like(total, math.nan)
-    return accumulate(b, "ReduceMean", x, dim, keepdim)
+    if not may_be_empty(x, dim):
+        return accumulate(b, "ReduceMean", x, dim, keepdim)
+    # The mean of nothing is NaN in ATen, 0 in ONNX Runtime.
+    wide = b.cast(x, accumulation_dtype(x.dtype))
+    total = reduce_dims(b, "ReduceSum", wide, dim, keepdim)
+    return b.cast(b.Div(total, b.scalar(reduced_count(x, dim), wide.dtype)), x.dtype)
 
 
 @lowering("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
@@ -282,7 +284,7 @@ def _moments(
     average = mean(b, wide, dim, keepdim)
     square = b.Pow(b.Sub(wide, kept), 2)
     count = reduced_count(x, dim)
-    if correction == 0 and count != 0:
+    if correction == 0 and not may_be_empty(x, dim):
         # The form in which runtimes recognize a layer norm written out.
         return reduce_dims(b, "ReduceMean", square, dim, keepdim), average
     total = reduce_dims(b, "ReduceSum", square, dim, keepdim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import sympy
 
@@ -80,7 +81,7 @@ def split_sizes(b: Builder, self: Tensor, split_size: Dims, dim: int = 0) -> lis
 @lowering("aten::split.Tensor", "aten::unsafe_split.Tensor", "aten::split_copy.Tensor")
 def split(b: Builder, self: Tensor, split_size: Dim, dim: int = 0) -> list[Tensor]:
     axis = axis_of(self, dim)
-    size = self.dim(axis)
+    size = _recorded_size(self.dim(axis))
     if size == split_size:
         return [self]
     if isinstance(size, int) and isinstance(split_size, int):
@@ -92,6 +93,17 @@ def split(b: Builder, self: Tensor, split_size: Dim, dim: int = 0) -> list[Tenso
             "known at export time"
         )
     return split_at_sizes(b, self, [split_size] * int(count), axis)
+
+
+def _recorded_size(size: Dim) -> Dim:
+    """Of a piece such as x[:5] the size it has unless x is too short: the number of tensors that
+    it was taken apart into is that one. At run time a shorter one has no such elements."""
+    numbers = [int(a) for a in size.args if a.is_Integer] if _is_least(size) else []
+    return numbers[0] if numbers else size
+
+
+def _is_least(size: Dim) -> TypeGuard[sympy.Expr]:
+    return isinstance(size, sympy.Expr) and type(size).__name__ == "Min"
 
 
 def _even_sizes(size: int, piece: int) -> list[int]:
@@ -189,9 +201,9 @@ def dsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
 @lowering("aten::unbind.int", "aten::unbind_copy.int")
 def unbind(b: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
     axis = axis_of(self, dim)
-    count = self.static_dim(axis)
-    if count is None:
-        raise b.refuse(f"dim {axis} has the dynamic size {self.dim(axis)}: so many tensors")
+    count = _recorded_size(self.dim(axis))
+    if not isinstance(count, int):
+        raise b.refuse(f"dim {axis} has the dynamic size {count}: so many tensors")
     if count == 1:
         return [b.squeeze(self, [axis])]
     return [select(b, self, axis, index) for index in range(count)]

@@ -1,0 +1,116 @@
+"""What both captures say when a model cannot be recorded as it was asked for."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from sardonyx.capture.dynamic import DynamicDim
+from sardonyx.capture.flat_model import Recorded
+from sardonyx.capture.inputs import PreparedInputs
+from sardonyx.capture.location import from_stack_trace, place_text
+from sardonyx.capture.state import state_kept
+from sardonyx.errors import CaptureError, DynamicDimError, format_message
+
+
+def result_on_copies(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Any:
+    """What the model itself gives; neither its state nor the leaves are written."""
+    copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    args, kwargs = inputs.rebuild(copies)
+    with state_kept(model):
+        return model(*args, **kwargs)
+
+
+def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> CaptureError:
+    """The error for a run under torch.jit.trace, or of the model itself, that raised `error`."""
+    own = _failure(model, inputs, inputs.capture_leaves)
+    if own is None:
+        place = _place_of(error)
+        return CaptureError(
+            format_message(
+                f"torch.jit.trace refuses the model: {first_line(error)}",
+                [
+                    ("at", "" if place.startswith("torch/jit/") else place),
+                    ("try", 'capture="export"'),
+                ],
+            )
+        )
+    at = ("at", _place_of(own))
+    if (
+        inputs.recorded_sizes != inputs.example_sizes
+        and _failure(model, inputs, inputs.leaves) is None
+    ):
+        return DynamicDimError(
+            format_message(
+                "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
+                f" not take: {first_line(own)}",
+                [at, ("try", "an example in which every dynamic dim is 2 or more")],
+            )
+        )
+    return CaptureError(
+        format_message(f"the model itself fails on these inputs: {first_line(own)}", [at])
+    )
+
+
+def _place_of(error: Exception) -> str:
+    return place_text(from_stack_trace("".join(traceback.format_tb(error.__traceback__))))
+
+
+def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Exception | None:
+    try:
+        result_on_copies(model, inputs, leaves)
+    except Exception as error:
+        return error
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def fixed_dim_error(
+    name: str, axis: int, dim: DynamicDim, size: int, places: list[str]
+) -> DynamicDimError:
+    return DynamicDimError(
+        format_message(
+            f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it"
+            f" to {size}",
+            [
+                ("by", places[:3]),
+                ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),
+            ],
+        )
+    )
+
+
+def with_constant_numbers(
+    capture: Callable[[Any, PreparedInputs], Recorded],
+    model: Any,
+    inputs: PreparedInputs,
+    positions: Sequence[int],
+    refusal: CaptureError | None,
+) -> Recorded:
+    """The recording with Python numbers as part of the graph, and a note that says so; the
+    refusal again if that does not help either."""
+    for position in positions:
+        dim = inputs.dynamic[position].get(0)
+        if dim is not None and dim.required:
+            raise refusal or DynamicDimError(
+                f"{inputs.names[position]!r} was asked to be dynamic, but the model fixes it to"
+                f" {inputs.leaves[position]}"
+            )
+    try:
+        recorded = capture(model, inputs.with_constants(positions))
+    except CaptureError as error:
+        raise refusal or error from error
+    notes = [
+        f"{inputs.names[position]} is a Python number that the model needs to be recorded: it is"
+        f" {inputs.leaves[position]!r} in the file, not an input"
+        for position in positions
+    ]
+    return replace(recorded, notes=(*recorded.notes, *notes))

@@ -1,0 +1,15 @@
+"""The shapes of results where PyTorch's own rules take the sizes of the example for all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sardonyx.capture import pool_shapes, recurrent_shapes, slice_shapes
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **pool_shapes.SHAPE_RULES,
+    **recurrent_shapes.SHAPE_RULES,
+    **slice_shapes.SHAPE_RULES,
+}
+"""By operator, a function with its signature that gives results of the right shapes."""

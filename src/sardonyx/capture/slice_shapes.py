@@ -1,0 +1,120 @@
+"""The lengths of pieces of dims whose size is open.
+
+PyTorch takes x[:5] for five elements once the example has that many; a shorter x has fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+
+aten = torch.ops.aten
+Size = int | torch.SymInt
+_TO_THE_END = 2**63 - 1
+_max: Callable[[Any, Any], Any] = torch.sym_max
+_min: Callable[[Any, Any], Any] = torch.sym_min
+
+
+def _slice(
+    self: torch.Tensor,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: Size = 1,
+) -> torch.Tensor:
+    size = self.shape[dim] if self.dim() else 0
+    if end is not None and isinstance(end, int) and end == _TO_THE_END:
+        end = None
+    if not (isinstance(step, int) and step > 0 and _may_be_cut(self, size, start, end)):
+        sliced: torch.Tensor = _torch_private.slice_of_fake(self, dim, start, end, step)
+        return sliced
+    axis = dim % self.dim()
+    first = 0 if start is None else _from_front(start, size)
+    length = (_length(start, end, size) + step - 1) // step
+    return _piece(self, axis, first, length, step)
+
+
+def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: int = 1) -> torch.Tensor:
+    sizes, strides = list(x.shape), list(x.stride())
+    offset = x.storage_offset() + start * strides[axis]
+    sizes[axis] = length
+    strides[axis] *= step
+    return x.as_strided(sizes, strides, offset)
+
+
+def _may_be_cut(self: torch.Tensor, size: Size, start: Size | None, end: Size | None) -> bool:
+    """Whether the length depends on where the bounds lie in the dim: numbers in a dim of an open
+    size, and integers that the caller gives. PyTorch's own rule is for all else: that a size is
+    a bound which fits, as in buffer[:n], is what the model takes for granted."""
+    bounds = [b for b in (start, end) if b is not None]
+    numbers = [b for b in bounds if isinstance(b, int)]
+    if not _torch_private.is_input_size(self, size):
+        return False
+    if len(numbers) == len(bounds):
+        return not isinstance(size, int) and any(b != 0 for b in bounds)
+    return all(isinstance(b, int) or _is_given(self, b) for b in bounds)
+
+
+def _is_given(self: torch.Tensor, bound: Size) -> bool:
+    expression = _torch_private.dim_of(bound)
+    return (
+        isinstance(expression, sympy.Expr)
+        and any(not s.is_nonnegative for s in expression.free_symbols)
+        and _torch_private.is_input_size(self, bound)
+    )
+
+
+def _from_front(bound: Size, size: Size) -> Any:
+    """A bound as Python counts it, within the dim."""
+    if isinstance(bound, int):
+        return _min(bound, size) if bound >= 0 else _max(0, size + bound)
+    is_negative = _min(1, _max(0, -bound))
+    return _max(0, _min(size, bound + size * is_negative))
+
+
+def _length(start: Size | None, end: Size | None, size: Size) -> Any:
+    first = start or 0 if isinstance(start, (int, type(None))) else None
+    if first is not None and end is None:
+        return _max(0, size - first) if first >= 0 else _min(-first, size)
+    if first is not None and isinstance(end, int):
+        if first >= 0 and end >= 0:
+            return _max(0, _min(end - first, size - first))
+        if first >= 0:
+            return _max(0, size + end - first)
+        if end < 0:
+            return _max(0, _min(end - first, size + end))
+    begin = 0 if start is None else _from_front(start, size)
+    return _max(0, (size if end is None else _from_front(end, size)) - begin)
+
+
+def _slice_scatter(
+    self: torch.Tensor,
+    src: torch.Tensor,
+    dim: int = 0,
+    start: Size | None = None,
+    end: Size | None = None,
+    step: Size = 1,
+) -> torch.Tensor:
+    return torch.empty_like(self)
+
+
+def _tensor_split(self: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
+    axis = dim % self.dim()
+    size = self.shape[axis]
+    least, longer = size // sections, size % sections
+    return [
+        _piece(self, axis, least * k + _min(k, longer), (size + sections - 1 - k) // sections)
+        for k in range(sections)
+    ]
+
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    aten.slice.Tensor: _slice,
+    aten.slice_scatter.default: _slice_scatter,
+    aten.tensor_split.sections: _tensor_split,
+}

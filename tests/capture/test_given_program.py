@@ -1,0 +1,65 @@
+"""ExportedPrograms that the caller made: what they write and what they return."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+import sardonyx
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's own
+
+
+class Writes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x, y):
+        self.count.add_(1)
+        y.mul_(2)
+        return {"sum": x + self.count, "rest": [None, (y - x, 3)]}
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_writes_are_told_and_returned_on_demand(decomposed):
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    exported = torch.export.export(Writes(), (x, y.clone()))
+    if decomposed:
+        exported = exported.run_decompositions()
+    program = sardonyx.export(exported, input_names=["left", "right"])
+    (note,) = program.notes
+    assert "buffer count" in note and "input right" in note
+    expected, actual = Writes()(x, y.clone()), program(x, y)
+    torch.testing.assert_close(actual["sum"], expected["sum"])
+    assert actual["rest"][0] is None
+    torch.testing.assert_close(actual["rest"][1][0], expected["rest"][1][0])
+    assert actual["rest"][1][1] == 3
+    stateful = sardonyx.export(exported, input_names=["left", "right"], state_outputs=True)
+    names = [output.name for output in stateful.model.graph.outputs]
+    assert names[:3] == ["sum", "rest.1.0", "rest.1.1"]
+    assert sorted(names[3:]) == ["count.out", "right.out"]
+
+
+def test_training_statistics_of_a_decomposed_program():
+    model, x = torch.nn.BatchNorm1d(3).train(), torch.randn(4, 3)
+    exported = torch.export.export(copy.deepcopy(model), (x,)).run_decompositions()
+    program = sardonyx.export(exported, state_outputs=True)
+    names = [output.name for output in program.model.graph.outputs]
+    assert names[1:] == ["running_mean.out", "running_var.out", "num_batches_tracked.out"]
+    torch.testing.assert_close(program(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+class Nothing(torch.nn.Module):
+    def forward(self, x):
+        return None
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_model_that_returns_no_tensor_is_refused(given):
+    x = torch.randn(2)
+    model = torch.export.export(Nothing(), (x,)) if given else Nothing()
+    with pytest.raises(sardonyx.errors.CaptureError, match="returns no tensor"):
+        sardonyx.export(model, () if given else (x,))
