@@ -18,6 +18,7 @@ from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
 from sardonyx.errors import InternalError, SerializeError, format_message
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.options import ExternalData
 from sardonyx.serialize.destination import (
     Destination,
     Sink,
@@ -30,7 +31,6 @@ from sardonyx.serialize.destination import (
 )
 from sardonyx.serialize.external_data import (
     PROTOBUF_LIMIT,
-    ExternalData,
     Placement,
     place,
     resolve_external_data,
