@@ -143,7 +143,13 @@ def _repeated(tensor: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
 
 
 def _shuffled(tensors: Tensors) -> Tensors:
-    return tuple(t.flatten().roll(1).view(t.shape) if t.dim() else t.clone() for t in tensors)
+    """Other values of the same kind: in another order and, where they are no indices, smaller."""
+    return tuple(_other_values(t) for t in tensors)
+
+
+def _other_values(tensor: torch.Tensor) -> torch.Tensor:
+    moved = tensor.flatten().roll(1).view(tensor.shape) if tensor.dim() else tensor.clone()
+    return moved * 0.75 if tensor.is_floating_point() else moved
 
 
 def _first_difference(graph: Any, other: Any, sizes: dict[str, int]) -> Difference | None:

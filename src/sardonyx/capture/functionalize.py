@@ -35,6 +35,7 @@ from sardonyx.capture.pure_forms import (
     pure_form,
     writes_in_secret,
 )
+from sardonyx.capture.recurrent_shapes import SHAPE_RULES
 from sardonyx.capture.storage import holds_memory
 from sardonyx.capture.views import Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
@@ -148,7 +149,8 @@ class _Walk:
             tensors, found = [self._fake(source)], [Origin(source, ())]
         elif not self._knows_layouts or _may_alias(node):
             # How a result lies in memory decides what is a view of it and what a copy.
-            result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode)
+            rule = SHAPE_RULES.get(node.op)
+            result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode, rule)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
             tensors = [r for r in results if isinstance(r, torch.Tensor)]
             found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))

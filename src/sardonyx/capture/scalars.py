@@ -201,6 +201,13 @@ def _divide(o: dict[str, Any]) -> Any:
     return quotient if mode is None else _truncated(quotient)
 
 
+def _clamped(o: dict[str, Any]) -> Any:
+    number = o["self"]
+    if o.get("min") is not None:
+        number = torch.sym_max(number, o["min"])
+    return number if o.get("max") is None else torch.sym_min(number, o["max"])
+
+
 def _cast(o: dict[str, Any]) -> Any:
     return o["self"]
 
@@ -219,6 +226,9 @@ _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ceil": lambda o: _sym_float(math.ceil(o["self"])),
     "maximum": _binary(torch.sym_max),
     "minimum": _binary(torch.sym_min),
+    "clamp": _clamped,
+    "clamp_min": _clamped,
+    "clamp_max": _clamped,
     "to": _cast,
     "_to_copy": _cast,
     "detach": _cast,

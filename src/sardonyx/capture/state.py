@@ -66,7 +66,7 @@ class _BeforeWrites(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if torch.compiler.is_compiling():  # the branches of a torch.cond write nothing
+        if torch.compiler.is_dynamo_compiling():  # the branches of a torch.cond write nothing
             return func(*args, **kwargs)
         for tensor in _written(func, args, kwargs):
             self._keep(tensor)

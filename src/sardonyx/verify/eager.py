@@ -55,6 +55,7 @@ class EagerModel:
             _scripted_state_restored(module),
             state_kept(self.model),
             _whole_float32(),
+            _without_fast_path(),
         ):
             if seed is not None:
                 torch.manual_seed(seed)
@@ -78,6 +79,18 @@ def _whole_float32() -> Iterator[None]:
     finally:
         cudnn.allow_tf32 = allowed
         torch.set_float32_matmul_precision(precision)
+
+
+@contextlib.contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """The transformer layers of torch.nn as the export records them: their fast path leaves other
+    numbers where a padding mask hides a position."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
