@@ -35,7 +35,7 @@ from sardonyx.capture.pure_forms import (
     pure_form,
     writes_in_secret,
 )
-from sardonyx.capture.recurrent_shapes import SHAPE_RULES
+from sardonyx.capture.shape_rules import SHAPE_RULES
 from sardonyx.capture.storage import holds_memory
 from sardonyx.capture.views import Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message

@@ -26,6 +26,8 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import TypeInference
 
 _sym_float: Callable[[Any], Any] = torch.sym_float
+_sym_max: Callable[[Any, Any], Any] = torch.sym_max
+_sym_min: Callable[[Any, Any], Any] = torch.sym_min
 _sym_int: Callable[[Any], Any] = torch.sym_int
 
 
@@ -204,8 +206,8 @@ def _divide(o: dict[str, Any]) -> Any:
 def _clamped(o: dict[str, Any]) -> Any:
     number = o["self"]
     if o.get("min") is not None:
-        number = torch.sym_max(number, o["min"])
-    return number if o.get("max") is None else torch.sym_min(number, o["max"])
+        number = _sym_max(number, o["min"])
+    return number if o.get("max") is None else _sym_min(number, o["max"])
 
 
 def _cast(o: dict[str, Any]) -> Any:
@@ -224,8 +226,8 @@ _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "neg": lambda o: -o["self"],
     "floor": lambda o: _sym_float(math.floor(o["self"])),
     "ceil": lambda o: _sym_float(math.ceil(o["self"])),
-    "maximum": _binary(torch.sym_max),
-    "minimum": _binary(torch.sym_min),
+    "maximum": _binary(_sym_max),
+    "minimum": _binary(_sym_min),
     "clamp": _clamped,
     "clamp_min": _clamped,
     "clamp_max": _clamped,

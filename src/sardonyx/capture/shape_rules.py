@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sardonyx.capture import pool_shapes, recurrent_shapes, slice_shapes
+from sardonyx.capture import (
+    convolution_shapes,
+    pool_shapes,
+    recurrent_shapes,
+    slice_shapes,
+)
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **convolution_shapes.SHAPE_RULES,
     **pool_shapes.SHAPE_RULES,
     **recurrent_shapes.SHAPE_RULES,
     **slice_shapes.SHAPE_RULES,

@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
+from sardonyx.capture.graph import Argument, AtenGraph, Node, Value, values_in
 from sardonyx.capture.infer import TypeInference
 from sardonyx.errors import (
     InternalError,
@@ -135,11 +135,14 @@ class _Emitter:
         self._tensors: dict[int, Tensor] = {}
         self.problems: list[_Problem] = []
         self._refused: set[Value] = set()
+        self._read: set[Value] = set()
+        """What some node or output reads; PyTorch's types of the rest are not always right."""
         self._initializers: dict[str, ir.Value] = {}
         self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
 
     def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
         inputs = [self._input(v, n) for v, n in zip(self._graph.inputs, input_names, strict=True)]
+        self._read = self._values_read()
         for node in self._graph.nodes:
             self._node(node)
         outputs = self._outputs(inputs, output_names)
@@ -154,6 +157,14 @@ class _Emitter:
             name="main_graph",
         )
         return ir.Model(graph, ir_version=10)
+
+    def _values_read(self) -> set[Value]:
+        read = {value for node in self._graph.nodes for value in node.inputs()}
+        read.update(source.value for source in self._graph.symbols.values())
+        read.update(mutation.final for mutation in self._graph.mutated)
+        for output in self._graph.outputs:
+            read.update(values_in(output))
+        return read
 
     def _ordered_parameters(self) -> list[ir.Value]:
         """In the order of the model's state_dict, not of first use."""
@@ -233,7 +244,7 @@ class _Emitter:
         if len(given) < len(node.outputs):
             raise InternalError(f"{node.name} gave {len(given)} of {len(node.outputs)} results")
         for value, tensor in zip(node.outputs, given, strict=False):
-            if tensor is None:
+            if tensor is None or value not in self._read:
                 continue
             if tensor.dtype != value.dtype:
                 raise InternalError(
