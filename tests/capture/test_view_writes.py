@@ -692,20 +692,25 @@ def test_complex_views_are_right_or_refused(function, capture):
 
 IN_PLACE_WITHOUT_A_TWIN = {
     "aten::set_": "exchanges memory",
+    "aten::resize_": "resizes memory",
     "aten::resize_as_": "resizes memory",
     "aten::_resize_output_": "resizes memory",
-    "aten::add_": "TorchScript's add_.t extends a list",
     "aten::rrelu_with_noise_": "random, with its noise as an argument; rrelu_ has a form",
     "aten::_flash_attention_forward_no_dropout_inplace": "of CUDA kernels alone",
-    "aten::sort": "TorchScript's list.sort()",
+    "aten::_fill_mem_eff_dropout_mask_": "of CUDA kernels alone",
+    "aten::record_stream": "of CUDA streams",
+    "aten::resize_as_sparse_": "of sparse tensors",
+    "aten::_cummax_helper": "inside the kernel of cummax",
+    "aten::_cummin_helper": "inside the kernel of cummin",
 }
 
 
 def _writers():
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
-        for overload in packet.overloads() if hasattr(packet, "overloads") else ():
-            op = getattr(packet, overload)
+    # All that are registered: dir(torch.ops.aten) lists only those that something has asked for.
+    for full_name in sorted(torch._C._dispatch_get_all_op_names()):
+        if full_name.startswith("aten::"):
+            name, _, overload = full_name.removeprefix("aten::").partition(".")
+            op = getattr(getattr(torch.ops.aten, name), overload or "default")
             is_out = any(a.is_out for a in op._schema.arguments)
             if op._schema.is_mutable and not is_out:
                 yield op

@@ -32,7 +32,7 @@ from sardonyx.capture.size_conditions import (
     SymbolOrigin,
     check_conditions,
 )
-from sardonyx.capture.state import state_kept
+from sardonyx.capture.state import state_restored
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
@@ -65,7 +65,8 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
     shapes = tuple(_export_spec(leaf, axes) for leaf, axes in given)
     watch = ConditionWatch()
-    with _torch_private.kernels_replaced(SHAPE_RULES), _torch_private.lines_of_functions(), watch:
+    flat.modes = (*flat.modes, watch)
+    with _torch_private.kernels_replaced(SHAPE_RULES), _torch_private.lines_of_functions():
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
     constant = _fixed_numbers(graph, inputs)
@@ -109,7 +110,8 @@ def _export(
 ) -> ExportedProgram:
     try:
         # Tensors that are no parameters or buffers are the real ones there, and so are writes.
-        with state_kept(model):
+        with state_restored(model) as writes:
+            flat.modes = (*flat.modes, writes)
             return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=False)
     except CaptureError:
         raise
@@ -122,6 +124,7 @@ def _export(
         raise
     except Exception as error:
         raise model_raises(error, model, inputs) from error
+    flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
     try:
         return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=True)
     except Exception:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from sardonyx.capture import tree
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
+from sardonyx.capture.purity import DataAsDetach
 from sardonyx.errors import CaptureError
 
 PREFIX = "model"
@@ -65,6 +68,8 @@ class FlatModel(torch.nn.Module):
             object.__setattr__(self, "model", model)
         self._inputs = inputs
         self._record = record
+        self.modes: tuple[TorchFunctionMode, ...] = (DataAsDetach(),)
+        """What watches the model's own code; around a whole capture it would see far more calls."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
 
@@ -73,7 +78,10 @@ class FlatModel(torch.nn.Module):
         for position, tensor in zip(self._inputs.input_positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
-        results = self._record.note(self.model(*args, **kwargs))
+        with contextlib.ExitStack() as watched:
+            for mode in self.modes:
+                watched.enter_context(mode)
+            results = self._record.note(self.model(*args, **kwargs))
         if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
             results = [_traceable(result) for result in results]
         return tuple(results)

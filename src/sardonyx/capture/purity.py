@@ -47,7 +47,6 @@ def undisturbed(model: Any) -> Iterator[None]:
         warnings.catch_warnings(),
         _global_state_restored(),
         model_restored(model),
-        _DataAsDetach(),
     ):
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)
@@ -120,7 +119,7 @@ def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-class _DataAsDetach(TorchFunctionMode):
+class DataAsDetach(TorchFunctionMode):
     """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
 
     def __torch_function__(

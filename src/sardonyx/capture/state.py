@@ -27,10 +27,17 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 @contextlib.contextmanager
 def state_kept(model: Any) -> Iterator[None]:
     """Runs the model's own code; the tensors that were there before hold what they held."""
+    with state_restored(model) as watch, watch:
+        yield
+
+
+@contextlib.contextmanager
+def state_restored(model: Any) -> Iterator[TorchFunctionMode]:
+    """The same, where the model's code is only a part of what runs: the mode it gives has to be
+    entered around that code."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
     try:
-        with before:
-            yield
+        yield before
     finally:
         before.restore()
 

@@ -23,7 +23,7 @@ from sardonyx.capture.location import (
 )
 from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
-from sardonyx.capture.state import state_kept
+from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
@@ -59,7 +59,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
-    with _tracer_warnings() as baked:
+    with _tracer_warnings(flat) as baked:
         traced = _trace(flat, tensors, model, inputs)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, traced.inlined_graph)
@@ -139,7 +139,8 @@ def _trace(
 def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> Any:
     # The model may write its inputs and its state; the reader wants both as they were before.
     copies = tuple(tensor.clone() for tensor in tensors)
-    with state_kept(flat.model):
+    with state_restored(flat.model) as writes:
+        flat.modes = (*flat.modes, writes)
         return torch.jit.trace(  # type: ignore[no-untyped-call]
             flat, copies, check_trace=False, strict=False
         )
@@ -222,8 +223,9 @@ class _IndexWatch(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def _tracer_warnings() -> Iterator[dict[str, None]]:
-    """One line for each place where tracing turns a computed value into a constant."""
+def _tracer_warnings(flat: FlatModel | None = None) -> Iterator[dict[str, None]]:
+    """One line for each place where tracing turns a computed value into a constant; what the tracer
+    does not tell is watched for in `flat`."""
     lines: dict[str, None] = {}
 
     def note(
@@ -246,7 +248,9 @@ def _tracer_warnings() -> Iterator[dict[str, None]]:
         place = place_text(innermost_user_place(frame))
         lines[f"tracing bakes a value: {what} at {place}"] = None
 
-    with warnings.catch_warnings(), _IndexWatch(add):
+    if flat is not None:
+        flat.modes = (*flat.modes, _IndexWatch(add))
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = note
         yield lines
