@@ -94,10 +94,7 @@ class _BeforeWrites(TorchFunctionMode):
 
 
 _LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
-_WRITES_SOME_ARGUMENT = frozenset(
-    {"batch_norm", "native_batch_norm", "instance_norm", "embedding", "embedding_bag"}
-)
-"""Running statistics, and weights that are renormalized as they are read."""
+_WRITES_STATISTICS = frozenset({"batch_norm", "native_batch_norm", "instance_norm"})
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
@@ -107,10 +104,18 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterat
         yield from _written_by_schema(func, args, kwargs)
     if kwargs.get("out") is not None:
         yield from _tensors_in(kwargs["out"])
-    if name in _WRITES_SOME_ARGUMENT:
+    if name in _WRITES_STATISTICS or _renormalizes(name, args, kwargs):
         yield from _tensors_in([*args, *kwargs.values()])
     elif args and (_ends_in_place(name) or any(a is True for a in (*args, *kwargs.values()))):
         yield from _tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
+
+
+def _renormalizes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an embedding changes the weights it reads: `max_norm` is the fourth argument."""
+    if name not in ("embedding", "embedding_bag"):
+        return False
+    max_norm = kwargs.get("max_norm", args[3] if len(args) > 3 else None)
+    return isinstance(max_norm, (int, float)) and not isinstance(max_norm, bool)
 
 
 def _written_by_schema(
