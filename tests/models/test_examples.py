@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+import onnxruntime as ort
 import pytest
 import torch
 from torch import nn
 
 import sardonyx
 from examples.models import MODELS, Example, flat_tensors
-
-ort = pytest.importorskip("onnxruntime")
 
 EXAMPLE_BATCH = 2
 OTHER_BATCHES = (1, 3)
