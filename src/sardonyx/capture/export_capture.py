@@ -19,7 +19,6 @@ from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, place_text
 from sardonyx.capture.refusals import (
-    first_line,
     fixed_dim_error,
     model_raises,
     result_on_copies,
@@ -33,7 +32,7 @@ from sardonyx.capture.size_conditions import (
     check_conditions,
 )
 from sardonyx.capture.state import state_restored
-from sardonyx.errors import CaptureError, DynamicDimError, format_message
+from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
 
 def capture_by_export(model: Any, inputs: PreparedInputs) -> Recorded:

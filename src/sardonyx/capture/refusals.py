@@ -14,7 +14,7 @@ from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import from_stack_trace, place_text
 from sardonyx.capture.state import state_kept
-from sardonyx.errors import CaptureError, DynamicDimError, format_message
+from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
 
 def result_on_copies(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Any:
@@ -66,11 +66,6 @@ def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Excep
     except Exception as error:
         return error
     return None
-
-
-def first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def fixed_dim_error(
