@@ -203,14 +203,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def memory_address(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory; 0 for those without any."""
-    if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
-        return 0
-    return tensor.untyped_storage().data_ptr()
+    with torch._C.DisableTorchFunction():
+        if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
+            return 0
+        return tensor.untyped_storage().data_ptr()
 
 
 def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
     """All the bytes a tensor is a view of."""
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    with torch._C.DisableTorchFunction():
+        empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        return empty.set_(tensor.untyped_storage())
 
 
 def record_decomposition(
@@ -438,6 +441,32 @@ def symbol_places(mode: Any) -> dict[Any, tuple[int, int | None]]:
 _SYMBOL_SOURCE = re.compile(
     r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?"
 )
+
+
+def trace_graph(
+    module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], state: list[torch.Tensor]
+) -> Any:
+    """The graph that torch.jit.trace records, as a function of the inputs and then the state.
+
+    torch.jit.trace itself makes a script module of every module first, which takes longer than the
+    recording.
+    """
+    from torch.jit import _trace
+
+    paths = {m: f"__module.{path}" if path else "__module" for path, m in module.named_modules()}
+    outer, _trace._trace_module_map = _trace._trace_module_map, paths
+    try:
+        graph, _ = torch._C._create_graph_by_tracing(
+            lambda *tensors: module(*tensors[: len(inputs)]),
+            [*inputs, *state],
+            lambda _: "",
+            False,
+            False,
+        )
+    finally:
+        _trace._trace_module_map = outer
+    torch._C._jit_pass_inline(graph)
+    return graph
 
 
 def overload_of(node: Any) -> Any:

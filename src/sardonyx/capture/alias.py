@@ -23,8 +23,6 @@ class Base:
     """A piece of memory: its content now, and how often it was written."""
 
     root: Value
-    memory: torch.Tensor
-    """The fake of the root as it was at first: `transpose_` changes how the root lies."""
     current: Value
     version: int = 0
 
@@ -50,6 +48,8 @@ class AliasTracker:
 
     emit: Emit
     fake_of: Callable[[Value], torch.Tensor]
+    memory_of: Callable[[Value], torch.Tensor]
+    """The fake of a root as it was at first: `transpose_` changes how the root lies."""
     shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
     """Parameters that lie inside another one."""
     views: dict[Value, View] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class AliasTracker:
                 whole, link = self.shared[value]
                 view = View(self.view_of(whole).base, (link,), value)
             else:
-                view = View(Base(value, self.fake_of(value), value), (), value)
+                view = View(Base(value, value), (), value)
             self.views[value] = view
         return view
 
@@ -73,7 +73,7 @@ class AliasTracker:
         for link in origin.links:
             if link.name == AS_STRIDED:
                 # Sees the memory, not the tensor it is called on; and so does not compute `value`.
-                chain, version = (_strided(of.base.memory, link),), -1
+                chain, version = (_strided(self.memory_of(of.base.root), link),), -1
             else:
                 chain = (*chain, link)
         self.views[value] = View(of.base, chain, value, version)
@@ -115,7 +115,7 @@ class AliasTracker:
         repeats = [isinstance(k, ViewLink) and k.shows_elements_again for k in view.chain]
         if not any(repeats):
             return view.chain
-        made, base = self.fake_of(value), view.base.memory
+        made, base = self.fake_of(value), self.memory_of(view.base.root)
         link = None
         if made.dtype == base.dtype:
             sizes = tuple(map(_torch_private.dim_of, made.shape))

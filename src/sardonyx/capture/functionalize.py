@@ -11,6 +11,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.alias import AS_STRIDED, AliasTracker, Origin, View, origins, strided_inside
+from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
 from sardonyx.capture.bind import parameters_of
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
@@ -84,15 +85,24 @@ class _Walk:
         """Whether the fakes of the graph lie in memory as the tensors of the model do."""
         self._location = SourceLocation()
         self._fakes: dict[Value, torch.Tensor] = {}
+        self._memory: dict[Value, torch.Tensor] = {}
+        """The fakes of values whose shape was changed in place, as they were at first."""
+        self._pending: dict[Value, Node | Value] = {}
+        """Values whose fake nobody asked for yet: what gives it, or has the same."""
         self._first_write: dict[Value, SourceLocation] = {}
         """By the root of what is written."""
         self._symbols: dict[Value, list[sympy.Symbol]] = {}
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
         shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
-        self.aliases = AliasTracker(self._emit, self._fake, shared)
+        self.aliases = AliasTracker(self._emit, self._fake, self._memory_of, shared)
+        self._followed: set[Value] | None = set()
 
     def run(self, nodes: list[Node]) -> None:
+        outer = self._followed
+        shared = [*self.aliases.shared, *(whole for whole, _ in self.aliases.shared.values())]
+        followed = followed_values(nodes, [*shared, *self._entangled])
+        self._followed = None if outer is None or followed is None else outer | followed
         for node in nodes:
             self._location = node.location
             try:
@@ -140,29 +150,44 @@ class _Walk:
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""
-        fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
-        found: list[Any] = [None] * len(node.outputs)
-        if torch.Tag.dynamic_output_shape in node.op.tags:
-            tensors = [self._inference.fake_of(o) for o in node.outputs]
-        elif _is_its_input(node):
+        origin_of: dict[Value, Origin | None] = {}
+        if is_its_input(node):
             source = next(node.inputs())
-            tensors, found = [self._fake(source)], [Origin(source, ())]
-        elif not self._knows_layouts or _may_alias(node):
+            (output,) = node.outputs
+            self._pending[output], origin_of[output] = source, Origin(source, ())
+        elif self._is_followed(node):
+            origin_of = self._run_on_fakes(node)
+        else:
+            self._pending |= dict.fromkeys(node.outputs, node)
+        if node.op._schema.name != AS_STRIDED:
+            arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+            self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+        for output, origin in origin_of.items():
+            if origin is not None:
+                self.aliases.add_view(output, origin)
+
+    def _is_followed(self, node: Node) -> bool:
+        if self._followed is None:
+            return True
+        return any(v in self._followed for v in (*node.inputs(), *node.outputs))
+
+    def _run_on_fakes(self, node: Node) -> dict[Value, Origin | None]:
+        """Makes the fakes of the results, and says what each is a view of."""
+        found: list[Origin | None] = [None] * len(node.outputs)
+        if torch.Tag.dynamic_output_shape in node.op.tags or (
+            self._knows_layouts and not may_alias(node)
+        ):
+            tensors = [self._inference.fake_of(o) for o in node.outputs]
+        else:
             # How a result lies in memory decides what is a view of it and what a copy.
+            fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
             rule = SHAPE_RULES.get(node.op)
             result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode, rule)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
             tensors = [r for r in results if isinstance(r, torch.Tensor)]
             found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))
-        else:
-            tensors = [self._inference.fake_of(o) for o in node.outputs]
-        if node.op._schema.name != AS_STRIDED:
-            arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
-            self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
-        for output, fake, origin in zip(node.outputs, tensors, found, strict=True):
-            self._fakes[output] = fake
-            if origin is not None:
-                self.aliases.add_view(output, origin)
+        self._fakes |= dict(zip(node.outputs, tensors, strict=True))
+        return dict(zip(node.outputs, found, strict=True))
 
     def _change_metadata(self, node: Node) -> None:
         """`x.unsqueeze_(0)`: from here on `x` is a view of what it was."""
@@ -174,7 +199,8 @@ class _Walk:
         (output,) = node.outputs
         self._keep(Node(op, {**node.arguments, "self": before}, [output], node.location))
         self.aliases.views[target] = self.aliases.view_of(output)
-        self._fakes[target] = self._fakes[output]
+        self._memory.setdefault(target, self._fake(target))
+        self._fakes[target] = self._fake(output)
         self._first_write.setdefault(of.base.root, self._location)
 
     def _write(self, node: Node) -> None:
@@ -249,7 +275,7 @@ class _Walk:
     def _alias_result(self, output: Value, target: Value) -> None:
         """`output`, which no node computes any more, is `target` as it is now."""
         self.aliases.views[output] = self.aliases.view_of(target)
-        self._fakes[output] = self._fake(target)
+        self._pending[output] = target
         for symbol in self._symbols.get(output, ()):
             axis = self._graph.symbols[symbol].axis
             self._graph.symbols[symbol] = SymbolSource(self.aliases.current(target), axis)
@@ -257,9 +283,26 @@ class _Walk:
     # -- fakes and emitted calls -----------------------------------------------------------------
 
     def _fake(self, value: Value) -> torch.Tensor:
-        if value not in self._fakes:
-            self._fakes[value] = self._inference.fake_of(value)
+        wanted = [value]
+        while wanted:
+            last = wanted[-1]
+            pending = None if last in self._fakes else self._pending.get(last)
+            reads = [pending] if isinstance(pending, Value) else pending.inputs() if pending else ()
+            missing = [v for v in reads if v not in self._fakes]
+            wanted += missing
+            if missing:
+                continue
+            if isinstance(pending, Value):
+                self._fakes[last] = self._fakes[pending]
+            elif pending is not None:
+                self._run_on_fakes(pending)
+            elif last not in self._fakes:
+                self._fakes[last] = self._inference.fake_of(last)
+            wanted.pop()
         return self._fakes[value]
+
+    def _memory_of(self, root: Value) -> torch.Tensor:
+        return self._memory[root] if root in self._memory else self._fake(root)
 
     def _fake_argument(self, argument: Argument) -> Any:
         if isinstance(argument, Value):
@@ -272,29 +315,6 @@ class _Walk:
         node = self._inference.call(self._graph, op, args, self._location, kwargs)
         self.nodes.append(node)
         return node.outputs[result_index]
-
-
-def _may_alias(node: Node) -> bool:
-    """Whether a result can share memory with an argument: by its schema, or as a composite."""
-    if not any(True for _ in node.inputs()):
-        return False
-    schema = node.op._schema
-    return any(r.alias_info is not None for r in schema.returns) or _torch_private.is_composite(
-        node.op
-    )
-
-
-def _is_its_input(node: Node) -> bool:
-    """Dropout that drops nothing gives its input; on fake tensors PyTorch makes a copy of it."""
-    if node.op._schema.name not in _DROPOUTS:
-        return False
-    return node.arguments["train"] is False or node.arguments["p"] == 0
-
-
-_DROPOUTS = frozenset(
-    f"aten::{name}"
-    for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
-)
 
 
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:

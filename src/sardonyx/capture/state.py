@@ -94,7 +94,11 @@ class _BeforeWrites(TorchFunctionMode):
 
 
 _LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
-_WRITES_STATISTICS = frozenset({"batch_norm", "native_batch_norm", "instance_norm"})
+_STATISTICS_SWITCHES = {
+    "batch_norm": "training",
+    "native_batch_norm": "training",
+    "instance_norm": "use_input_stats",
+}
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
@@ -104,10 +108,18 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterat
         yield from _written_by_schema(func, args, kwargs)
     if kwargs.get("out") is not None:
         yield from _tensors_in(kwargs["out"])
-    if name in _WRITES_STATISTICS or _renormalizes(name, args, kwargs):
+    if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
         yield from _tensors_in([*args, *kwargs.values()])
     elif args and (_ends_in_place(name) or any(a is True for a in (*args, *kwargs.values()))):
         yield from _tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
+
+
+def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a norm may write its running statistics: its sixth argument says whether to."""
+    if name not in _STATISTICS_SWITCHES:
+        return False
+    given = kwargs.get(_STATISTICS_SWITCHES[name], args[5] if len(args) > 5 else None)
+    return given is not False
 
 
 def _renormalizes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

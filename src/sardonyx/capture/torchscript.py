@@ -85,16 +85,22 @@ class GraphReader:
     def example_sizes(self) -> dict[sympy.Symbol, int]:
         return _torch_private.example_sizes(self._inference.mode)
 
-    def read(self, graph: Any) -> AtenGraph:
+    def read(self, graph: Any, state: dict[str, torch.Tensor] | None) -> AtenGraph:
+        """A graph of the inputs and then `state`; without it, of the module and then the inputs."""
         inputs = list(graph.inputs())
-        self._env[inputs[0].debugName()] = _ModuleAt(())
-        for source, value in zip(inputs[1:], self._graph.inputs, strict=True):
+        if state is None:
+            self._env[inputs.pop(0).debugName()] = _ModuleAt(())
+        for source, value in zip(inputs, self._graph.inputs, strict=state is None):
             self._env[source.debugName()] = value
+        kept = inputs[len(self._graph.inputs) :]
+        for source, (path, tensor) in zip(kept, (state or {}).items(), strict=True):
+            if source.uses():
+                self._env[source.debugName()] = self._parameter(path, tensor.detach())
         for node in graph.nodes():
             self._node(node)
         outputs = [self._env[o.debugName()] for o in graph.outputs()]
-        (result,) = outputs
-        self._graph.outputs = list(result) if isinstance(result, list) else [result]
+        is_tuple = len(outputs) == 1 and isinstance(outputs[0], list)
+        self._graph.outputs = list(outputs[0]) if is_tuple else outputs
         return self._graph
 
     # -- nodes -----------------------------------------------------------------------------------
@@ -308,7 +314,7 @@ class GraphReader:
 
     def location(self, node: Any) -> SourceLocation:
         scope = node.scopeName().split("/")[-1]
-        path = without_prefix(scope.removeprefix("__module.")) if scope else ""
+        path = without_prefix(scope.removeprefix("__module").removeprefix("."))
         return self._modules.location(path, from_source_range(node.sourceRange()))
 
 

@@ -6,12 +6,13 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
 from torch.overrides import TorchFunctionMode
 
+from sardonyx import _torch_private
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
@@ -60,9 +61,9 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     flat = FlatModel(model, inputs, record)
     tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     with _tracer_warnings(flat) as baked:
-        traced = _trace(flat, tensors, model, inputs)
+        recording = _trace(flat, tensors, model, inputs)
     if inputs.number_positions:
-        constant = _baked_numbers(model, inputs, tensors, traced.inlined_graph)
+        constant = _baked_numbers(model, inputs, tensors, recording.graph)
         if constant:
             return with_constant_numbers(capture_by_trace, model, inputs, constant, None)
     reader = GraphReader(flat, ModuleNames.of(model))
@@ -75,7 +76,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         symbol: SymbolOrigin(inputs.dynamic[p][a].name, inputs.dynamic[p][a].required)
         for (p, a), symbol in symbols.items()
     }
-    graph = reader.read(traced.inlined_graph)
+    graph = reader.read(recording.graph, recording.state)
     fixed: set[tuple[int, int]] = set()
     for (position, axis), symbol in symbols.items():
         if symbol in reader.fixed:
@@ -88,7 +89,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     difference = _difference_at_other_sizes(
-        model, inputs, tensors, traced.inlined_graph, everywhere=bool(baked)
+        model, inputs, tensors, recording.graph, everywhere=bool(baked)
     )
     if difference is not None:
         optional = {
@@ -125,7 +126,7 @@ def _symbols_of_dims(
 
 def _trace(
     flat: FlatModel, tensors: tuple[torch.Tensor, ...], model: Any, inputs: PreparedInputs
-) -> Any:
+) -> _Recording:
     if not tensors:
         raise CaptureError('a model without inputs cannot be traced; use capture="export"')
     try:
@@ -136,14 +137,27 @@ def _trace(
         raise model_raises(error, model, inputs) from error
 
 
-def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> Any:
+class _Recording(NamedTuple):
+    graph: Any
+    """Its inputs are those of the model, then the state."""
+    state: dict[str, torch.Tensor] | None
+    """None where the graph has the module itself as its first input."""
+
+
+def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> _Recording:
     # The model may write its inputs and its state; the reader wants both as they were before.
     copies = tuple(tensor.clone() for tensor in tensors)
     with state_restored(flat.model) as writes:
         flat.modes = (*flat.modes, writes)
-        return torch.jit.trace(  # type: ignore[no-untyped-call]
-            flat, copies, check_trace=False, strict=False
-        )
+        if any(isinstance(m, torch.jit.ScriptModule) for m in flat.modules()):
+            # The attributes of a script module are no state that could be an input.
+            traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+                flat, copies, check_trace=False, strict=False
+            )
+            return _Recording(traced.inlined_graph, None)
+        state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
+        graph = _torch_private.trace_graph(flat, copies, list(state.values()))
+        return _Recording(graph, state)
 
 
 def _difference_at_other_sizes(
@@ -198,7 +212,7 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
         flat = FlatModel(model, inputs, OutputRecord())
-        return _record(flat, tensors).inlined_graph
+        return _record(flat, tensors).graph
 
     return trace
 
