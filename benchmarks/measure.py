@@ -47,6 +47,19 @@ def sardonyx_trace(model: nn.Module, args: Args, path: Path) -> None:
     sardonyx.export(model, args, path, capture="trace", verify=False)
 
 
+def sardonyx_export_program(model: nn.Module, args: Args, path: Path) -> None:
+    """Without a file, as the captures alone write none."""
+    import sardonyx
+
+    sardonyx.export(model, args, capture="export", verify=False)
+
+
+def sardonyx_trace_program(model: nn.Module, args: Args, path: Path) -> None:
+    import sardonyx
+
+    sardonyx.export(model, args, capture="trace", verify=False)
+
+
 def torch_onnx_dynamo(model: nn.Module, args: Args, path: Path) -> None:
     torch.onnx.export(model, args, path, dynamo=True, verbose=False)
 
@@ -77,6 +90,8 @@ METHODS: dict[str, Callable[[nn.Module, Args, Path], None]] = {
     "sardonyx_trace": sardonyx_trace,
     "torch_onnx_dynamo": torch_onnx_dynamo,
     "torch_onnx_torchscript": torch_onnx_torchscript,
+    "sardonyx_export_program": sardonyx_export_program,
+    "sardonyx_trace_program": sardonyx_trace_program,
     "torch_export_alone": torch_export_alone,
     "jit_trace_alone": jit_trace_alone,
     "weights_write_alone": weights_write_alone,
