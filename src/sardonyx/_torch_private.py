@@ -449,7 +449,8 @@ def trace_graph(
     """The graph that torch.jit.trace records, as a function of the inputs and then the state.
 
     torch.jit.trace itself makes a script module of every module first, which takes longer than the
-    recording.
+    recording. None where PyTorch cannot clean up a graph without that: a Python bool in arithmetic
+    is an argument that no overload has.
     """
     from torch.jit import _trace
 
@@ -463,6 +464,10 @@ def trace_graph(
             False,
             False,
         )
+    except RuntimeError as error:
+        if "alias_analysis.cpp" not in str(error):
+            raise
+        return None
     finally:
         _trace._trace_module_map = outer
     torch._C._jit_pass_inline(graph)

@@ -62,7 +62,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
     leaves = tuple(_exported_input(leaf) for leaf, _ in given)
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
-    shapes = tuple(_export_spec(leaf, axes) for leaf, axes in given)
+    shapes = (tuple(_export_spec(leaf, axes) for leaf, axes in given),) if given else None
     watch = ConditionWatch()
     flat.modes = (*flat.modes, watch)
     with _torch_private.kernels_replaced(SHAPE_RULES), _torch_private.lines_of_functions():
@@ -102,7 +102,7 @@ def _export_dim(dim: DynamicDim) -> Any:
 def _export(
     flat: FlatModel,
     leaves: tuple[Any, ...],
-    shapes: tuple[Any, ...],
+    shapes: tuple[Any, ...] | None,
     model: Any,
     inputs: PreparedInputs,
     record: OutputRecord,
@@ -111,7 +111,7 @@ def _export(
         # Tensors that are no parameters or buffers are the real ones there, and so are writes.
         with state_restored(model) as writes:
             flat.modes = (*flat.modes, writes)
-            return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=False)
+            return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=False)
     except CaptureError:
         raise
     except Exception as error:
@@ -125,7 +125,7 @@ def _export(
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
     try:
-        return torch.export.export(flat, leaves, dynamic_shapes=(shapes,), strict=True)
+        return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
     except Exception:
         raise CaptureError(
             format_message(

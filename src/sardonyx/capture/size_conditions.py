@@ -83,8 +83,8 @@ def check_conditions(
 ) -> list[str]:
     """Notes on what the recording holds for; DynamicDimError where it holds for one size only.
 
-    A condition of an operator that every valid input fulfils (sizes that match, a view that
-    divides) is nothing to report. `sizes` are those of the example.
+    A condition of an operator that every valid input fulfils (a view that divides) is nothing to
+    report. `sizes` are those of the example.
     """
     notes: dict[str, None] = {}
     first_of: dict[str, sympy.Symbol] = {}
@@ -104,10 +104,22 @@ def check_conditions(
         place = place_text(condition.place)
         if any(origins[s].required for s in fixed):
             raise _narrowed_to_one(text, place, sorted(origins[s].name for s in fixed))
+        at = f" at {place}" if place else ""
         if symbols and (condition.in_model_code or fixed):
-            at = f" at {place}" if place else ""
             notes[f"the recording holds where {text}: the model decides by it{at}"] = None
+        elif _makes_one(expression, origins):
+            notes[f"the recording holds where {text}: an operator takes them for one size{at}"] = (
+                None
+            )
     return list(notes)
+
+
+def _makes_one(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> bool:
+    """Whether two dims that the caller gave a name each become one: where an operator broadcasts,
+    a size of 1 in one of them would be valid, too."""
+    return isinstance(expression, sympy.Eq) and all(
+        side in origins and origins[side].required for side in expression.args
+    )
 
 
 _SIZES_TRIED = 64

@@ -127,8 +127,6 @@ def _symbols_of_dims(
 def _trace(
     flat: FlatModel, tensors: tuple[torch.Tensor, ...], model: Any, inputs: PreparedInputs
 ) -> _Recording:
-    if not tensors:
-        raise CaptureError('a model without inputs cannot be traced; use capture="export"')
     try:
         return _record(flat, tensors)
     except CaptureError:
@@ -149,15 +147,16 @@ def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> _Recording:
     copies = tuple(tensor.clone() for tensor in tensors)
     with state_restored(flat.model) as writes:
         flat.modes = (*flat.modes, writes)
-        if any(isinstance(m, torch.jit.ScriptModule) for m in flat.modules()):
-            # The attributes of a script module are no state that could be an input.
-            traced = torch.jit.trace(  # type: ignore[no-untyped-call]
-                flat, copies, check_trace=False, strict=False
-            )
-            return _Recording(traced.inlined_graph, None)
-        state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
-        graph = _torch_private.trace_graph(flat, copies, list(state.values()))
-        return _Recording(graph, state)
+        # The attributes of a script module are no state that could be an input.
+        if not any(isinstance(m, torch.jit.ScriptModule) for m in flat.modules()):
+            state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
+            graph = _torch_private.trace_graph(flat, copies, list(state.values()))
+            if graph is not None:
+                return _Recording(graph, state)
+        traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+            flat, copies, check_trace=False, strict=False
+        )
+        return _Recording(traced.inlined_graph, None)
 
 
 def _difference_at_other_sizes(
