@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 TEST_PROCESSES ?= 2
 
-.PHONY: demo test lint types pytest bench venv clean
+.PHONY: demo test lint types pytest opinfo bench venv clean
 
 # Export AlexNet, run it in ONNX Runtime, compare with PyTorch.
 demo: $(STAMP)
@@ -24,6 +24,12 @@ types: $(STAMP)
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
+
+# Every entry of PyTorch's operator databases, dtype and capture (about an hour); notes what fails.
+opinfo: $(STAMP)
+	$(BIN)/python -m tests.opinfo.sweep --dtypes all -j $(TEST_PROCESSES) -o build/opinfo.jsonl
+	$(BIN)/python -m tests.opinfo.gaps build/opinfo.jsonl
+	$(BIN)/python -m tests.opinfo.operators_page
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export.py

@@ -63,3 +63,22 @@ def test_a_model_that_returns_no_tensor_is_refused(given):
     model = torch.export.export(Nothing(), (x,)) if given else Nothing()
     with pytest.raises(sardonyx.errors.CaptureError, match="returns no tensor"):
         sardonyx.export(model, () if given else (x,))
+
+
+def test_arguments_are_the_example_that_is_verified():
+    exported = torch.export.export(torch.nn.Linear(4, 3), (torch.randn(2, 4),))
+    exported.example_inputs = None
+    assert sardonyx.export(exported, (torch.randn(2, 4),), verify=True).verification is not None
+    with pytest.raises(sardonyx.InvalidOptionError, match=r"exported  input\s+given     foo"):
+        sardonyx.export(exported, kwargs={"foo": torch.randn(2, 4)})
+    with pytest.raises(sardonyx.InvalidOptionError, match=r"float32\[9, 9\], the file takes"):
+        sardonyx.export(exported, (torch.randn(9, 9),))
+
+
+@pytest.mark.parametrize(
+    "option", [{"capture": "trace"}, {"training": sardonyx.TrainingMode.TRAINING}]
+)
+def test_what_the_program_decided_cannot_be_asked_for(option):
+    exported = torch.export.export(torch.nn.ReLU(), (torch.randn(2),))
+    with pytest.raises(sardonyx.InvalidOptionError, match="ExportedProgram"):
+        sardonyx.export(exported, **option)

@@ -167,6 +167,17 @@ def test_no_warning_of_the_capture_reaches_the_user(capture):
             assert any("decides a Python branch" in note for note in program.notes)
 
 
+def test_only_the_model_prints(capfd):
+    def model(x):
+        print("the model was here")
+        return x * float(x.max())
+
+    sardonyx.export(model, (torch.randn(2, 4),))
+    printed = capfd.readouterr()
+    assert "the model was here" in printed.out
+    assert printed.err == ""
+
+
 @BOTH
 def test_a_float_argument_is_of_the_default_dtype(capture):
     def model(x, factor):

@@ -118,7 +118,7 @@ def test_keyword_arguments_defaults_and_constants(capture):
     assert names(program)[0] == ["x", "y"]
     same(program(x, y=y, mode="sub"), model(x, y, mode="sub"))
     same(program(x, mode="sub", y=y), model(x, y, mode="sub"))
-    with pytest.raises(InvalidOptionError, match="'add' was 'sub' when the model was exported"):
+    with pytest.raises(InvalidOptionError, match="mode is 'add', but it was 'sub' when"):
         program(x, y=y, mode="add")
     with pytest.raises(InvalidOptionError, match="structure the model was exported with"):
         program(x)
@@ -186,7 +186,7 @@ def test_a_number_that_the_model_fixes_is_part_of_the_graph(capture):
     assert names(program)[0] == ["x"]
     assert any(note.startswith("steps is a Python number") for note in program.notes)
     same(program(x, 1), model(x, 1))
-    with pytest.raises(InvalidOptionError, match="2 was 1 when the model was exported"):
+    with pytest.raises(InvalidOptionError, match="steps is 2, but it was 1 when"):
         program(x, 2)
 
 

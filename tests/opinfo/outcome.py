@@ -6,7 +6,7 @@ import contextlib
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -79,7 +79,8 @@ def outcomes(
     """One outcome for each call that eager PyTorch takes. All are exported as one model; where that
     does not pass, each on its own."""
     pairs = [
-        (call, other if _alike(call, other) else None)
+        # A module is the same one with other inputs: the file has its weights.
+        (call, replace(other, function=call.function) if _alike(call, other) else None)
         for call, other in zip(calls, fresh, strict=True)
         if _runs(call)
     ]

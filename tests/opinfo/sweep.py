@@ -25,6 +25,7 @@ from tests.opinfo.outcome import PASSED, UNSET, Outcome, outcomes
 Task = tuple[str, str, str]
 """Entry, dtype and capture."""
 Result = dict[str, Any]
+_TASKS_A_PROCESS = 200
 
 
 def tasks(pattern: str, dtypes: Iterable[str], captures: Iterable[str]) -> Iterator[Task]:
@@ -77,7 +78,9 @@ def supervised(given: list[Task], path: Path) -> list[Result]:
 
 def sweep(given: list[Task], folder: Path, processes: int) -> list[Result]:
     folder.mkdir(parents=True, exist_ok=True)
-    shares = [given[i :: processes * 8] for i in range(processes * 8)]
+    # A fresh process now and then; starting one takes as long as several tasks.
+    count = max(processes, len(given) // _TASKS_A_PROCESS)
+    shares = [given[i::count] for i in range(count)]
     with ThreadPoolExecutor(processes) as pool:
         paths = [folder / f"opinfo-{i}.jsonl" for i in range(len(shares))]
         found = [r for rs in pool.map(supervised, shares, paths) for r in rs]
@@ -85,13 +88,18 @@ def sweep(given: list[Task], folder: Path, processes: int) -> list[Result]:
     return sorted(found, key=lambda r: order[tuple(r["task"])])
 
 
+def _title(result: Result) -> str:
+    """A module in training and in evaluation is one entry."""
+    return str(result["task"][0]).removesuffix(".train")
+
+
 def summary(results: list[Result]) -> str:
     lines = []
     for capture in CAPTURES:
         chosen = [r for r in results if r["task"][2] == capture]
         states = Counter(s["state"] for r in chosen for s in r["samples"])
-        failing = {r["task"][0] for r in chosen if any(s["state"] != PASSED for s in r["samples"])}
-        names = {r["task"][0] for r in chosen if r["samples"]}
+        failing = {_title(r) for r in chosen if any(s["state"] != PASSED for s in r["samples"])}
+        names = {_title(r) for r in chosen if r["samples"]}
         kinds: dict[str, list[bool]] = {}
         for name in names:
             kind = "operators" if all_entries()[name].kind == "op" else "modules and higher-order"

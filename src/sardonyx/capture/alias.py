@@ -35,6 +35,9 @@ class View:
     version: int = 0
 
 
+AliasState: TypeAlias = tuple[dict[Value, tuple[View, Value, int]], dict[Base, tuple[Value, int]]]
+
+
 class Origin(NamedTuple):
     """The value that a result is a view of, and the views in between."""
 
@@ -109,6 +112,24 @@ class AliasTracker:
         view.base.current = view.current = content
         view.base.version += 1
         view.version = view.base.version
+
+    def state(self) -> AliasState:
+        """What all values hold now, to come back to after a block."""
+        return {v: (view, view.current, view.version) for v, view in self.views.items()}, {
+            view.base: (view.base.current, view.base.version) for view in self.views.values()
+        }
+
+    def restore(self, state: AliasState) -> list[Value]:
+        """Back to a state; the roots of the memory that was written since."""
+        views, bases = state
+        now = {view.base for view in self.views.values()}
+        written = [b.root for b in now if b.version != bases.get(b, (b.root, 0))[1]]
+        for base, (content, version) in bases.items():
+            base.current, base.version = content, version
+        for view, content, version in views.values():
+            view.current, view.version = content, version
+        self.views = {value: view for value, (view, *_) in views.items()}
+        return written
 
     def _writable(self, value: Value, view: View) -> Chain:
         """The chain, or the place in memory where a link shows elements more than once."""

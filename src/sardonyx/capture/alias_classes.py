@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sardonyx import _torch_private
+from sardonyx.capture.alias import AS_STRIDED
 from sardonyx.capture.bind import parameters_of
 from sardonyx.capture.graph import READS_A_NUMBER, Node, Value, values_in
 from sardonyx.capture.pure_forms import METADATA_WRITES, WITHOUT_EFFECT, pure_form, writes_in_secret
 
 
 def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | None:
-    """The values whose layout and views matter; None for all, where a shape changes in place."""
+    """The values whose layout and views matter; None for all, where a shape changes in place or
+    blocks read what is around them."""
     classes = _Classes()
     written: list[Value] = []
     viewed: list[Value] = list(shared)
@@ -24,7 +26,11 @@ def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | 
         if node.op is READS_A_NUMBER:
             continue
         values = [*node.inputs(), *node.outputs]
-        if schema.name in METADATA_WRITES or any(p.is_out for p in parameters_of(node.op)):
+        if (
+            node.blocks
+            or schema.name in METADATA_WRITES
+            or any(p.is_out for p in parameters_of(node.op))
+        ):
             return None
         if schema.name in WITHOUT_EFFECT or is_its_input(node):
             classes.unite(values)
@@ -42,6 +48,8 @@ def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | 
         elif may_alias(node):
             classes.unite(values)
             viewed += values
+            if schema.name == AS_STRIDED:  # sees the memory that the others are views of
+                written += values
     both = {classes.of(v) for v in written} & {classes.of(v) for v in viewed}
     return {value for value in classes.parent if classes.of(value) in both}
 

@@ -10,18 +10,20 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.functionalize import functionalize
 from sardonyx.capture.given_program import from_exported_program
-from sardonyx.capture.graph import AtenGraph
+from sardonyx.capture.graph import AtenGraph, Value
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.special_sizes import checked_at_example
+from sardonyx.capture.state import state_tensors
 from sardonyx.capture.trace import capture_by_trace
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.options import Options
@@ -47,6 +49,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         if not callable(forward):
             raise InvalidOptionError(f"a {type(model).__qualname__} is no model")
         inputs = prepare_inputs(forward, args, kwargs, options)
+        _check_meta_device(model, inputs, options)
         with undisturbed(model), model_mode(model, options.training):
             record = partial(_record, way=_way(model, options.capture))
             recorded = checked_at_example(record, model, inputs)
@@ -62,13 +65,47 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     if mutated and not options.state_outputs:
         notes.append(
             f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"
-            " but does not keep them from run to run (state_outputs=True returns them)"
+            " but does not keep them from run to run (the option state_outputs returns them)"
         )
         graph.mutated = []
     if not graph.outputs and not graph.mutated:
         raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
     return Captured(graph, signature, inputs, tuple(notes))
+
+
+def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> None:
+    """Tensors without values: weights only where they are left out, and then inputs as well."""
+    state = dict(state_tensors(model))
+    without_values = [name for name, tensor in state.items() if tensor.device.type == "meta"]
+    if without_values and options.export_params:
+        raise CaptureError(
+            format_message(
+                f"the model's {without_values[0]!r} is on the meta device: there are no values to"
+                " write",
+                [
+                    (
+                        "try",
+                        [
+                            'model.to_empty(device="cpu") and model.load_state_dict(...) first',
+                            "or export_params=False, for a file that takes its weights as inputs",
+                        ],
+                    )
+                ],
+            )
+        )
+    for name, leaf in zip(inputs.names, inputs.leaves, strict=True):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        if without_values and leaf.device.type != "meta":
+            raise CaptureError(
+                f"the model's {without_values[0]!r} is on the meta device, the input {name!r} is"
+                f' on {leaf.device}: give it as {name}.to("meta")'
+            )
+        if state and not without_values and leaf.device.type == "meta":
+            raise CaptureError(
+                f"the input {name!r} is on the meta device, the model is not: give real values"
+            )
 
 
 def _order_parameters(graph: AtenGraph, model: Any) -> None:
@@ -94,7 +131,7 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     if way == "export":
         return capture_by_export(model, inputs)
     if way == "trace":
-        return capture_by_trace(model, inputs)
+        return _traced_or_exported(model, inputs)
     try:
         return capture_by_export(model, inputs)
     except DynamicDimError:
@@ -114,6 +151,23 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
             )
         ) from refusal
     return recorded
+
+
+def _traced_or_exported(model: Any, inputs: PreparedInputs) -> Recorded:
+    """By tracing; a model with torch.cond and the like, which no trace holds, by torch.export."""
+    try:
+        return capture_by_trace(model, inputs)
+    except CaptureError as refusal:
+        if not _torch_private.is_refusal_of_control_flow(refusal.__cause__):
+            raise
+        try:
+            recorded = capture_by_export(model, inputs)
+        except DynamicDimError:
+            raise
+        except CaptureError:
+            raise refusal from refusal.__cause__
+    note = "torch.jit.trace does not record control-flow operators: torch.export recorded the model"
+    return replace(recorded, notes=(*recorded.notes, note))
 
 
 def _signature(
@@ -153,6 +207,14 @@ def _signature(
         output_leaves=tuple(leaves),
         keyword_names=tuple(inputs.kwargs),
         state_outputs=tuple(found),
+        complex_outputs=frozenset(
+            name
+            for name, output in zip(
+                names, [*graph.outputs, *(m.final for m in graph.mutated)], strict=True
+            )
+            if isinstance(output, Value) and output.dtype.is_complex
+        ),
+        argument_names=inputs.argument_names,
     )
 
 

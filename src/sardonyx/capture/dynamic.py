@@ -51,8 +51,10 @@ def from_dynamic_axes(
         if key in names:
             position = names.index(key)
             rank = leaves[position].dim() if isinstance(leaves[position], torch.Tensor) else 0
-            for axis, name in named.items():
-                axis = _checked_axis(key, axis, rank)
+            for given, name in named.items():
+                axis = _checked_axis(key, given, rank)
+                if axis in per_leaf[position]:
+                    raise InvalidOptionError(f"dynamic_axes[{key!r}] has dim {axis} twice: {axes}")
                 per_leaf[position][axis] = DynamicDim(name or f"{key}_dim_{axis}")
         else:
             rest[key] = {axis: name or f"{key}_dim_{axis}" for axis, name in named.items()}
@@ -63,7 +65,13 @@ def _named_axes(key: str, axes: Any) -> dict[int, str | None]:
     """Names by axis; a list of axes leaves the names to us."""
     named: dict[int, str | None]
     if isinstance(axes, Mapping):
-        named = {axis: str(name) for axis, name in axes.items()}
+        named = dict(axes)
+        for axis, name in named.items():
+            if not isinstance(name, str) or not name:
+                raise InvalidOptionError(
+                    f'dynamic_axes[{key!r}] must name its dims, as {{0: "batch"}}: dim {axis} has'
+                    f" {name!r} for a name"
+                )
     elif isinstance(axes, (list, tuple, set)):
         named = dict.fromkeys(axes)
     else:
@@ -76,6 +84,8 @@ def _named_axes(key: str, axes: Any) -> dict[int, str | None]:
 
 
 def _checked_axis(key: str, axis: int, rank: int) -> int:
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise InvalidOptionError(f"the dims of {key!r} go by their axes, which {axis!r} is not")
     if not -rank <= axis < rank:
         raise InvalidOptionError(
             f"dynamic axis {axis} of {key!r} does not exist: the example has {rank} dims"
@@ -142,7 +152,16 @@ def _match(
     if spec is None:
         picked: list[Any] = [None] * len(children)
     elif isinstance(spec, Mapping):
+        unknown = [key for key in spec if str(key) not in structure.keys]
+        if unknown:
+            raise InvalidOptionError(
+                f"dynamic_shapes has {unknown[0]!r} where the input has {', '.join(structure.keys)}"
+            )
         picked = [spec.get(key, spec.get(_number(key))) for key in structure.keys]
+    elif not isinstance(spec, (list, tuple)):
+        raise InvalidOptionError(
+            f"dynamic_shapes has {spec!r} where the input has {', '.join(structure.keys)}"
+        )
     else:
         picked = list(spec)
         if len(picked) != len(children):
@@ -168,7 +187,7 @@ def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
     if spec is None:
         return {}
     if not isinstance(value, torch.Tensor):
-        dim = _dynamic_dim(spec, name)
+        dim = _dynamic_dim(spec, name, value, repr(name))
         return {} if dim is None else {0: dim}
     items: list[tuple[Any, Any]]
     if isinstance(spec, Mapping):
@@ -186,16 +205,35 @@ def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
     axes: DynamicAxes = {}
     for axis, dim_spec in items:
         axis = _checked_axis(name, axis, value.dim())
-        dim = _dynamic_dim(dim_spec, f"{name}_dim_{axis}")
+        place = f"dim {axis} of {name!r}"
+        dim = _dynamic_dim(dim_spec, f"{name}_dim_{axis}", value.shape[axis], place)
         if dim is not None:
             axes[axis] = dim
     return axes
 
 
-def _dynamic_dim(spec: Any, default_name: str) -> DynamicDim | None:
-    if spec is None or isinstance(spec, int) or spec == Dim.STATIC:
+def _dynamic_dim(spec: Any, default_name: str, size: Any, place: str) -> DynamicDim | None:
+    """The dim that `spec` asks for, None for a static one; the example's `size` has to fit."""
+    if spec is None or spec == Dim.STATIC:
         return None
-    if isinstance(spec, str):
+    if isinstance(spec, int):
+        if spec != size:
+            raise InvalidOptionError(
+                f"dynamic_shapes says that {place} is {spec}, in the example it is {size}"
+            )
+        return None
+    dim = _asked_dim(spec, default_name)
+    if isinstance(size, int) and dim.within(size) != size:
+        low, high = dim.minimum or 0, "" if dim.maximum is None else dim.maximum
+        raise InvalidOptionError(
+            f"dynamic_shapes allows {low}..{high} for {place} ({dim.name!r}), in the example it is"
+            f" {size}"
+        )
+    return dim
+
+
+def _asked_dim(spec: Any, default_name: str) -> DynamicDim:
+    if isinstance(spec, str) and spec:
         return DynamicDim(spec)
     if isinstance(spec, Dim):
         root = getattr(spec, "root", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
-from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.pure_forms import METADATA_WRITES
 
 
@@ -43,7 +43,7 @@ def expansion(
     if any(op._schema.name in METADATA_WRITES for op, *_ in calls):
         return None  # a tensor of the recording has only the shape it had in the end
     nodes = _nodes_of(graph, node, calls, values, inference)
-    found = [values.get(id(r)) for r in _tensors(result)]
+    found = [values.get(id(r)) for r in tensors_in(result)]
     outputs = [v for v in found if v is not None]
     if len(found) != len(node.outputs) or len(outputs) != len(found):
         return None
@@ -75,7 +75,7 @@ def _nodes_of(
             continue
         arguments = bind(op, argument(args), {k: argument(v) for k, v in kwargs.items()})
         outputs = []
-        for item in _tensors(result):
+        for item in tensors_in(result):
             if id(item) in values:  # an in-place operator returns the tensor it wrote
                 outputs.append(Value(values[id(item)].name, values[id(item)].type, fake=item))
             else:
@@ -83,8 +83,3 @@ def _nodes_of(
                 outputs.append(values[id(item)])
         nodes.append(Node(op, arguments, outputs, node.location))
     return nodes
-
-
-def _tensors(result: Any) -> Iterable[torch.Tensor]:
-    results = list(result) if isinstance(result, (list, tuple)) else [result]
-    return [r for r in results if isinstance(r, torch.Tensor)]

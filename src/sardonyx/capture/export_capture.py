@@ -65,7 +65,11 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     shapes = (tuple(_export_spec(leaf, axes) for leaf, axes in given),) if given else None
     watch = ConditionWatch()
     flat.modes = (*flat.modes, watch)
-    with _torch_private.kernels_replaced(SHAPE_RULES), _torch_private.lines_of_functions():
+    with (
+        _torch_private.kernels_replaced(SHAPE_RULES),
+        _torch_private.lines_of_functions(),
+        _torch_private.export_without_prints(),
+    ):
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
     constant = _fixed_numbers(graph, inputs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sympy
@@ -13,11 +14,13 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
+from sardonyx.capture.exported_blocks import Regions
 from sardonyx.capture.flat_model import is_graph_output, without_prefix
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
     AtenGraph,
+    Block,
     Mutation,
     Node,
     SourceLocation,
@@ -25,7 +28,7 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
-from sardonyx.capture.infer import type_of
+from sardonyx.capture.infer import tensors_in, type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
 from sardonyx.capture.storage import storage_key
 from sardonyx.errors import UnsupportedOperatorError
@@ -44,6 +47,8 @@ _WRITES = {
 }
 """By the name of the output's kind: not every PyTorch has them all."""
 _READS_A_SCALAR = frozenset({"aten::_local_scalar_dense", "aten::item"})
+_ANSWERS = frozenset({"aten::equal", "aten::allclose"})
+"""Operators that give a Python bool."""
 
 
 def graph_from_exported_program(
@@ -60,7 +65,10 @@ class _Converter:
         self._program = program
         self._modules = modules
         self._rename = rename
-        self._graph = AtenGraph(captured_by="torch.export")
+        self.graph = AtenGraph(captured_by="torch.export")
+        self._nodes = self.graph.nodes
+        """Of the block that is being filled."""
+        self._regions = Regions(self)
         self._env: dict[torch.fx.Node, Argument] = {}
         self._by_storage: dict[Any, Value] = {}
 
@@ -69,9 +77,21 @@ class _Converter:
         for node in self._program.graph.nodes:
             if node.op == "placeholder":
                 self._env[node] = self._placeholder(node, specs[node.name])
-        self._body(self._program.graph_module)
-        self._results(self._pop_output())
-        return self._graph
+        self._results(self._body(self._program.graph_module))
+        return self.graph
+
+    def append(self, node: Node) -> None:
+        self._nodes.append(node)
+
+    @contextmanager
+    def block(self) -> Iterator[Block]:
+        """Nodes made meanwhile are those of the block."""
+        outer, block = self._nodes, Block()
+        self._nodes = block.nodes
+        try:
+            yield block
+        finally:
+            self._nodes = outer
 
     def _results(self, results: list[Argument]) -> None:
         """A functional program returns what it writes before what the model returns."""
@@ -79,13 +99,11 @@ class _Converter:
         for spec, result in zip(specs, results, strict=True):
             if spec.kind == OutputKind.USER_OUTPUT:
                 if is_graph_output(result):
-                    self._graph.outputs.append(result)
+                    self.graph.outputs.append(result)
             elif spec.kind.name in _WRITES:
                 name = self._rename(str(spec.target))
                 location = result.producer.location if result.producer else SourceLocation()
-                self._graph.mutated.append(
-                    Mutation(name, _WRITES[spec.kind.name], result, location)
-                )
+                self.graph.mutated.append(Mutation(name, _WRITES[spec.kind.name], result, location))
             else:
                 raise UnsupportedOperatorError(
                     f"exported programs with {spec.kind} outputs are not supported"
@@ -106,22 +124,22 @@ class _Converter:
         fake = node.meta.get("val")
         if isinstance(fake, torch.Tensor):
             value = Value(node.name, type_of(fake), fake=fake)
-            self._graph.inputs.append(value)
+            self.graph.inputs.append(value)
             for axis, size in enumerate(value.shape):
                 if isinstance(size, sympy.Symbol):
-                    self._graph.symbols.setdefault(size, SymbolSource(value, axis))
+                    self.graph.symbols.setdefault(size, SymbolSource(value, axis))
             return value
         if isinstance(fake, torch.SymInt):
             value = Value(node.name, TensorType(torch.int64, ()))
-            self._graph.inputs.append(value)
+            self.graph.inputs.append(value)
             expression = _torch_private.dim_of(fake)
             if isinstance(expression, sympy.Symbol):
-                self._graph.symbols.setdefault(expression, SymbolSource(value, None))
+                self.graph.symbols.setdefault(expression, SymbolSource(value, None))
             return expression
         if isinstance(fake, (int, float)) and not isinstance(fake, bool):
             # A number that the model fixed: still an input of the file, without effect.
             dtype = torch.int64 if isinstance(fake, int) else torch.get_default_dtype()
-            self._graph.inputs.append(Value(node.name, TensorType(dtype, ())))
+            self.graph.inputs.append(Value(node.name, TensorType(dtype, ())))
         return fake
 
     def _parameter(self, node: torch.fx.Node, spec: Any) -> Value:
@@ -134,34 +152,41 @@ class _Converter:
             fake = node.meta["val"]
             value = Value(name, type_of(fake), fake=fake, constant=tensor)
             self._by_storage[key] = value
-            self._graph.parameters[name] = value
+            self.graph.parameters[name] = value
         return self._by_storage[key]
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def _body(self, module: torch.fx.GraphModule) -> None:
+    def _body(self, module: torch.fx.GraphModule) -> list[Argument]:
+        """Converts the nodes of a module; what it returns."""
+        outputs: Argument = []
         for node in module.graph.nodes:
             if node.op == "call_function":
-                self._call(module, node)
+                self._call(node)
             elif node.op == "get_attr":
                 attribute = operator.attrgetter(str(node.target))(module)
                 self._env[node] = self._constant(node, attribute)
             elif node.op == "output":
-                self._env[node] = self._argument(node.args[0])
-
-    def _pop_output(self) -> list[Argument]:
-        outputs = next(a for n, a in reversed(self._env.items()) if n.op == "output")
+                outputs = self._argument(node.args[0])
         return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+    def region(self, module: torch.fx.GraphModule, arguments: Sequence[Argument]) -> list[Argument]:
+        placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+        for placeholder, argument in zip(placeholders, arguments, strict=True):
+            self._env[placeholder] = argument
+        return self._body(module)
 
     def _constant(self, node: torch.fx.Node, attribute: Any) -> Any:
         if not isinstance(attribute, torch.Tensor):
             return attribute
         name = self._rename(str(node.target))
+        while name in self.graph.parameters:  # one of another region
+            name += "_"
         value = Value(name, type_of(attribute), constant=attribute.detach())
-        self._graph.parameters[name] = value
+        self.graph.parameters[name] = value
         return value
 
-    def _call(self, module: torch.fx.GraphModule, node: torch.fx.Node) -> None:
+    def _call(self, node: torch.fx.Node) -> None:
         target = node.target
         result = node.meta.get("val")
         if target is operator.getitem:
@@ -170,11 +195,19 @@ class _Converter:
             return
         inlined = _torch_private.inlined_subgraph_call(node)
         if inlined is not None:
-            self._inline(module, node, *inlined)
+            body, args = inlined
+            self._env[node] = self.region(self._env[body], self._argument(args))
             return
         if not isinstance(target, _torch_private.OpOverload):
             if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
                 self._env[node] = _torch_private.dim_of(result)
+                return
+            convert = self._regions.converter_of(_torch_private.higher_order_name(target))
+            if convert is not None:
+                args, kwargs = self._argument(node.args), self._argument(node.kwargs)
+                self._env[node] = convert(
+                    self.results_of(node), self._location(node), *args, **kwargs
+                )
                 return
             raise UnsupportedOperatorError(
                 f"torch.export recorded {target}, which has no ONNX form yet\n"
@@ -188,38 +221,38 @@ class _Converter:
         arguments = bind(target, self._argument(node.args), self._argument(node.kwargs))
         if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
             expression = _torch_private.dim_of(result)
-            if name in _READS_A_SCALAR and isinstance(expression, sympy.Symbol):
-                self._graph.symbols.setdefault(expression, SymbolSource(arguments["self"], None))
-                marker = {"self": arguments["self"]}
-                self._graph.nodes.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
+            if name in _READS_A_SCALAR:
+                for symbol in self._new_symbols(expression):
+                    self.graph.symbols[symbol] = SymbolSource(arguments["self"], None)
+                    marker = {"self": arguments["self"]}
+                    self.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
+            elif name in _ANSWERS:
+                for symbol in self._new_symbols(expression):
+                    answer = Value(node.name, TensorType(torch.bool, ()))
+                    self.append(Node(target, arguments, [answer], self._location(node)))
+                    self.graph.symbols[symbol] = SymbolSource(answer, None)
             self._env[node] = expression
             return
-        fakes = list(result) if isinstance(result, (list, tuple)) else [result]
+        outputs = self.results_of(node)
+        self.append(Node(target, arguments, outputs, self._location(node)))
+        self._env[node] = _with_values(result, iter(outputs))
+
+    def _new_symbols(self, expression: Any) -> list[sympy.Symbol]:
+        symbols = expression.free_symbols if isinstance(expression, sympy.Basic) else ()
+        return [symbol for symbol in symbols if symbol not in self.graph.symbols]
+
+    def results_of(self, node: torch.fx.Node) -> list[Value]:
+        result = node.meta.get("val")
+        several = isinstance(result, (list, tuple)) and len(result) > 1
         outputs = [
-            Value(f"{node.name}_{i}" if len(fakes) > 1 else node.name, type_of(f), fake=f)
-            for i, f in enumerate(fakes)
-            if isinstance(f, torch.Tensor)
+            Value(f"{node.name}_{i}" if several else node.name, type_of(f), fake=f)
+            for i, f in enumerate(tensors_in(result))
         ]
         for value in outputs:
             for axis, size in enumerate(value.shape):
                 if isinstance(size, sympy.Symbol):
-                    self._graph.symbols.setdefault(size, SymbolSource(value, axis))
-        self._graph.nodes.append(Node(target, arguments, outputs, self._location(node)))
-        if isinstance(result, (list, tuple)):
-            found = iter(outputs)
-            self._env[node] = [next(found) if isinstance(f, torch.Tensor) else f for f in fakes]
-        else:
-            self._env[node] = outputs[0] if outputs else None
-
-    def _inline(
-        self, module: torch.fx.GraphModule, node: torch.fx.Node, body: Any, args: tuple[Any, ...]
-    ) -> None:
-        submodule = self._env[body]
-        placeholders = [n for n in submodule.graph.nodes if n.op == "placeholder"]
-        for placeholder, argument in zip(placeholders, args, strict=True):
-            self._env[placeholder] = self._argument(argument)
-        self._body(submodule)
-        self._env[node] = self._pop_output()
+                    self.graph.symbols.setdefault(size, SymbolSource(value, axis))
+        return outputs
 
     def _argument(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
@@ -238,3 +271,10 @@ class _Converter:
         return self._modules.location(
             self._rename(path.split("@")[0]), from_stack_trace(node.meta.get("stack_trace") or "")
         )
+
+
+def _with_values(result: Any, outputs: Iterator[Value]) -> Any:
+    """The nested result with the values of the graph in place of its tensors."""
+    if isinstance(result, (list, tuple)):
+        return [_with_values(item, outputs) for item in result]
+    return next(outputs) if isinstance(result, torch.Tensor) else result

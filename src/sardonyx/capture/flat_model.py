@@ -14,6 +14,7 @@ from sardonyx.capture import tree
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.purity import DataAsDetach
+from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.errors import CaptureError
 
 PREFIX = "model"
@@ -68,7 +69,7 @@ class FlatModel(torch.nn.Module):
             object.__setattr__(self, "model", model)
         self._inputs = inputs
         self._record = record
-        self.modes: tuple[TorchFunctionMode, ...] = (DataAsDetach(),)
+        self.modes: tuple[TorchFunctionMode, ...] = (DataAsDetach(), QuestionsOfTorchNN())
         """What watches the model's own code; around a whole capture it would see far more calls."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)

@@ -13,11 +13,13 @@ from sardonyx import _torch_private
 from sardonyx.capture.alias import AS_STRIDED, AliasTracker, Origin, View, origins, strided_inside
 from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
 from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.control_flow import all_nodes, map_blocks
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
     AtenGraph,
+    Block,
     Dim,
     Mutation,
     Node,
@@ -45,7 +47,7 @@ from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_messa
 def functionalize(graph: AtenGraph) -> None:
     """Removes every write from the graph; what inputs and buffers hold at the end is noted."""
     if not _must_walk(graph.nodes):
-        graph.nodes = [n for n in graph.nodes if n.op is not READS_A_NUMBER]
+        graph.nodes = map_blocks(graph.nodes, _without_markers)
         return
     knows_layouts = graph.captured_by == "torch.export"
     walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts)
@@ -72,8 +74,12 @@ def _must_walk(nodes: list[Node]) -> bool:
     """Whether a node writes, or sees the memory of another (`as_strided`)."""
     return any(
         node.op._schema.is_mutable or node.op._schema.name == AS_STRIDED or writes_in_secret(node)
-        for node in nodes
+        for node in all_nodes(nodes)
     )
+
+
+def _without_markers(nodes: list[Node]) -> list[Node]:
+    return [node for node in nodes if node.op is not READS_A_NUMBER]
 
 
 class _Walk:
@@ -133,6 +139,8 @@ class _Walk:
     def _node(self, node: Node) -> None:
         if node.op is READS_A_NUMBER:
             self._read_number(node)
+        elif node.blocks:
+            self._control(node)
         elif node.op._schema.name in WITHOUT_EFFECT:
             self._alias_results(node, node.arguments["self"])
         elif node.op._schema.name in METADATA_WRITES:
@@ -147,6 +155,26 @@ class _Walk:
         for symbol in self._symbols.get(read, ()):
             if self._graph.symbols[symbol].axis is None:
                 self._graph.symbols[symbol] = SymbolSource(self.aliases.current(read), None)
+
+    def _control(self, node: Node) -> None:
+        """A branch or a loop: its blocks read what the values around them hold now."""
+        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+        blocks = [self._block(block) for block in node.blocks]
+        self.nodes.append(Node(node.op, arguments, node.outputs, node.location, blocks=blocks))
+
+    def _block(self, block: Block) -> Block:
+        outer, self.nodes = self.nodes, []
+        state = self.aliases.state()
+        self.run(block.nodes)
+        outputs = [map_values(o, self.aliases.current) for o in block.outputs]
+        made = {*block.inputs, *(o for n in all_nodes(self.nodes) for o in n.outputs)}
+        written = [root for root in self.aliases.restore(state) if root not in made]
+        if written:
+            raise CaptureError(
+                f"{written[0].name} is written inside a branch or a loop: return it from there"
+            )
+        inner, self.nodes = self.nodes, outer
+        return Block(block.inputs, inner, outputs)
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""

@@ -18,15 +18,12 @@ from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs, is_graph_input, named_by_caller
 from sardonyx.capture.location import ModuleNames
 from sardonyx.errors import DynamicDimError, InvalidOptionError
-from sardonyx.options import Options
+from sardonyx.options import Options, TrainingMode
 
 
 def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
     """The program's own graph, sizes and structures; `dynamic_axes` may name its dynamic dims."""
-    if options.dynamic_shapes is not None:
-        raise InvalidOptionError(
-            "dynamic_shapes cannot change an ExportedProgram: give them to torch.export.export"
-        )
+    _check_options(options)
     classes = _torch_private.module_classes(program)
     names = ModuleNames(classes.get("", type(program).__name__), classes)
     graph = graph_from_exported_program(program, names, strip_prefix=False)
@@ -48,6 +45,23 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
     return Recorded(graph, output, inputs)
+
+
+def _check_options(options: Options) -> None:
+    """What was decided when the program was exported."""
+    if options.dynamic_shapes is not None:
+        raise InvalidOptionError(
+            "dynamic_shapes cannot change an ExportedProgram: give them to torch.export.export"
+        )
+    if options.capture == "trace":
+        raise InvalidOptionError(
+            'an ExportedProgram is recorded already: capture="trace" wants the model itself'
+        )
+    if options.training is TrainingMode.TRAINING:
+        raise InvalidOptionError(
+            "training cannot change an ExportedProgram: its mode is that of the model it was"
+            " exported from"
+        )
 
 
 def _inputs(program: ExportedProgram, options: Options) -> PreparedInputs:
@@ -81,7 +95,15 @@ def _inputs(program: ExportedProgram, options: Options) -> PreparedInputs:
         tuple(dynamic),
         output_axes,
         constant,
+        _argument_names(program, len(args)),
     )
+
+
+def _argument_names(program: ExportedProgram, count: int) -> tuple[str, ...]:
+    """Forward's own names of the positional arguments; a program may not hold them."""
+    signature = program.module_call_graph[0].signature if program.module_call_graph else None
+    names = getattr(signature, "forward_arg_names", None) or ()
+    return tuple(names[:count])
 
 
 def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Basic, sympy.Symbol]) -> DynamicDim:

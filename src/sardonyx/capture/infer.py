@@ -29,6 +29,13 @@ def type_of(tensor: torch.Tensor) -> TensorType:
     return TensorType(tensor.dtype, tuple(_torch_private.dim_of(d) for d in tensor.shape))
 
 
+def tensors_in(result: Any) -> list[torch.Tensor]:
+    """The tensors of an operator's result, those of lists in it among them."""
+    if isinstance(result, (list, tuple)):
+        return [tensor for item in result for tensor in tensors_in(item)]
+    return [result] if isinstance(result, torch.Tensor) else []
+
+
 class TypeInference:
     """Runs operators on fake tensors; makes the fake of a value when one is first needed.
 
@@ -117,8 +124,7 @@ class TypeInference:
         result: Any,
         location: SourceLocation,
     ) -> Node:
-        fakes = list(result) if isinstance(result, (list, tuple)) else [result]
-        outputs = [self.value(graph, f) for f in fakes if isinstance(f, torch.Tensor)]
+        outputs = [self.value(graph, fake) for fake in tensors_in(result)]
         return Node(op, arguments, outputs, location)
 
     def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:

@@ -32,6 +32,8 @@ class PreparedInputs:
     """What `dynamic_axes` says of names that are no inputs."""
     constant_numbers: frozenset[int] = frozenset()
     """Positions of Python numbers that the model needs as such: part of the graph, no inputs."""
+    argument_names: tuple[str, ...] = ()
+    """Forward's own names of the positional arguments."""
 
     @property
     def input_positions(self) -> list[int]:
@@ -62,7 +64,7 @@ class PreparedInputs:
 
     def leaves_of_a_third_size(self) -> tuple[Any, ...]:
         """With a size that is neither the example's nor the recorded one, where those differ."""
-        return _with_generic_sizes(self.leaves, self.names, self.dynamic, larger_by=1)
+        return _with_generic_sizes(self.leaves, self.dynamic, larger_by=1)
 
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
@@ -70,7 +72,7 @@ class PreparedInputs:
             {axis: dim for axis, dim in axes.items() if (position, axis) not in fixed}
             for position, axes in enumerate(self.dynamic)
         )
-        sized = _with_generic_sizes(self.leaves, self.names, dynamic)
+        sized = _with_generic_sizes(self.leaves, dynamic)
         return replace(self, dynamic=dynamic, capture_leaves=sized)
 
     def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
@@ -88,12 +90,12 @@ class PreparedInputs:
             zip(self.leaves, self.names, self.dynamic, strict=True)
         ):
             if position in self.constant_numbers:
-                found.append(ConstantLeaf(leaf))
+                found.append(ConstantLeaf(leaf, name))
             elif isinstance(leaf, torch.Tensor):
                 dims = tuple(axes[a].name if a in axes else d for a, d in enumerate(leaf.shape))
                 found.append(InputSpec(name, name, "tensor", leaf.dtype, dims, axes))
             elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
-                found.append(ConstantLeaf(leaf))
+                found.append(ConstantLeaf(leaf, name))
             else:
                 dtype = torch.int64 if isinstance(leaf, int) else torch.get_default_dtype()
                 found.append(InputSpec(name, name, type(leaf).__name__, dtype, ()))
@@ -112,6 +114,8 @@ def split_arguments(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """`args` as the reference takes it: a tensor, a tuple, or a tuple that ends with a dict of
     keyword arguments (only where `kwargs` is not given)."""
+    if not isinstance(kwargs, dict | None):
+        raise InvalidOptionError(f"kwargs must be a dict of arguments by name, not {kwargs!r}")
     if isinstance(args, list):
         args = tuple(args)
     if not isinstance(args, tuple) or hasattr(args, "_fields"):
@@ -125,7 +129,9 @@ def prepare_inputs(
     forward: Callable[..., Any], args: Any, kwargs: dict[str, Any] | None, options: Options
 ) -> PreparedInputs:
     positional, keywords = split_arguments(args, kwargs)
-    parameter_names, keywords = _bind_to_forward(forward, positional, keywords)
+    parameter_names, keywords = _bind_to_forward(
+        forward, positional, keywords, hint=_trailing_dict_hint(args, kwargs)
+    )
     leaves, structure = tree.flatten((positional, keywords))
     names = []
     for path in tree.paths(structure):
@@ -147,15 +153,17 @@ def prepare_inputs(
         dynamic = from_dynamic_shapes(
             options.dynamic_shapes, positional, keywords, [*parameter_names, *keywords], names
         )
+    _check_sizes(leaves, names, dynamic)
     return PreparedInputs(
         positional,
         keywords,
         structure,
         tuple(leaves),
-        _with_generic_sizes(leaves, names, dynamic),
+        _with_generic_sizes(leaves, dynamic),
         tuple(names),
         tuple(dynamic),
         output_axes,
+        argument_names=tuple(parameter_names),
     )
 
 
@@ -179,8 +187,20 @@ def named_by_caller(names: Sequence[str], leaves: Sequence[Any], given: Sequence
     return named
 
 
+def _trailing_dict_hint(args: Any, kwargs: dict[str, Any] | None) -> str:
+    """What to say where a dict that was meant as an argument was taken for keyword arguments."""
+    if kwargs is not None or not isinstance(args, tuple | list) or not args:
+        return ""
+    if type(args[-1]) is not dict:
+        return ""
+    return (
+        "a dict at the end of args holds keyword arguments: if it is an argument itself, put an"
+        " empty one behind it, as (..., batch, {}), or give kwargs={}"
+    )
+
+
 def _bind_to_forward(
-    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], hint: str
 ) -> tuple[list[str], dict[str, Any]]:
     """The names of the positional arguments, and the keyword arguments in forward's order."""
     try:
@@ -193,7 +213,11 @@ def _bind_to_forward(
         raise InvalidOptionError(
             format_message(
                 f"the arguments do not fit the model: {error}",
-                [("forward", str(signature)), ("given", _describe_arguments(args, kwargs))],
+                [
+                    ("forward", str(signature)),
+                    ("given", _describe_arguments(args, kwargs)),
+                    ("try", hint),
+                ],
             )
         ) from None
     names: list[str] = []
@@ -255,21 +279,29 @@ def _sizes(leaves: Sequence[Any]) -> list[tuple[int, ...]]:
     ]
 
 
-def _with_generic_sizes(
-    leaves: Sequence[Any],
-    names: Sequence[str],
-    dynamic: Sequence[DynamicAxes],
-    larger_by: int = 0,
-) -> tuple[Any, ...]:
+def _check_sizes(
+    leaves: Sequence[Any], names: Sequence[str], dynamic: Sequence[DynamicAxes]
+) -> None:
+    """Dims of one name have one size in the example, and `2*n` has twice that of `n`."""
     sizes: dict[str, int] = {}
+    found: list[tuple[str, DynamicDim, int]] = []
     for leaf, name, axes in zip(leaves, names, dynamic, strict=True):
         for axis, dim in axes.items():
             size = leaf.shape[axis] if isinstance(leaf, torch.Tensor) else leaf
+            place = f"dim {axis} of {name!r} is called {dim.name!r} and is {size}"
             if sizes.setdefault(dim.name, size) != size:
                 raise InvalidOptionError(
-                    f"dim {axis} of {name!r} is called {dim.name!r} and is {size}, but another dim"
-                    f" of that name is {sizes[dim.name]}"
+                    f"{place}, but another dim of that name is {sizes[dim.name]}"
                 )
+            found.append((place, dim, size))
+    for place, dim, size in found:
+        if dim.root in sizes and dim.size(sizes) != size:
+            raise InvalidOptionError(f"{place}, but {dim.root!r} is {sizes[dim.root]}")
+
+
+def _with_generic_sizes(
+    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int = 0
+) -> tuple[Any, ...]:
     wanted = _generic_sizes(leaves, dynamic, larger_by)
     return tuple(
         _resized(leaf, axes, wanted)

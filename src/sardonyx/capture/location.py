@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import FrameType
+from types import CodeType, FrameType
 
 import torch
 
@@ -67,13 +67,21 @@ def innermost_user_place(frame: FrameType | None) -> Place:
 
 
 def is_asked_by_torch_nn(frame: FrameType | None) -> bool:
-    """Whether the code that runs is torch.nn's own, which asks of tensors only their sizes."""
+    """Whether the code that runs is torch.nn's own, which asks of tensors only their sizes, or
+    that of torch.ao, which asks for its own switches and scales."""
+    folders = tuple(_TORCH_FOLDER + name + os.sep for name in ("nn", "ao"))
+    code = running_model_code(frame)
+    return code is not None and code.co_filename.startswith(folders)
+
+
+def running_model_code(frame: FrameType | None) -> CodeType | None:
+    """The code that runs, apart from what dispatches and watches its calls."""
+    watching = (_OWN_FOLDER, warnings.__file__, _TORCH_FOLDER + "_ops.py")
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((_OWN_FOLDER, warnings.__file__)):
-            return file.startswith(os.path.join(_TORCH_FOLDER, "nn", ""))
+        if not frame.f_code.co_filename.startswith(watching):
+            return frame.f_code
         frame = frame.f_back
-    return False
+    return None
 
 
 def place_text(place: Place) -> str:

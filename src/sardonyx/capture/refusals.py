@@ -39,7 +39,6 @@ def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> Captur
                 ],
             )
         )
-    at = ("at", _place_of(own))
     if (
         inputs.recorded_sizes != inputs.example_sizes
         and _failure(model, inputs, inputs.leaves) is None
@@ -48,11 +47,22 @@ def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> Captur
             format_message(
                 "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
                 f" not take: {first_line(own)}",
-                [at, ("try", "an example in which every dynamic dim is 2 or more")],
+                [
+                    ("at", _place_of(own)),
+                    ("try", "an example in which every dynamic dim is 2 or more"),
+                ],
             )
         )
+    return model_failure(own)
+
+
+def model_failure(error: Exception) -> CaptureError:
+    """For what the model's own code raised, run in plain PyTorch."""
     return CaptureError(
-        format_message(f"the model itself fails on these inputs: {first_line(own)}", [at])
+        format_message(
+            f"the model itself fails on these inputs: {first_line(error)}",
+            [("at", _place_of(error))],
+        )
     )
 
 

@@ -7,14 +7,20 @@ from typing import Any
 
 from sardonyx.capture import (
     convolution_shapes,
+    data_dependent_shapes,
+    loss_shapes,
     pool_shapes,
+    quantize_shapes,
     recurrent_shapes,
     slice_shapes,
 )
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **convolution_shapes.SHAPE_RULES,
+    **data_dependent_shapes.SHAPE_RULES,
+    **loss_shapes.SHAPE_RULES,
     **pool_shapes.SHAPE_RULES,
+    **quantize_shapes.SHAPE_RULES,
     **recurrent_shapes.SHAPE_RULES,
     **slice_shapes.SHAPE_RULES,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class ConstantLeaf:
     """A leaf that is no tensor: kept in the structure, absent from the file."""
 
     value: Any
+    name: str = ""
+    """Of an input: what the caller knows it by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +52,67 @@ class Signature:
     output_leaves: tuple[OutputSpec | ConstantLeaf, ...]
     keyword_names: tuple[str, ...] = ()
     state_outputs: tuple[str, ...] = ()
+    complex_outputs: frozenset[str] = frozenset()
+    """Those among all outputs that are complex in PyTorch; the file has pairs of reals."""
+    argument_names: tuple[str, ...] = ()
+    """Forward's own names of the arguments that were positional in the export."""
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> list[torch.Tensor]:
         """The tensors to feed, in the order of `inputs`; everything else must be as exported."""
-        kwargs = kwargs or {}
+        tensors = []
+        for leaf, spec in zip(self.leaves(args, kwargs), self.input_leaves, strict=True):
+            if isinstance(spec, ConstantLeaf):
+                if type(leaf) is not type(spec.value) or leaf != spec.value:
+                    raise InvalidOptionError(
+                        f"{spec.name or 'an argument'} is {leaf!r}, but it was {spec.value!r} when"
+                        " the model was exported and is part of the graph"
+                    )
+            else:
+                tensors.append(_tensor(leaf, spec))
+        return tensors
+
+    def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> list[Any]:
+        """What the arguments hold, in the order of `input_leaves`."""
+        args, kwargs = self._as_exported(args, kwargs or {})
         unknown = set(kwargs) - set(self.keyword_names)
         ordered = {name: kwargs[name] for name in self.keyword_names if name in kwargs}
-        leaves, structure = tree.flatten((tuple(args), ordered))
+        leaves, structure = tree.flatten((args, ordered))
         if unknown or not tree.same_structure(structure, self.input_structure):
+            _, given = tree.flatten((args, kwargs))
             raise InvalidOptionError(
                 format_message(
                     "the arguments do not have the structure the model was exported with",
                     [
-                        (
-                            "exported",
-                            ", ".join(".".join(p) for p in tree.paths(self.input_structure)),
-                        ),
-                        ("given", ", ".join(".".join(p) for p in tree.paths(structure))),
+                        ("exported", self._places(self.input_structure)),
+                        ("given", self._places(given) or "nothing"),
                     ],
                 )
             )
-        tensors = []
-        for leaf, spec in zip(leaves, self.input_leaves, strict=True):
-            if isinstance(spec, ConstantLeaf):
-                if type(leaf) is not type(spec.value) or leaf != spec.value:
-                    raise InvalidOptionError(
-                        f"{leaf!r} was {spec.value!r} when the model was exported and is part of"
-                        " the graph"
-                    )
-            else:
-                tensors.append(
-                    leaf if isinstance(leaf, torch.Tensor) else torch.tensor(leaf, dtype=spec.dtype)
-                )
-        return tensors
+        return leaves
+
+    def _as_exported(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments given by name in the places that they had in the export."""
+        named = dict(kwargs)
+        placed = list(args)
+        for name in self.argument_names[len(args) :]:
+            if name not in named:
+                break
+            placed.append(named.pop(name))
+        return tuple(placed), named
+
+    def _places(self, structure: tree.Structure) -> str:
+        """The names of the leaves of (args, kwargs), as the caller knows them."""
+        names = []
+        for kind, first, *rest in tree.paths(structure):
+            if kind == "0":
+                known = int(first) < len(self.argument_names)
+                first = self.argument_names[int(first)] if known else f"argument {int(first) + 1}"
+            names.append(".".join((first, *rest)))
+        return ", ".join(names)
 
     def unflatten(self, tensors: list[torch.Tensor]) -> Any:
         """The user's output structure around the file's outputs."""
@@ -94,3 +122,41 @@ class Signature:
             for leaf in self.output_leaves
         ]
         return tree.unflatten(self.output_structure, leaves)
+
+
+def _tensor(leaf: Any, spec: InputSpec) -> torch.Tensor:
+    """The leaf as the file takes it: its dtype, its rank and its fixed sizes are the example's."""
+    if spec.kind == "int" and isinstance(leaf, float):
+        raise InvalidOptionError(f"{spec.name} was an int when the model was exported: not {leaf}")
+    if isinstance(leaf, torch.Tensor):
+        tensor = leaf
+    else:
+        try:
+            tensor = torch.tensor(leaf, dtype=spec.dtype)
+        except (TypeError, ValueError, RuntimeError):
+            raise InvalidOptionError(f"{spec.name} is {leaf!r}, not a {spec.kind}") from None
+    fixed = [
+        axis
+        for axis, (size, dim) in enumerate(zip(tensor.shape, spec.dims, strict=False))
+        if isinstance(dim, int) and dim != size
+    ]
+    if tensor.dtype == spec.dtype and tensor.dim() == len(spec.dims) and not fixed:
+        return tensor
+    advice = ""
+    if fixed and tensor.dim() == len(spec.dims):
+        asked = ", ".join(f'{axis}: "..."' for axis in fixed)
+        advice = (
+            f"dim {fixed[0]} is fixed in the file;"
+            f' export with dynamic_axes={{"{spec.name}": {{{asked}}}}} for any size'
+        )
+    raise InvalidOptionError(
+        format_message(
+            f"{spec.name} is {_described(tensor.dtype, tensor.shape)}, the file takes"
+            f" {_described(spec.dtype, spec.dims)}",
+            [("try", advice)],
+        )
+    )
+
+
+def _described(dtype: torch.dtype, dims: Sequence[int | str]) -> str:
+    return f"{str(dtype).removeprefix('torch.')}[{', '.join(map(str, dims))}]"

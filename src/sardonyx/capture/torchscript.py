@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -24,11 +24,18 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import ModuleNames, from_source_range
+from sardonyx.capture.quantized import QuantizedReader
+from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.errors import (
+    CaptureError,
+    UnsupportedDtypeError,
+    UnsupportedOperatorError,
+    format_message,
+)
 
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print", "prim::RaiseException"})
 
@@ -48,6 +55,9 @@ class GraphReader:
         self._graph = AtenGraph(captured_by="torch.jit.trace")
         self._env: dict[str, Argument] = {}
         self._scalars = ScalarTracker(self._inference, self._graph)
+        self._quantized = QuantizedReader(
+            self._emit, self._held, lambda: _torch_private.example_sizes(self._inference.mode)
+        )
         self._by_storage: dict[Any, Value] = {}
         self._attributes = {storage_key(t): path for path, t in state_tensors(root)}
         self._named_sizes: dict[str, Any] = {}
@@ -101,6 +111,12 @@ class GraphReader:
         outputs = [self._env[o.debugName()] for o in graph.outputs()]
         is_tuple = len(outputs) == 1 and isinstance(outputs[0], list)
         self._graph.outputs = list(outputs[0]) if is_tuple else outputs
+        for index, output in enumerate(self._graph.outputs):
+            if isinstance(output, QuantizedTensor):
+                raise UnsupportedDtypeError(
+                    f"output {index} is quantized, a type that ONNX does not have: return its"
+                    " dequantize() or its int_repr()"
+                )
         return self._graph
 
     # -- nodes -----------------------------------------------------------------------------------
@@ -139,17 +155,34 @@ class GraphReader:
             self._set(node, scalar.value)
             return
         location = self.location(node)
+        if self._quantized.concerns(op, arguments):
+            self._set_results(node, self._quantized.read(op, arguments, location))
+            return
         if not _torch_private.is_known_to_dispatcher(op):  # arithmetic of a scripted function
             raise _no_form(str(op), location)
         made = self._typed(node, op, arguments, location)
         self._graph.nodes.append(made)
         self._scalars.follow(made)
+        self._set_results(node, list(made.outputs))
+
+    def _set_results(self, node: Any, values: list[Argument]) -> None:
         outputs = list(node.outputs())
-        if len(outputs) == 1 and str(outputs[0].type()).startswith("List["):
-            self._env[outputs[0].debugName()] = list(made.outputs)
-            return
-        for output, value in zip(outputs, made.outputs, strict=True):
-            self._env[output.debugName()] = value
+        for place, output in enumerate(outputs):
+            if str(output.type()).startswith("List["):
+                count = len(values) - (len(outputs) - place - 1)
+                self._env[output.debugName()] = values[:count]
+                values = values[count:]
+            else:
+                self._env[output.debugName()], *values = values
+
+    def _emit(
+        self, op: Any, arguments: Sequence[Argument], location: SourceLocation
+    ) -> list[Value]:
+        """The results of an operator that is no node of the trace."""
+        made = self._inferred(op, bind(op, arguments), location)
+        self._graph.nodes.append(made)
+        self._scalars.follow(made)
+        return made.outputs
 
     def _operands(self, node: Any, op: Any) -> list[Argument]:
         """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
@@ -177,6 +210,9 @@ class GraphReader:
                 Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)
             ]
             return Node(op, arguments, values, location)
+        return self._inferred(op, arguments, location)
+
+    def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
         known = _torch_private.guard_count(self._inference.mode)
         try:
             result = self._inference.run(op, arguments)
@@ -223,7 +259,9 @@ class GraphReader:
 
     def _constant(self, node: Any) -> None:
         value = node.output().toIValue()
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and value.is_quantized:
+            self._set(node, self._quantized.constant(node.output().debugName(), value))
+        elif isinstance(value, torch.Tensor):
             path = self._attributes.get(storage_key(value))
             if path is not None:
                 self._set(node, self._parameter(path, value.detach()))
@@ -240,21 +278,29 @@ class GraphReader:
         found: Any = self._root
         for name in path:
             found = getattr(found, name)
-        if isinstance(found, torch.Tensor):
+        if isinstance(found, torch.ScriptObject):
+            owners = [name for name in path if name != "_packed_params"]
+            self._set(node, PackedParameters(without_prefix(".".join(owners)), found))
+        elif isinstance(found, torch.Tensor):
             self._set(node, self._parameter(".".join(path), found.detach()))
         elif isinstance(found, torch.nn.Module):
             self._set(node, _ModuleAt(path))
         else:
             self._set(node, found)
 
-    def _parameter(self, path: str, tensor: torch.Tensor) -> Value:
+    def _parameter(self, path: str, tensor: torch.Tensor) -> Value | QuantizedTensor:
+        if tensor.is_quantized:
+            return self._quantized.constant(without_prefix(path), tensor)
         key = storage_key(tensor)
         if key not in self._by_storage:
-            name = without_prefix(path)
-            value = Value(name, type_of(tensor), constant=tensor)
-            self._by_storage[key] = value
-            self._graph.parameters[name] = value
+            self._by_storage[key] = self._held(without_prefix(path), tensor)
         return self._by_storage[key]
+
+    def _held(self, name: str, tensor: torch.Tensor) -> Value:
+        """A parameter of the graph, by the name it is known under."""
+        if name not in self._graph.parameters:
+            self._graph.parameters[name] = Value(name, type_of(tensor), constant=tensor)
+        return self._graph.parameters[name]
 
     def _construct(self, node: Any) -> None:
         self._set(node, self._inputs(node))

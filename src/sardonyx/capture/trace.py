@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import sympy
@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from sardonyx import _torch_private
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
+from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import (
     ModuleNames,
@@ -22,12 +23,14 @@ from sardonyx.capture.location import (
     is_asked_by_torch_nn,
     place_text,
 )
+from sardonyx.capture.recordable_calls import RecordableCalls
 from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
+_ITERATES = "a Python loop runs over a tensor"
 _BAKES = {
     "Python boolean": "a tensor decides a Python branch",
     "Python integer": "a tensor becomes a Python int",
@@ -35,10 +38,10 @@ _BAKES = {
     "Python number": "a tensor becomes a Python number",
     "Python index": "a tensor becomes a Python index",
     "NumPy array": "a tensor becomes a NumPy array",
-    "Iterating over a tensor": "a Python loop runs over a tensor",
-    "torch.tensor results": "torch.tensor() makes a constant",
+    "Iterating over a tensor": _ITERATES,
+    "torch.from_numpy results": "a NumPy array becomes a constant",
+    "results are registered as constants": "a tensor made of Python values is a constant",
     "Using len": "len() of a tensor is a constant",
-    "torch.from_numpy": "a NumPy array becomes a constant",
     "Python list": "a tensor becomes a Python list",
 }
 
@@ -60,7 +63,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
-    with _tracer_warnings(flat) as baked:
+    with _tracer_warnings(flat) as told:
         recording = _trace(flat, tensors, model, inputs)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
@@ -77,6 +80,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         for (p, a), symbol in symbols.items()
     }
     graph = reader.read(recording.graph, recording.state)
+    baked = _without_static_loops(told, graph)
     fixed: set[tuple[int, int]] = set()
     for (position, axis), symbol in symbols.items():
         if symbol in reader.fixed:
@@ -100,7 +104,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         if optional:
             return capture_by_trace(model, inputs.without_dynamic(optional))
         if not difference.holds_where:
-            raise _baked_size_error(difference, reader, list(baked))
+            raise _baked_size_error(difference, reader, baked)
         notes.append(f"the recording holds where {difference.holds_where}, as in the example")
     return Recorded(graph, record, inputs, tuple(notes), tuple(baked))
 
@@ -146,9 +150,9 @@ def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> _Recording:
     # The model may write its inputs and its state; the reader wants both as they were before.
     copies = tuple(tensor.clone() for tensor in tensors)
     with state_restored(flat.model) as writes:
-        flat.modes = (*flat.modes, writes)
-        # The attributes of a script module are no state that could be an input.
-        if not any(isinstance(m, torch.jit.ScriptModule) for m in flat.modules()):
+        flat.modes = (*flat.modes, RecordableCalls(), writes)
+        # What TorchScript itself made is no state that could be an input.
+        if not any(_holds_script_objects(m) for m in flat.modules()):
             state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
             graph = _torch_private.trace_graph(flat, copies, list(state.values()))
             if graph is not None:
@@ -157,6 +161,13 @@ def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> _Recording:
             flat, copies, check_trace=False, strict=False
         )
         return _Recording(traced.inlined_graph, None)
+
+
+def _holds_script_objects(module: torch.nn.Module) -> bool:
+    """Whether it is a script module, or has the packed weights of a quantized layer."""
+    return isinstance(module, torch.jit.ScriptModule) or any(
+        isinstance(attribute, torch.ScriptObject) for attribute in vars(module).values()
+    )
 
 
 def _difference_at_other_sizes(
@@ -216,12 +227,15 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
     return trace
 
 
-class _IndexWatch(TorchFunctionMode):
-    """Tells of tensors that become Python indices, as in range(n): the tracer itself is silent."""
+class _Watch(TorchFunctionMode):
+    """Tells of tensors that become Python indices, as in range(n), of which the tracer is silent;
+    knows tensors made of Python values alone, which the tracer warns of without need: where such a
+    value was read off a tensor, it warned then."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
         self._tell = tell
+        self.makes_literal = False
 
     def __torch_function__(
         self,
@@ -232,7 +246,37 @@ class _IndexWatch(TorchFunctionMode):
     ) -> Any:
         if func == torch.Tensor.__index__:
             self._tell(_BAKES["Python index"])
-        return func(*args, **(kwargs or {}))
+        self.makes_literal = func in _OF_PYTHON_VALUES and not _holds_tensor(args)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.makes_literal = False
+
+
+_OF_PYTHON_VALUES = (torch.tensor, torch.as_tensor, torch.asarray)
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_tensor, value))
+    return isinstance(value, torch.Tensor)
+
+
+def _without_static_loops(baked: Iterable[str], graph: AtenGraph) -> list[str]:
+    """What is baked but for loops over dims of a fixed size, which always run as they ran."""
+    iterated: dict[str, bool] = {}
+    for node in graph.nodes:
+        if node.op is torch.ops.aten.unbind.int:
+            tensor = node.arguments["self"]
+            static = isinstance(tensor.shape[node.arguments["dim"]], int)
+            at = node.location
+            line = _baked_line(_ITERATES, place_text((at.file, at.line, at.text)))
+            iterated[line] = iterated.get(line, True) and static
+    return [line for line in baked if not iterated.get(line, False)]
+
+
+def _baked_line(what: str, place: str) -> str:
+    return f"tracing bakes a value: {what} at {place}"
 
 
 @contextlib.contextmanager
@@ -252,6 +296,8 @@ def _tracer_warnings(flat: FlatModel | None = None) -> Iterator[dict[str, None]]
         if not issubclass(category, torch.jit.TracerWarning):  # type: ignore[attr-defined]
             return
         text = str(message)
+        if watch.makes_literal and "results are registered as constants" in text:
+            return
         add(next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0]))
 
     def add(what: str) -> None:
@@ -259,10 +305,11 @@ def _tracer_warnings(flat: FlatModel | None = None) -> Iterator[dict[str, None]]
         if is_asked_by_torch_nn(frame):
             return
         place = place_text(innermost_user_place(frame))
-        lines[f"tracing bakes a value: {what} at {place}"] = None
+        lines[_baked_line(what, place)] = None
 
+    watch = _Watch(add)
     if flat is not None:
-        flat.modes = (*flat.modes, _IndexWatch(add))
+        flat.modes = (*flat.modes, watch)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = note

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.control_flow import map_blocks, values_read
 from sardonyx.capture.graph import Argument, AtenGraph, Node, Value, is_symbolic
 
 SMALL_BYTES = 4096
@@ -17,11 +18,21 @@ def fold_constants(graph: AtenGraph, *, fold_parameters: bool) -> None:
     """Replaces nodes by their results; the values keep their identity and become constants."""
     uses: dict[int, int] = {}
     for node in graph.nodes:
-        for value in node.inputs():
+        for value in values_read(node):
             uses[id(value)] = uses.get(id(value), 0) + 1
     parameters = {id(v) for v in graph.parameters.values()}
+
+    def folded(nodes: list[Node]) -> list[Node]:
+        return _folded(nodes, uses, parameters, fold_parameters)
+
+    graph.nodes = map_blocks(graph.nodes, folded)
+
+
+def _folded(
+    nodes: list[Node], uses: dict[int, int], parameters: set[int], fold_parameters: bool
+) -> list[Node]:
     kept: list[Node] = []
-    for node in graph.nodes:
+    for node in nodes:
         if not _foldable(node, parameters, fold_parameters):
             kept.append(node)
             continue
@@ -32,7 +43,7 @@ def fold_constants(graph: AtenGraph, *, fold_parameters: bool) -> None:
         for output, result in zip(node.outputs, results, strict=True):
             output.constant = result
             output.producer = None
-    graph.nodes = kept
+    return kept
 
 
 def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
@@ -44,6 +55,8 @@ def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
     if not inputs and not _is_small_creation(node):
         return False
     if node.name.startswith("aten::empty"):  # what it holds is not the model's
+        return False
+    if node.name.startswith("quantized_decomposed::dequantize"):  # runtimes want the integers
         return False
     tags = node.op.tags
     if torch.Tag.nondeterministic_seeded in tags:

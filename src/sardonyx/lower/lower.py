@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -11,20 +12,26 @@ import sympy
 import torch
 
 from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.graph import Argument, AtenGraph, Node, Value, values_in
+from sardonyx.capture.control_flow import all_nodes, map_blocks, values_read
+from sardonyx.capture.graph import Argument, AtenGraph, Block, Node, Value, values_in
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.storage import holds_memory
 from sardonyx.errors import (
     InternalError,
     UnsupportedDtypeError,
     UnsupportedOperatorError,
     format_message,
 )
-from sardonyx.lower import ops
+from sardonyx.lower import ops, promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_calls import has_complex_form, is_complex_call, lower_complex_call
+from sardonyx.lower.complex_values import ComplexTensor, from_pairs, split_constant, to_pairs
+from sardonyx.lower.control_flow import emit_control_flow
 from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
 from sardonyx.lower.schemas import NEWEST_OPSET
+from sardonyx.lower.unused import remove_unused
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.lower.weights import TorchTensor
 
@@ -52,12 +59,12 @@ def lower(
     options: LowerOptions,
     library: Registry = LIBRARY,
 ) -> ir.Model:
-    _remove_unused(graph)
+    remove_unused(graph)
     if options.fold_constants:
         fold_constants(graph, fold_parameters=options.fold_parameters)
     problems = _expand_missing(graph, library)
     if not problems:
-        _remove_unused(graph)
+        remove_unused(graph)
         emitter = _Emitter(graph, library)
         model = emitter.emit(input_names, output_names)
         problems = emitter.problems
@@ -66,49 +73,40 @@ def lower(
     raise UnsupportedOperatorError(_report(problems, graph, options))
 
 
-def _remove_unused(graph: AtenGraph) -> None:
-    """Drops nodes nothing reads. After functionalization no node has another effect."""
-    live: set[int] = set()
-
-    def mark(argument: Argument) -> None:
-        if isinstance(argument, Value):
-            live.add(id(argument))
-        elif isinstance(argument, list):
-            for item in argument:
-                mark(item)
-        elif isinstance(argument, sympy.Basic):
-            for symbol in argument.free_symbols:
-                source = graph.symbols.get(symbol)
-                if source is not None:
-                    live.add(id(source.value))
-
-    for output in [*graph.outputs, *(m.final for m in graph.mutated)]:
-        mark(output)
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if any(id(o) in live for o in node.outputs):
-            kept.append(node)
-            for argument in node.arguments.values():
-                mark(argument)
-            for output in node.outputs:
-                for size in output.shape:
-                    # A symbol may be read off a value that computes nothing else.
-                    if isinstance(size, sympy.Basic):
-                        mark(size)
-    graph.nodes = kept[::-1]
-
-
 def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
     """Puts PyTorch's decomposition in place of every node the library does not know."""
     problems: list[_Problem] = []
-    if all(node.name in library for node in graph.nodes):
+    if all(_has_form(node, library) for node in all_nodes(graph.nodes)):
         return problems
     inference = TypeInference.for_graph(graph)
+
+    def expanded(nodes: list[Node]) -> list[Node]:
+        return _expanded(graph, nodes, library, inference, problems)
+
+    graph.nodes = map_blocks(graph.nodes, expanded)
+    return problems
+
+
+def _has_form(node: Node, library: Registry) -> bool:
+    if node.blocks:
+        return True
+    if is_complex_call(node):
+        return has_complex_form(node.name, library)
+    return node.name in library
+
+
+def _expanded(
+    graph: AtenGraph,
+    nodes: list[Node],
+    library: Registry,
+    inference: TypeInference,
+    problems: list[_Problem],
+) -> list[Node]:
     done: list[Node] = []
-    pending: list[tuple[Node, tuple[str, ...]]] = [(n, ()) for n in reversed(graph.nodes)]
+    pending: list[tuple[Node, tuple[str, ...]]] = [(n, ()) for n in reversed(nodes)]
     while pending:
         node, within = pending.pop()
-        if node.name in library:
+        if _has_form(node, library):
             done.append(node)
             continue
         try:
@@ -119,8 +117,7 @@ def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
             problems.append(_Problem(node, _missing_reason(str(reason), within)))
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
-    graph.nodes = done
-    return problems
+    return done
 
 
 def _missing_reason(reason: str, within: tuple[str, ...]) -> str:
@@ -132,13 +129,13 @@ class _Emitter:
     def __init__(self, graph: AtenGraph, library: Registry) -> None:
         self._graph = graph
         self._library = library
-        self._tensors: dict[int, Tensor] = {}
+        self._tensors: dict[int, Tensor | ComplexTensor] = {}
         self.problems: list[_Problem] = []
         self._refused: set[Value] = set()
         self._read: set[Value] = set()
         """What some node or output reads; PyTorch's types of the rest are not always right."""
         self._initializers: dict[str, ir.Value] = {}
-        self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
+        self.b = Builder(graph.symbols, graph.symbol_names, self._real_tensor)
 
     def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
         inputs = [self._input(v, n) for v, n in zip(self._graph.inputs, input_names, strict=True)]
@@ -159,7 +156,7 @@ class _Emitter:
         return ir.Model(graph, ir_version=10)
 
     def _values_read(self) -> set[Value]:
-        read = {value for node in self._graph.nodes for value in node.inputs()}
+        read = {value for node in self._graph.nodes for value in values_read(node)}
         read.update(source.value for source in self._graph.symbols.values())
         read.update(mutation.final for mutation in self._graph.mutated)
         for output in self._graph.outputs:
@@ -173,16 +170,26 @@ class _Emitter:
         return [self._initializers[n] for n in (*order, *rest)]
 
     def _input(self, value: Value, name: str) -> ir.Value:
-        if value.dtype not in TORCH_TO_ONNX or value.dtype.is_complex:
+        if value.dtype not in TORCH_TO_ONNX:
             raise UnsupportedDtypeError(
                 f"input {name!r} is {value.dtype}, which has no ONNX form here"
             )
+        if value.dtype.is_complex:
+            pairs = Tensor(ir.Value(name=name), value.dtype.to_real(), (*value.shape, 2))
+            self.b.declare(pairs)
+            self._tensors[id(value)] = self._known(value, from_pairs(self.b, pairs))
+            return pairs.value
         tensor = Tensor(ir.Value(name=name), value.dtype, value.shape, fake=value.fake)
         self.b.declare(tensor)
         self._tensors[id(value)] = tensor
         return tensor.value
 
-    def _tensor(self, value: Value) -> Tensor:
+    def _real_tensor(self, value: Value) -> Tensor:
+        """For its sizes, which are those of either part."""
+        tensor = self._tensor(value)
+        return tensor.real if isinstance(tensor, ComplexTensor) else tensor
+
+    def _tensor(self, value: Value) -> Tensor | ComplexTensor:
         found = self._tensors.get(id(value))
         if found is not None:
             return found
@@ -192,30 +199,54 @@ class _Emitter:
         self._tensors[id(value)] = tensor
         return tensor
 
-    def _constant(self, value: Value, constant: torch.Tensor) -> Tensor:
+    def _constant(self, value: Value, constant: torch.Tensor) -> Tensor | ComplexTensor:
         if constant.dtype not in TORCH_TO_ONNX:
             raise UnsupportedDtypeError(
                 f"{value.name} is {constant.dtype}, which ONNX does not have"
             )
-        if self._graph.parameters.get(value.name) is not value:
-            return self.b.const(constant)
+        is_parameter = self._graph.parameters.get(value.name) is value
+        if constant.dtype.is_complex:
+            if not is_parameter:
+                return split_constant(self.b, constant)
+            pairs = torch.view_as_real(constant.detach().resolve_conj())
+            return from_pairs(self.b, self._parameter(value, pairs))
+        return self._parameter(value, constant) if is_parameter else self.b.const(constant)
+
+    def _parameter(self, value: Value, constant: torch.Tensor) -> Tensor:
         initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
         self._initializers[value.name] = initializer
-        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), constant, constant)
+        known = constant if holds_memory(constant) else None
+        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), known, constant)
         self.b.declare(tensor)
         return tensor
 
+    def _block(self, block: Block) -> list[Any]:
+        """What a block computes stays inside it."""
+        outer, self._tensors = self._tensors, dict(self._tensors)
+        try:
+            for node in block.nodes:
+                self._node(node)
+            return [self._argument(output) for output in block.outputs]
+        finally:
+            self._tensors = outer
+
+    def _declare(self, value: Value, tensor: Tensor) -> None:
+        self._tensors[id(value)] = tensor
+
     def _node(self, node: Node) -> None:
-        lowering = self._library.get(node.name)
-        assert lowering is not None
-        self.b.location = node.location
-        if any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)):
-            self.problems.append(_Problem(node, "complex numbers have no ONNX form yet"))
-            self._stand_in(node)
+        if node.blocks:
+            self.b.location = node.location
+            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
+            self._bind_results(node, results)
             return
+        self.b.location = node.location
         try:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
-            results = call_lowering(self.b, lowering, arguments, default_arguments(node.op))
+            if is_complex_call(node):
+                results = lower_complex_call(self.b, node, arguments, partial(self._call, node))
+            else:
+                results = self._call(node, arguments)
         except (Refusal, UnsupportedDtypeError) as refusal:
             self.problems.append(_Problem(node, str(refusal)))
             self._stand_in(node)
@@ -239,6 +270,11 @@ class _Emitter:
             ) from error
         self._bind_results(node, results)
 
+    def _call(self, node: Node, arguments: dict[str, Any]) -> Any:
+        lowering = self._library.get(node.name)
+        assert lowering is not None
+        return call_lowering(self.b, lowering, arguments, default_arguments(node.op))
+
     def _bind_results(self, node: Node, results: Any) -> None:
         given = list(results) if isinstance(results, (list, tuple)) else [results]
         if len(given) < len(node.outputs):
@@ -256,17 +292,28 @@ class _Emitter:
                     f"the lowering of {node.name} gives {len(tensor.shape)} dims, PyTorch"
                     f" {value.type}\n  inputs  {node.describe_inputs()}"
                 )
-            differs = tensor.shape != value.shape
-            tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
-            if differs:
-                self.b.declare(tensor)
-            self._tensors[id(value)] = tensor
+            self._tensors[id(value)] = self._known(value, tensor)
+
+    def _known(self, value: Value, tensor: Tensor | ComplexTensor) -> Tensor | ComplexTensor:
+        """With all that PyTorch knows of the value."""
+        if isinstance(tensor, ComplexTensor):
+            real, imag = (self._known_part(value, part) for part in (tensor.real, tensor.imag))
+            return ComplexTensor(real, imag, tensor.pairs)
+        return self._known_part(value, tensor)
+
+    def _known_part(self, value: Value, tensor: Tensor) -> Tensor:
+        differs = tensor.shape != value.shape
+        tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
+        if differs:
+            self.b.declare(tensor)
+        return tensor
 
     def _stand_in(self, node: Node) -> None:
         """Lets the search for further problems go on behind a node that was refused."""
         for value in node.outputs:
             dtype = value.dtype if value.dtype in TORCH_TO_ONNX else torch.float32
-            tensor = Tensor(ir.Value(name=f"refused_{value.name}"), dtype, value.shape)
+            part = Tensor(ir.Value(name=f"refused_{value.name}"), dtype.to_real(), value.shape)
+            tensor = ComplexTensor(part, part) if dtype.is_complex else part
             self._tensors[id(value)] = tensor
             self._refused.add(value)
 
@@ -277,12 +324,16 @@ class _Emitter:
             return [self._argument(a) for a in argument]
         return argument
 
+    def _output(self, output: Argument) -> Tensor:
+        tensor = self._tensor(output) if isinstance(output, Value) else self._number(output)
+        return to_pairs(self.b, tensor) if isinstance(tensor, ComplexTensor) else tensor
+
     def _outputs(self, inputs: list[ir.Value], names: Sequence[str]) -> list[ir.Value]:
         outputs: list[ir.Value] = []
         wanted: list[Argument] = [*self._graph.outputs, *(m.final for m in self._graph.mutated)]
         taken: set[int] = {id(v) for v in inputs} | {id(v) for v in self._initializers.values()}
         for output, name in zip(wanted, names, strict=True):
-            tensor = self._tensor(output) if isinstance(output, Value) else self.b.scalar(output)
+            tensor = self._output(output)
             producer = tensor.value.producer()
             if producer is None or producer.op_type == "Constant" or id(tensor.value) in taken:
                 shape = tensor.shape
@@ -293,6 +344,10 @@ class _Emitter:
             tensor.value.name = name
             outputs.append(tensor.value)
         return outputs
+
+    def _number(self, number: Any) -> Tensor:
+        """A number that the model returns, as torch.tensor() makes it one."""
+        return self.b.scalar(number, promote.scalar_dtype(number))
 
 
 def call_lowering(

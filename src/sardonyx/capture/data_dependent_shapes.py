@@ -1,0 +1,67 @@
+"""Results that depend on data in their size or as a number, where PyTorch's own rules refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial, prod
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+
+aten = torch.ops.aten
+Size = int | torch.SymInt
+
+
+def _equal(self: torch.Tensor, other: torch.Tensor) -> Any:
+    if self.shape != other.shape:
+        return False
+    return _torch_private.new_data_dependent_bool(self)
+
+
+def _allclose(
+    self: torch.Tensor,
+    other: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> Any:
+    return _torch_private.new_data_dependent_bool(self)
+
+
+def _combinations(self: torch.Tensor, r: int = 2, with_replacement: bool = False) -> torch.Tensor:
+    if r == 0:
+        return self.new_empty([0])
+    return self.new_empty([_ways(self.shape[0], r, with_replacement), r])
+
+
+def _ways(size: Size, r: int, with_replacement: bool) -> Size:
+    """How many choices of r elements there are."""
+    largest = size + r - 1 if with_replacement else size
+    if isinstance(largest, int) and largest < r:
+        return 0
+    ways: Size = prod((largest - k for k in range(r)), start=1) // factorial(r)
+    return ways
+
+
+def _narrow(self: torch.Tensor, dim: int, start: torch.Tensor, length: Size) -> torch.Tensor:
+    # Where in memory it starts is known at run time alone.
+    sizes = list(self.shape)
+    sizes[dim] = length
+    return self.as_strided(sizes, self.stride(), self.storage_offset())
+
+
+def _one_hot(self: torch.Tensor, num_classes: Size = -1) -> torch.Tensor:
+    if isinstance(num_classes, int) and num_classes == -1:
+        num_classes = _torch_private.new_data_dependent_size_of(self)
+    return self.new_empty([*self.shape, num_classes])
+
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    aten.allclose.default: _allclose,
+    aten.combinations.default: _combinations,
+    aten.equal.default: _equal,
+    aten.narrow.Tensor: _narrow,
+    aten.one_hot.default: _one_hot,
+}

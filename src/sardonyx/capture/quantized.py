@@ -1,0 +1,369 @@
+"""Quantized tensors of a trace, read as their integers with scale and zero point beside them.
+
+Neither fake tensors nor ONNX have quantized types. An operator on quantized tensors becomes what
+it means: `dequantize`, the operator on real numbers, `quantize`. Models quantized in eager mode
+and by PT2E are the same graph from here on; runtimes fuse the three again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.graph import (
+    Argument,
+    SourceLocation,
+    Value,
+    operator_name,
+)
+from sardonyx.capture.quantized_forms import FORMS
+from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
+from sardonyx.errors import UnsupportedOperatorError, format_message
+
+aten = torch.ops.aten
+_torch_private.register_decomposed_quantization()
+
+_RANGES = {
+    torch.quint8: (torch.uint8, 0, 255),
+    torch.qint8: (torch.int8, -128, 127),
+    torch.qint32: (torch.int32, -(2**31), 2**31 - 1),
+}
+"""The integers of a quantized dtype."""
+
+
+class QuantizedReader:
+    """Writes the nodes of operators that take or give quantized tensors."""
+
+    def __init__(
+        self,
+        emit: Callable[[OpOverload, Sequence[Argument], SourceLocation], list[Value]],
+        parameter: Callable[[str, torch.Tensor], Value],
+        example_sizes: Callable[[], dict[sympy.Symbol, int]],
+    ) -> None:
+        self._emit = emit
+        self._parameter = parameter
+        self._example_sizes = example_sizes
+        self._location = SourceLocation()
+        self._weights: dict[str, tuple[QuantizedTensor | Value, Value | None]] = {}
+
+    def concerns(self, op: OpOverload, arguments: dict[str, Argument]) -> bool:
+        return (
+            op.namespace == "quantized"
+            or op._schema.name in _CREATES
+            or any(True for _ in _quantized_in(list(arguments.values())))
+        )
+
+    def read(
+        self, op: OpOverload, arguments: dict[str, Argument], location: SourceLocation
+    ) -> list[Argument]:
+        """The results; quantized ones among them."""
+        self._location = location
+        reads = _READS.get(op._schema.name)
+        if reads is not None:
+            result = reads(self, **arguments)
+            return result if isinstance(result, list) else [result]
+        if op.namespace == "quantized":
+            return [self._quantized_operator(op, arguments)]
+        if op._schema.name in _MOVES_ELEMENTS:
+            return self._moved(op, arguments)
+        return self._computed(op, arguments)
+
+    def constant(self, name: str, tensor: torch.Tensor) -> QuantizedTensor:
+        """A quantized tensor that the model holds."""
+        integers = self._parameter(name, tensor.int_repr())
+        if tensor.dtype not in _RANGES:
+            raise self._refusal(f"{name} is {tensor.dtype}, whose integers ONNX has no form for")
+        if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            scale, zero_point = tensor.q_scale(), tensor.q_zero_point()
+            return QuantizedTensor(integers, scale, zero_point, tensor.dtype)
+        scales = self._parameter(f"{name}_scale", tensor.q_per_channel_scales().float())
+        zeros = self._parameter(f"{name}_zero_point", tensor.q_per_channel_zero_points())
+        return QuantizedTensor(integers, scales, zeros, tensor.dtype, tensor.q_per_channel_axis())
+
+    # -- for the tables below --------------------------------------------------------------------
+
+    def call(self, op: OpOverload, *arguments: Argument) -> Any:
+        results = self._emit(op, arguments, self._location)
+        return results[0] if len(results) == 1 else results
+
+    def quantize(
+        self,
+        x: Value,
+        scale: float | Value,
+        zero_point: int | Value,
+        dtype: torch.dtype,
+        axis: int | None = None,
+    ) -> QuantizedTensor:
+        decomposed = torch.ops.quantized_decomposed
+        if dtype not in _RANGES:
+            raise self._refusal(f"{dtype} has no ONNX form")
+        integer, low, high = _RANGES[dtype]
+        if axis is not None:
+            arguments = (x, scale, zero_point, axis, low, high, integer)
+            integers = self.call(decomposed.quantize_per_channel.default, *arguments)
+        else:
+            packet = decomposed.quantize_per_tensor
+            op = packet.tensor if isinstance(scale, Value) else packet.default
+            integers = self.call(op, x, scale, zero_point, low, high, integer)
+        return QuantizedTensor(integers, scale, zero_point, dtype, axis)
+
+    def real(self, x: Argument) -> Any:
+        """The argument with real numbers in place of every quantized tensor in it."""
+        if isinstance(x, list):
+            return [self.real(item) for item in x]
+        if not isinstance(x, QuantizedTensor):
+            return x
+        decomposed = torch.ops.quantized_decomposed
+        integer, low, high = _RANGES[x.dtype]
+        if x.axis is not None:
+            arguments = (x.integers, x.scale, x.zero_point, x.axis, low, high, integer)
+            return self.call(decomposed.dequantize_per_channel.default, *arguments)
+        packet = decomposed.dequantize_per_tensor
+        op = packet.tensor if isinstance(x.scale, Value) else packet.default
+        return self.call(op, x.integers, x.scale, x.zero_point, low, high, integer)
+
+    def quantize_dynamically(
+        self, x: Value, dtype: torch.dtype, reduce_range: bool
+    ) -> QuantizedTensor:
+        """With the scale that the values themselves ask for."""
+        integer, low, high = _RANGES[dtype]
+        if reduce_range and torch.backends.quantized.engine != "qnnpack":
+            low, high = low // 2, high // 2
+        choose = torch.ops.quantized_decomposed.choose_qparams.tensor
+        scale, zero = self.call(choose, x, low, high, _LEAST_SCALE, integer)
+        quantize = torch.ops.quantized_decomposed.quantize_per_tensor.tensor
+        integers = self.call(quantize, x, scale, zero, low, high, integer)
+        return QuantizedTensor(integers, scale, zero, dtype)
+
+    def unpacked(
+        self, packed: PackedParameters, unpack: Callable[[Any], Any]
+    ) -> tuple[Value, Value | None]:
+        """Weight (as real numbers) and bias."""
+        if packed.name not in self._weights:
+            weight, bias = unpack(packed.content)
+            self._weights[packed.name] = (
+                self.constant(f"{packed.name}.weight", weight)
+                if weight.is_quantized
+                else self._parameter(f"{packed.name}.weight", weight),
+                None if bias is None else self._parameter(f"{packed.name}.bias", bias.detach()),
+            )
+        held, bias_value = self._weights[packed.name]
+        return self.real(held), bias_value
+
+    def table(self, packed: PackedParameters) -> Value:
+        """The rows of an embedding, whose zero points are real numbers."""
+        weight = torch.ops.quantized.embedding_bag_unpack(packed.content)
+        if weight.dtype != torch.quint8:
+            raise self._refusal(f"an embedding of {weight.dtype} has no ONNX form here")
+        integers = self._parameter(f"{packed.name}.weight", weight.int_repr())
+        scales, zeros = (
+            self._parameter(f"{packed.name}.{name}", parameter.float().unsqueeze(1))
+            for name, parameter in (
+                ("weight_scale", weight.q_per_channel_scales()),
+                ("weight_zero_point", weight.q_per_channel_zero_points()),
+            )
+        )
+        steps = self.call(aten.sub.Tensor, integers, zeros)
+        rows: Value = self.call(aten.mul.Tensor, steps, scales)
+        return rows
+
+    # -- kinds of operators ----------------------------------------------------------------------
+
+    def _quantized_operator(self, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
+        packet = op._schema.name.removeprefix("quantized::")
+        form = FORMS.get(packet)
+        rectified = form is None and "_relu" in packet
+        if rectified:
+            form = FORMS.get(packet.replace("_relu", "", 1))
+        if form is None:
+            raise self._refusal(f"{operator_name(op)} has no ONNX form")
+        result = form(self, arguments)
+        if rectified:
+            result = self.call(aten.relu.default, result)
+        source = next(_quantized_in(list(arguments.values())), None)
+        if source is None:  # dynamic quantization: real numbers in, real numbers out
+            return result
+        for scale, zero_point in _RESULT_PARAMETERS:
+            if arguments.get(scale) is not None:
+                return self.quantize(result, arguments[scale], arguments[zero_point], source.dtype)
+        (example,) = self._example_results(op, arguments)
+        return self._requantized(result, example, source)
+
+    def _moved(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
+        """The elements stay what they are: so do their integers."""
+        source = next(_quantized_in(list(arguments.values())))
+        if source.axis is not None and op._schema.name not in _KEEPS_AXES:
+            raise self._refusal(f"{operator_name(op)} of a tensor quantized per channel")
+        results = self._emit(op, [_integers(a) for a in arguments.values()], self._location)
+        return [replace(source, integers=integers) for integers in results]
+
+    def _computed(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
+        source = next(_quantized_in(list(arguments.values())))
+        examples = self._example_results(op, arguments)
+        reals = {name: self.real(a) for name, a in arguments.items()}
+        results = self._emit(op, list(reals.values()), self._location)
+        for parameter in parameters_of(op):
+            target = arguments[parameter.name]
+            if parameter.is_written and isinstance(target, QuantizedTensor):
+                written = self._same_grid(reals[parameter.name], target)
+                self.call(aten.copy_.default, target.integers, written.integers)
+        if op._schema.is_mutable and isinstance(arguments.get("self"), QuantizedTensor):
+            return [arguments["self"] for _ in results]
+        return [
+            self._requantized(result, example, source) if example.is_quantized else result
+            for result, example in zip(results, examples, strict=True)
+        ]
+
+    def _same_grid(self, x: Value, like: QuantizedTensor) -> QuantizedTensor:
+        return self.quantize(x, like.scale, like.zero_point, like.dtype, like.axis)
+
+    def _requantized(
+        self, x: Value, example: torch.Tensor, source: QuantizedTensor
+    ) -> QuantizedTensor:
+        """On the grid PyTorch chose for the example."""
+        if isinstance(source.scale, Value):
+            if (example.q_scale(), example.q_zero_point()) != _EXAMPLE_PARAMETERS:
+                raise self._refusal("the scale of its result depends on one that is computed")
+            return self._same_grid(x, source)
+        return self.quantize(x, example.q_scale(), example.q_zero_point(), example.dtype)
+
+    def _example_results(
+        self, op: OpOverload, arguments: dict[str, Argument]
+    ) -> list[torch.Tensor]:
+        """What the operator gives for zeros: its scale and zero point depend on no values."""
+        sizes = self._example_sizes()
+
+        def example(argument: Argument) -> Any:
+            if isinstance(argument, list):
+                return [example(item) for item in argument]
+            if isinstance(argument, sympy.Expr):
+                return int(argument.xreplace(sizes))
+            if isinstance(argument, QuantizedTensor):
+                if argument.axis is not None:
+                    raise self._refusal(f"{operator_name(op)} of a tensor quantized per channel")
+                scale, zero = argument.scale, argument.zero_point
+                if isinstance(scale, Value) or isinstance(zero, Value):
+                    scale, zero = _EXAMPLE_PARAMETERS
+                zeros = torch.zeros([example(d) for d in argument.shape])
+                return torch.quantize_per_tensor(zeros, scale, zero, argument.dtype)
+            if isinstance(argument, Value):
+                shape = [example(d) for d in argument.shape]
+                return torch.zeros(shape, dtype=argument.dtype)
+            return argument
+
+        schema = op._schema.arguments
+        try:
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that quantized tensors are deprecated
+                given = {name: example(a) for name, a in arguments.items()}
+                result = op(
+                    *(given[a.name] for a in schema if not a.kwarg_only),
+                    **{a.name: given[a.name] for a in schema if a.kwarg_only},
+                )
+        except (RuntimeError, NotImplementedError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise self._refusal(
+                f"{operator_name(op)} cannot be run on a quantized tensor: {reason}"
+            ) from error
+        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        return [r for r in results if isinstance(r, torch.Tensor)]
+
+    def _refusal(self, reason: str) -> UnsupportedOperatorError:
+        return UnsupportedOperatorError(
+            format_message(reason, [("first", self._location.describe())])
+        )
+
+
+_LEAST_SCALE = 6.1e-5
+"""PyTorch's kernels choose no smaller one."""
+_EXAMPLE_PARAMETERS = (0.5, 3)
+_RESULT_PARAMETERS = (
+    ("output_scale", "output_zero_point"),
+    ("Y_scale_i", "Y_zero_point_i"),
+    ("scale", "zero_point"),
+)
+"""What operators call the scale and zero point that they are told to give."""
+
+
+def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
+    if isinstance(argument, QuantizedTensor):
+        yield argument
+    elif isinstance(argument, list):
+        for item in argument:
+            yield from _quantized_in(item)
+
+
+def _integers(argument: Argument) -> Argument:
+    if isinstance(argument, list):
+        return [_integers(item) for item in argument]
+    return argument.integers if isinstance(argument, QuantizedTensor) else argument
+
+
+_MOVES_ELEMENTS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "T", "alias", "channel_shuffle", "chunk", "clone", "contiguous", "detach", "diagonal",
+        "expand", "expand_as", "flatten", "flip", "gather", "index", "index_select", "lift_fresh",
+        "mT", "movedim", "narrow", "numpy_T", "permute", "pixel_shuffle", "pixel_unshuffle",
+        "repeat", "reshape", "reshape_as", "roll", "select", "slice", "split",
+        "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "transpose",
+        "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as",
+    )
+)  # fmt: skip
+"""Operators that compute nothing: they do with integers what they do with numbers."""
+_KEEPS_AXES = frozenset(f"aten::{name}" for name in ("alias", "clone", "contiguous", "detach"))
+
+
+# -- between real numbers, integers and quantized tensors --------------------------------------
+
+
+def _quantize_per_tensor(
+    r: QuantizedReader, self: Value, scale: Any, zero_point: Any, dtype: torch.dtype
+) -> QuantizedTensor:
+    return r.quantize(self, scale, zero_point, dtype)
+
+
+def _quantize_per_channel(
+    r: QuantizedReader, self: Value, scales: Value, zero_points: Value, axis: int, dtype: Any
+) -> QuantizedTensor:
+    return r.quantize(self, scales, zero_points, dtype, axis)
+
+
+def _quantize_dynamically(
+    r: QuantizedReader, self: Value, dtype: torch.dtype, reduce_range: bool
+) -> QuantizedTensor:
+    return r.quantize_dynamically(self, dtype, reduce_range)
+
+
+def _dequantize(
+    r: QuantizedReader,
+    self: Argument = None,
+    qtensor: Argument = None,
+    tensors: Argument = None,
+    qtensors: Argument = None,
+) -> Argument:
+    given = (self, qtensor, tensors, qtensors)
+    return r.real(next(a for a in given if a is not None))
+
+
+_READS: dict[str, Callable[..., Argument]] = {
+    "aten::quantize_per_tensor": _quantize_per_tensor,
+    "aten::quantize_per_channel": _quantize_per_channel,
+    "aten::quantize_per_tensor_dynamic": _quantize_dynamically,
+    "aten::dequantize": _dequantize,
+    "aten::int_repr": lambda r, self: r.call(aten.clone.default, self.integers),
+    "aten::q_scale": lambda r, self: self.scale,
+    "aten::q_zero_point": lambda r, self: self.zero_point,
+    "aten::q_per_channel_scales": lambda r, self: self.scale,
+    "aten::q_per_channel_zero_points": lambda r, self: self.zero_point,
+    "aten::q_per_channel_axis": lambda r, self: self.axis,
+}
+_CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize_"))

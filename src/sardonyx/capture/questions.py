@@ -1,0 +1,40 @@
+"""What torch.nn asks of the data of its inputs, answered so that the recording holds for all."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.nn.modules import transformer
+from torch.overrides import TorchFunctionMode
+
+from sardonyx.capture.location import running_model_code
+
+_ANSWERED_NO = {
+    (functional.__file__, "gaussian_nll_loss"),
+    (transformer.__file__, "_detect_is_causal_mask"),
+}
+"""Is a variance negative: an error, which a file cannot raise. Is this mask the causal one: then
+PyTorch would drop it and build its own, so "no" is right for every mask."""
+
+
+class QuestionsOfTorchNN(TorchFunctionMode):
+    """Answers where torch.nn itself turns a tensor into a Python bool.
+
+    Without it torch.export refuses to go on, and tracing fixes the answer of the example.
+    """
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func == torch.Tensor.__bool__:
+            asking = running_model_code(sys._getframe(1))
+            if asking is not None and (asking.co_filename, asking.co_name) in _ANSWERED_NO:
+                return False
+        return func(*args, **(kwargs or {}))
