@@ -50,11 +50,13 @@ def test_a_signature_is_its_schema(name: str) -> None:
     extra = [
         parameter.name
         for parameter in declared.values()
-        if parameter.name not in known and parameter.default is inspect.Parameter.empty
+        if parameter.name not in known
+        and parameter.name.removesuffix("_") not in known
+        and parameter.default is inspect.Parameter.empty
     ]
     assert not extra, f"{schema} has no {extra}"
-    # `from` is a word of Python: it is declared as `from_`.
-    words = {parameter[:-1] for parameter in declared if keyword.iskeyword(parameter[:-1])}
+    # `from` is a word of Python: it is declared as `from_`; and `b` is the builder.
+    words = {p[:-1] for p in declared if keyword.iskeyword(p[:-1]) or p == "b_"}
     undeclared = required - set(declared) - words
     assert not undeclared, f"{name} does not declare {undeclared}"
 

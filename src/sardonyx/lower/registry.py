@@ -84,14 +84,24 @@ class Registry:
 
 
 LIBRARY = Registry()
+COMPLEX_LIBRARY = Registry()
+"""What the same operators are where an argument or a result is complex."""
 
 
 def lowering(*names: str) -> Callable[[Function], Function]:
     """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`)."""
+    return _register_in(LIBRARY, names)
 
+
+def complex_lowering(*names: str) -> Callable[[Function], Function]:
+    """As `lowering`, for calls that take or give complex tensors."""
+    return _register_in(COMPLEX_LIBRARY, names)
+
+
+def _register_in(library: Registry, names: tuple[str, ...]) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         for name in names:
-            LIBRARY.register(name, function)
+            library.register(name, function)
         return function
 
     return register
@@ -103,8 +113,9 @@ def select_arguments(
     """The arguments the lowering declares; refuses what it cannot honour."""
     selected: dict[str, Any] = {}
     for name, argument in arguments.items():
-        # A schema name that is a word of Python (`from`) is declared with an underscore.
-        parameter = f"{name}_" if keyword.iskeyword(name) else name
+        # A schema name that is a word of Python (`from`), or the builder's name here, is declared
+        # with an underscore.
+        parameter = f"{name}_" if keyword.iskeyword(name) or name == "b" else name
         if parameter in lowering.parameters:
             selected[parameter] = _checked(lowering, parameter, argument)
         elif name in HAVE_NO_MEANING_IN_ONNX:
