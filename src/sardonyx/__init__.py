@@ -6,6 +6,7 @@ from sardonyx.errors import (
     DynamicDimError,
     InvalidOptionError,
     MissingDependencyError,
+    NotRunnableError,
     SardonyxError,
     SerializeError,
     UnsupportedDtypeError,
@@ -15,6 +16,9 @@ from sardonyx.errors import (
 )
 from sardonyx.options import ExternalData, OperatorExportTypes, TrainingMode
 from sardonyx.program import ONNXProgram
+from sardonyx.serialize.metadata import producer_version
+
+__version__ = producer_version()
 
 __all__ = [
     "CaptureError",
@@ -22,6 +26,7 @@ __all__ = [
     "ExternalData",
     "InvalidOptionError",
     "MissingDependencyError",
+    "NotRunnableError",
     "ONNXProgram",
     "OperatorExportTypes",
     "SardonyxError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import linecache
 import logging
 import os
@@ -77,9 +78,19 @@ def is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor)
 
 
+def higher_order_name(target: Any) -> str:
+    return str(getattr(target, "_name", "") or getattr(target, "__name__", ""))
+
+
+def is_refusal_of_control_flow(error: BaseException | None) -> bool:
+    """Whether torch.jit.trace met torch.cond, torch.while_loop or another such operator."""
+    text = str(error)
+    return "dynamo-optimized function" in text or "HigherOrderOperator" in text
+
+
 def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
     """(graph-module attribute, arguments) of a region that only switches a mode around its body."""
-    name = getattr(node.target, "_name", "") or getattr(node.target, "__name__", "")
+    name = higher_order_name(node.target)
     if name == "wrap_with_set_grad_enabled":
         return node.args[1], node.args[2:]
     if name == "wrap_with_autocast":
@@ -91,7 +102,11 @@ def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
 @contextlib.contextmanager
 def quiet_loggers() -> Iterator[None]:
     """Keeps from the user what torch logs of a failed attempt: it is answered, or our own error."""
-    names = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+    names = (
+        "torch._subclasses.fake_tensor",
+        "torch.export._trace",
+        "torch.fx.experimental.symbolic_shapes",
+    )
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -101,6 +116,19 @@ def quiet_loggers() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+@contextlib.contextmanager
+def export_without_prints() -> Iterator[None]:
+    """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
+    from torch.export import _trace
+
+    module: Any = _trace
+    module.print = lambda *texts, **options: None
+    try:
+        yield
+    finally:
+        del module.print
 
 
 def new_fake_mode() -> Any:
@@ -153,6 +181,13 @@ def new_data_dependent_size(mode: Any) -> Any:
     return mode.shape_env.create_unbacked_symint()
 
 
+def new_data_dependent_size_of(fake: Any) -> Any:
+    """As new_data_dependent_size, for a size of a result that `fake` decides."""
+    size = fake.fake_mode.shape_env.create_unbacked_symint()
+    torch._check(size >= 0)
+    return size
+
+
 def sym_int(mode: Any, expression: Any) -> Any:
     """The torch.SymInt or SymFloat of a size expression."""
     from torch.fx.experimental.sym_node import SymNode
@@ -163,6 +198,13 @@ def sym_int(mode: Any, expression: Any) -> Any:
         return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     node = SymNode(expression, env, float, float(hint) if hint.is_number else None)
     return torch.SymFloat(node)  # type: ignore[no-untyped-call]
+
+
+def floor_quotient(expression: Any, divisor: int) -> Any:
+    """expression // divisor of a size expression, in PyTorch's own form of it."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    return FloorDiv(expression, divisor)
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:
@@ -511,3 +553,14 @@ def is_composite(op: Any) -> bool:
     """Whether an operator is made of others, and so may return its argument or a view of it."""
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key))
+
+
+def register_chunked_losses() -> None:
+    """Makes torch.ops.torch_nn known, where PyTorch has it: losses computed chunk by chunk."""
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module("torch.nn.modules.linear_cross_entropy")
+
+
+def register_decomposed_quantization() -> None:
+    """Makes torch.ops.quantized_decomposed known: quantization with integers and scale apart."""
+    importlib.import_module("torch.ao.quantization.fx._decomposed")

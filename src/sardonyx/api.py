@@ -12,12 +12,12 @@ import onnx_ir as ir
 from torch.export import ExportedProgram
 
 from sardonyx.capture.capture import Captured, capture
-from sardonyx.errors import InvalidOptionError
-from sardonyx.legalize import SUPPORTED_OPSETS, legalize
+from sardonyx.capture.inputs import split_arguments
+from sardonyx.errors import InternalError, InvalidOptionError
+from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, lower
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import (
-    CAPTURES,
     DEFAULT_OPSET,
     ExternalData,
     OperatorExportTypes,
@@ -58,6 +58,8 @@ def export(
     external_data: bool | ExternalData | None = None,
     optimize: bool = True,
     verify: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
     state_outputs: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> ONNXProgram:
@@ -88,6 +90,8 @@ def export(
             `sardonyx.ExternalData` that says how.
         optimize: Simplify the graph.
         verify: Run the file in ONNX Runtime against the model; raise where they differ.
+        rtol: The relative error that verification accepts; by default one that suits the dtype.
+        atol: The absolute error that verification accepts; by default one that suits the dtype.
         state_outputs: Return inputs and buffers that the model writes as extra outputs.
         progress: Called with the name of each stage as it starts.
     """
@@ -110,6 +114,8 @@ def export(
         external_data=external_data,
         optimize=optimize,
         verify=verify,
+        rtol=rtol,
+        atol=atol,
         state_outputs=state_outputs,
         progress=progress,
     )
@@ -132,7 +138,8 @@ def run_stages(
     fold_parameters = not options.keeps_parameters and (
         len(options.input_names) <= captured.inputs.nameable_count
     )
-    with stages("lower"):
+    eager = _eager(model, args, kwargs, captured, options)
+    with stages("lower"), _blaming_the_model_first(eager):
         onnx_model = lower(
             captured.graph,
             [spec.name for spec in signature.inputs],
@@ -145,6 +152,7 @@ def run_stages(
         )
     with stages("legalize"):
         legalize(onnx_model, options.opset_version)
+        notes = (*captured.notes, *use_available_kernels(onnx_model))
     with stages("optimize"):
         if options.optimize:
             optimize(onnx_model, fold_parameters=fold_parameters)
@@ -154,9 +162,9 @@ def run_stages(
         onnx_model,
         signature=captured.signature,
         options=options,
-        verifier_context=_eager(model, captured, options),
+        verifier_context=eager,
         fold_parameters=fold_parameters,
-        notes=captured.notes,
+        notes=notes,
         stage_seconds=stages.seconds,
     )
     if options.verify:  # before the file gets its name: a wrong model never stands there
@@ -200,7 +208,8 @@ class _Stages:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        if self._progress is not None:
+        # The file is written after the verification, and serialize is announced by then.
+        if self._progress is not None and name not in self.seconds:
             self._progress(name)
         start = time.perf_counter()
         try:
@@ -209,15 +218,33 @@ class _Stages:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def _eager(model: Any, captured: Captured, options: Options) -> EagerModel | None:
-    inputs = captured.inputs
-    if isinstance(model, ExportedProgram):
-        if model.example_inputs is None:
-            return None
-        args, kwargs = model.example_inputs
-        # Its mode was fixed when it was exported, and its module refuses to be told one.
-        return EagerModel(model.module(), args, kwargs, TrainingMode.PRESERVE)
-    return EagerModel(model, inputs.args, inputs.kwargs, options.training)
+def _eager(
+    model: Any, args: Any, kwargs: dict[str, Any] | None, captured: Captured, options: Options
+) -> EagerModel | None:
+    if not isinstance(model, ExportedProgram):
+        inputs = captured.inputs
+        return EagerModel(model, inputs.args, inputs.kwargs, options.training)
+    example = split_arguments(args, kwargs)
+    if any(example):
+        captured.signature.flatten(*example)  # refuses what the program does not take
+    elif model.example_inputs is None:
+        return None
+    else:
+        example = model.example_inputs
+    # Its mode was fixed when it was exported, and its module refuses to be told one.
+    return EagerModel(model.module(), *example, TrainingMode.PRESERVE)
+
+
+@contextmanager
+def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
+    """PyTorch records some models that it refuses to run, such as a product of two dtypes: what
+    fails for that reason is not a bug of ours."""
+    try:
+        yield
+    except InternalError:
+        if eager is not None:
+            eager.check_example()
+        raise
 
 
 _NOT_YET = {
@@ -228,27 +255,23 @@ _NOT_YET = {
 }
 """Options of the reference that take one value for now."""
 
+_DEFAULTS = {"input_names": (), "output_names": (), "keep_initializers_as_inputs": False}
+"""What None stands for in a call of `export`."""
+
 
 def _options(**given: Any) -> Options:
-    opset = given["opset_version"]
-    given["opset_version"] = DEFAULT_OPSET if opset is None else opset
-    if given["opset_version"] not in SUPPORTED_OPSETS:
+    opset = DEFAULT_OPSET if given["opset_version"] is None else given["opset_version"]
+    given["opset_version"] = opset
+    if type(opset) is not int or opset not in SUPPORTED_OPSETS:
         raise InvalidOptionError(
             f"opset_version={opset!r} is not supported:"
             f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
-        )
-    if given["capture"] not in CAPTURES:
-        raise InvalidOptionError(
-            f"capture={given['capture']!r} is not known: {', '.join(CAPTURES)}"
         )
     for name, only in _NOT_YET.items():
         value = given.pop(name)
         if value != only:
             raise InvalidOptionError(f"{name}={value!r} is not supported so far, only {only!r}")
-    given["training"] = TrainingMode(given["training"])
-    for names in ("input_names", "output_names"):
-        if isinstance(given[names], str):
-            raise InvalidOptionError(f"{names} must be a list of names, not {given[names]!r}")
-        given[names] = tuple(given[names] or ())
-    given["keep_initializers_as_inputs"] = bool(given["keep_initializers_as_inputs"])
+    given["training"] = TrainingMode.of(given["training"])
+    for name, default in _DEFAULTS.items():
+        given[name] = default if given[name] is None else given[name]
     return Options(**given)

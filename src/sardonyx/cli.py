@@ -14,7 +14,12 @@ from rich.console import Console
 
 from sardonyx import cli_arguments as arguments
 from sardonyx.api import export
-from sardonyx.errors import InvalidOptionError, SardonyxError, VerificationError
+from sardonyx.errors import (
+    InvalidOptionError,
+    NotRunnableError,
+    SardonyxError,
+    VerificationError,
+)
 from sardonyx.options import CAPTURES, DEFAULT_OPSET
 from sardonyx.program import ONNXProgram
 from sardonyx.report.summary import summary_dict, summary_table
@@ -24,6 +29,7 @@ from sardonyx.serialize.text import to_text_from_file
 EXPORT_FAILED = 1
 BAD_USAGE = 2
 VERIFICATION_FAILED = 3
+NOT_RUNNABLE = 4
 
 STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
 
@@ -106,8 +112,23 @@ def export_command(
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify/--no-verify", help="Compare ONNX Runtime with PyTorch afterwards."),
+        typer.Option(
+            "--verify/--no-verify", help="Compare ONNX Runtime with PyTorch before writing."
+        ),
     ] = True,
+    rtol: Annotated[
+        float | None, typer.Option(help="The relative error that --verify accepts.")
+    ] = None,
+    atol: Annotated[
+        float | None, typer.Option(help="The absolute error that --verify accepts.")
+    ] = None,
+    state_outputs: Annotated[
+        bool,
+        typer.Option(
+            "--state-outputs/--no-state-outputs",
+            help="Return inputs and buffers that the model writes as extra outputs.",
+        ),
+    ] = False,
     optimize: Annotated[
         bool, typer.Option("--optimize/--no-optimize", help="Run the optimization passes.")
     ] = True,
@@ -123,7 +144,8 @@ def export_command(
 ) -> None:
     """Export a model.
 
-    Exit status: 0 exported; 1 export failed; 2 bad usage; 3 ONNX Runtime and PyTorch disagree.
+    Exit status: 0 exported; 1 export failed; 2 bad usage; 3 ONNX Runtime and PyTorch disagree;
+    4 ONNX Runtime cannot run the model.
     """
     with _exit_status(as_json):
         if capture not in CAPTURES:
@@ -138,7 +160,7 @@ def export_command(
                 args,
                 path,
                 kwargs=kwargs,
-                input_names=arguments.names(input_names),
+                input_names=arguments.input_names(input_names, args, kwargs),
                 output_names=arguments.names(output_names),
                 opset_version=opset,
                 dynamic_axes=axes,
@@ -146,6 +168,9 @@ def export_command(
                 external_data=external_data,
                 optimize=optimize,
                 verify=verify,
+                rtol=rtol,
+                atol=atol,
+                state_outputs=state_outputs,
                 progress=progress,
             )
     _print_summary(program, as_json)
@@ -222,6 +247,8 @@ def _exit_status(as_json: bool) -> Iterator[None]:
         _fail(error, BAD_USAGE, as_json)
     except InvalidOptionError as error:
         _fail(error, BAD_USAGE, as_json)
+    except NotRunnableError as error:
+        _fail(error, NOT_RUNNABLE, as_json)
     except VerificationError as error:
         _fail(error, VERIFICATION_FAILED, as_json)
     except SardonyxError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import pickle
 import re
 import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,9 @@ from typing import Any
 
 import torch
 
-from sardonyx.errors import SardonyxError
+from sardonyx.capture import tree
+from sardonyx.capture.inputs import is_graph_input
+from sardonyx.errors import SardonyxError, format_message
 
 
 class UsageError(ValueError):
@@ -75,8 +79,24 @@ def _load_stored(path: Path) -> Any:
             return torch.export.load(path)
         return torch.jit.load(path)  # type: ignore[no-untyped-call]
     except Exception as error:
+        if path.suffix != ".pt2" and _is_pickle(path):
+            raise ModelError(
+                format_message(
+                    f"{path} holds what torch.save wrote, a pickle, and no TorchScript model",
+                    [("try", "FILE.py:CALLABLE that makes the model and loads its weights")],
+                )
+            ) from None
         kind = "exported program" if path.suffix == ".pt2" else "TorchScript model"
         raise ModelError(f"{path} cannot be read as a {kind}: {error}") from error
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether torch.save wrote a file: TorchScript has constants and code beside the pickle."""
+    if not zipfile.is_zipfile(path):
+        return path.read_bytes()[:1] == pickle.PROTO
+    with zipfile.ZipFile(path) as archive:
+        members = {name.rpartition("/")[2] for name in archive.namelist()}
+    return "data.pkl" in members and "constants.pkl" not in members
 
 
 def _import(name: str) -> ModuleType:
@@ -222,3 +242,16 @@ def names(text: str | None) -> list[str] | None:
     if not all(parts):
         raise UsageError(f"{text!r} has an empty name")
     return parts
+
+
+def input_names(
+    text: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[str] | None:
+    """Names for the inputs, and for them alone: further ones would rename parameters, which the
+    files written here do not list."""
+    found = names(text)
+    leaves, _ = tree.flatten((args, kwargs))
+    count = sum(map(is_graph_input, leaves))
+    if found is not None and len(found) > count:
+        raise UsageError(f"--input-names has {len(found)} names, the model has {count} inputs")
+    return found

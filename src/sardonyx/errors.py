@@ -14,7 +14,7 @@ class InvalidOptionError(SardonyxError, ValueError):
 
 
 class CaptureError(SardonyxError):
-    """The model could not be recorded, or recording it would have baked a value."""
+    """The model itself fails, could not be recorded, or would have been with a baked value."""
 
 
 class DynamicDimError(CaptureError):
@@ -38,7 +38,11 @@ class SerializeError(SardonyxError, OSError):
 
 
 class VerificationError(SardonyxError):
-    """ONNX Runtime and PyTorch disagree."""
+    """ONNX Runtime and PyTorch disagree, or could not be compared."""
+
+
+class NotRunnableError(VerificationError):
+    """ONNX Runtime cannot load or run the model: nothing was compared."""
 
 
 class MissingDependencyError(SardonyxError, ImportError):

@@ -11,6 +11,7 @@ from typing import Any
 from sardonyx.errors import InvalidOptionError
 
 DEFAULT_OPSET = 20
+CAPTURES: Collection[str] = ("auto", "export", "trace")
 
 
 class TrainingMode(enum.IntEnum):
@@ -19,6 +20,17 @@ class TrainingMode(enum.IntEnum):
     EVAL = 0
     PRESERVE = 1
     TRAINING = 2
+
+    @classmethod
+    def of(cls, given: Any) -> TrainingMode:
+        """The mode that `given` means: one of ours, its number, or torch.onnx's of that name."""
+        name = getattr(given, "name", None)
+        if isinstance(name, str) and name in cls.__members__:
+            return cls[name]
+        if type(given) is int and given in set(cls):
+            return cls(given)
+        modes = ", ".join(f"TrainingMode.{mode.name}" for mode in cls)
+        raise InvalidOptionError(f"training={given!r} is no mode: give one of {modes}")
 
 
 class OperatorExportTypes(enum.IntEnum):
@@ -42,11 +54,14 @@ class ExternalData:
     location: str | None = None
 
     def __post_init__(self) -> None:
-        if self.size_threshold < 0:
+        if type(self.size_threshold) is not int or self.size_threshold < 0:
             raise InvalidOptionError(
-                f"external_data: size_threshold must not be negative, got {self.size_threshold}"
+                "external_data: size_threshold must be a number of bytes and not negative, got"
+                f" {self.size_threshold!r}"
             )
         name = self.location
+        if not isinstance(name, str | None):
+            raise InvalidOptionError(f"external_data: location must be a name, got {name!r}")
         if name is not None and (not name or name in (".", "..") or set(name) & set("/\\:\0")):
             raise InvalidOptionError(
                 f"external_data: location must be a plain file name, got {name!r}: "
@@ -79,9 +94,34 @@ class Options:
     external_data: bool | ExternalData | None = None
     optimize: bool = True
     verify: bool = False
+    rtol: float | None = None
+    atol: float | None = None
     state_outputs: bool = False
     """Whether inputs and buffers that the model writes become extra outputs."""
     progress: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidOptionError(
+                    f"{name} must be True or False, not {getattr(self, name)!r}"
+                )
+        for name in ("input_names", "output_names"):
+            _check_names(name, getattr(self, name))
+        for name in ("rtol", "atol"):
+            _check_tolerance(name, getattr(self, name))
+        if self.capture not in CAPTURES:
+            raise InvalidOptionError(
+                f"capture={self.capture!r} is not known: {', '.join(CAPTURES)}"
+            )
+        if not isinstance(self.dynamic_axes, Mapping | None):
+            raise InvalidOptionError(
+                "dynamic_axes must be a dict of input names to axes, as"
+                f' {{"x": {{0: "batch"}}}}, not {self.dynamic_axes!r}'
+            )
+        check_external_data(self.external_data)
+        if self.progress is not None and not callable(self.progress):
+            raise InvalidOptionError(f"progress must be a function, not {self.progress!r}")
 
     @property
     def keeps_parameters(self) -> bool:
@@ -89,4 +129,34 @@ class Options:
         return not self.export_params or self.keep_initializers_as_inputs
 
 
-CAPTURES: Collection[str] = ("auto", "export", "trace")
+_SWITCHES = (
+    "export_params",
+    "verbose",
+    "do_constant_folding",
+    "keep_initializers_as_inputs",
+    "optimize",
+    "verify",
+    "state_outputs",
+)
+
+
+def check_external_data(given: object) -> None:
+    if not isinstance(given, bool | ExternalData | None):
+        raise InvalidOptionError(
+            f"external_data must be True, False, None or a sardonyx.ExternalData, not {given!r}"
+        )
+
+
+def _check_names(option: str, names: object) -> None:
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise InvalidOptionError(f"{option} must be a list of names, not {names!r}")
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidOptionError(f"{option} must hold names, not {name!r}")
+
+
+def _check_tolerance(option: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise InvalidOptionError(f"{option} must be a number and not negative, not {value!r}")

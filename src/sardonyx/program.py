@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import onnx
 import onnx_ir as ir
 import torch
 
+from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.signature import Signature
 from sardonyx.errors import VerificationError
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.options import ExternalData, Options
+from sardonyx.options import ExternalData, Options, check_external_data
 from sardonyx.report import summary
 from sardonyx.serialize.destination import Destination
 from sardonyx.serialize.parameters import parameters_as_inputs
@@ -22,6 +24,7 @@ from sardonyx.serialize.text import to_text
 from sardonyx.serialize.write import WriteResult, write_model
 from sardonyx.verify.check import VerificationReport, verify
 from sardonyx.verify.eager import EagerModel
+from sardonyx.verify.randomness import random_outputs
 from sardonyx.verify.run import Session
 
 
@@ -68,12 +71,26 @@ class ONNXProgram:
         external_data: bool | ExternalData | None = None,
         keep_initializers_as_inputs: bool = False,
     ) -> WriteResult:
-        """Write to a path or a binary file. `external_data` is as in `export`."""
+        """Write to a path or a binary file.
+
+        `external_data` is as in `export`; None is what the export was asked for, where
+        `destination` is a path.
+        """
+        check_external_data(external_data)
+        if external_data is None and isinstance(destination, str | os.PathLike):
+            external_data = self._external_data_for(Path(destination))
         model = self.model
         if keep_initializers_as_inputs:
             model = model.clone()
             parameters_as_inputs(model, keep_data=True)
         return write_model(model, destination, external_data=external_data)
+
+    def _external_data_for(self, path: Path) -> bool | ExternalData | None:
+        """As the export was asked; a weights file of its name stays the export's own."""
+        asked = self.options.external_data
+        if isinstance(asked, ExternalData) and self.path is not None and path != self.path:
+            return replace(asked, location=None)
+        return asked
 
     def save_as_export(self, destination: Destination) -> None:
         """Write the file that the export was asked for; runs use it from then on."""
@@ -90,25 +107,33 @@ class ONNXProgram:
     def verify(
         self,
         args: Any = None,
-        kwargs: Mapping[str, Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
         rtol: float | None = None,
         atol: float | None = None,
     ) -> VerificationReport:
         """Compare with the PyTorch model, at the example's inputs unless others are given, and at
         drawn ones like them, of other sizes too. Raises VerificationError where they differ.
+
+        `args` and `kwargs` are as in `export`. The tolerances are the export's unless given.
         """
         if self._eager is None:
             raise VerificationError(
                 "there is no PyTorch model to compare with, or it holds no example inputs"
             )
         if args is None and kwargs is None:
-            args, kwargs = self._eager.args, self._eager.kwargs
-        elif args is None:
-            args = ()
-        elif isinstance(args, torch.Tensor):
-            args = (args,)
+            args, kwargs = self._eager.args, dict(self._eager.kwargs)
+        else:
+            args, kwargs = split_arguments(() if args is None else args, kwargs)
         self.verification = verify(
-            self._run, self.signature, self._eager, tuple(args), kwargs or {}, rtol=rtol, atol=atol
+            self._run,
+            self.signature,
+            self._eager,
+            args,
+            kwargs,
+            rtol=self.options.rtol if rtol is None else rtol,
+            atol=self.options.atol if atol is None else atol,
+            random=random_outputs(self.model),
+            notes=self.notes,
         )
         return self.verification
 
@@ -148,7 +173,13 @@ class ONNXProgram:
             # export_params=False: the weights are inputs, under their state_dict names.
             state = self._eager.model.state_dict(keep_vars=True)
             feeds.update({name: state[name] for name in unfed if name in state})
-        return self._session.run(feeds)
+        results = self._session.run(feeds)
+        return {
+            name: torch.view_as_complex(result)
+            if name in self.signature.complex_outputs
+            else result
+            for name, result in results.items()
+        }
 
     def _runnable(self) -> Path | ir.Model:
         """The file, where it is still the one the export wrote; else the model in memory."""

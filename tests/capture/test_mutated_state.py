@@ -191,7 +191,7 @@ def test_what_is_not_kept_is_said(case, capture):
     for name in names:
         kind = "input" if case == "inputs" else "buffer"
         assert f"{kind} {name.removesuffix('.out')}" in note
-    assert "does not keep them from run to run" in note and "state_outputs=True" in note
+    assert "does not keep them from run to run" in note and "option state_outputs" in note
     assert program.signature.state_outputs == ()
     with torch.no_grad():
         compare(make()(*(i.clone() for i in inputs)), program(*inputs), case)

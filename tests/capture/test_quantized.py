@@ -113,7 +113,6 @@ OPERATORS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_operators(name: str) -> None:
     operator = OPERATORS[name]
     x, other = seeded(2, 4, 6, 6), seeded(3, 4, 6, 6, seed=1)
-    # A step in and a step out: what is rounded twice may be two steps apart.
     step = max(STEP, operator(quantized(x)).q_scale())
     check_traced(
         lambda x: operator(quantized(x)).dequantize(),

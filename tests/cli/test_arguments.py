@@ -109,9 +109,17 @@ def test_models_come_from_stored_files(tmp_path):
     torch.export.save(torch.export.export(nn.ReLU(), (torch.ones(2),)), tmp_path / "relu.pt2")
     assert isinstance(load_model(str(tmp_path / "relu.pt")), torch.jit.ScriptModule)
     assert isinstance(load_model(str(tmp_path / "relu.pt2")), torch.export.ExportedProgram)
-    torch.save(nn.ReLU().state_dict(), tmp_path / "weights.pt")
-    with pytest.raises(ModelError, match="TorchScript"):
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("saved", [nn.Linear(2, 2).state_dict(), nn.ReLU()], ids=["state", "model"])
+def test_pickles_are_told_from_torchscript(tmp_path, saved, zipped):
+    torch.save(saved, tmp_path / "weights.pt", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ModelError, match=r"torch.save wrote, a pickle[\s\S]*FILE.py:CALLABLE"):
         load_model(str(tmp_path / "weights.pt"))
+    (tmp_path / "text.pt").write_text("no model")
+    with pytest.raises(ModelError, match="cannot be read as a TorchScript model"):
+        load_model(str(tmp_path / "text.pt"))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,15 @@ class Embed(torch.nn.Module):
     def forward(self, ids, scale):
         return self.table(ids) * scale
 
+class Count(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen += 1
+        return x / self.seen
+
 class Wide(torch.nn.Linear):
     def __init__(self):
         super().__init__(64, 64)
@@ -119,6 +128,7 @@ def test_stored_programs_bring_their_inputs(models):
         (["models.py:Scale", "--input", "2x4", "--dynamic", "x"], "x:0=batch"),
         (["models.py:Scale", "--input", "2x4", "--capture", "guess"], "one of auto"),
         (["models.py:Scale", "--input", "2x4", "--opset", "3"], "opset"),
+        (["models.py:Scale", "--input", "2x4", "--input-names", "a,b"], "the model has 1 inputs"),
         (["models.py:Scale", "--no-such-option"], "--no-such-option"),
     ],
 )
@@ -151,6 +161,53 @@ def test_a_failed_verification_is_status_3(models, monkeypatch):
     report = json.loads(result.stdout)
     assert report["ok"] is False
     assert report["error"] == "VerificationError"
+
+
+def test_a_model_that_the_runtime_does_not_run_is_status_4(models):
+    command = ("export", "models.py:Scale", "--input", "2x4", "--opset", "28")
+    result = run(*command)
+    assert result.exit_code == 4
+    assert "cannot load the model" in result.stderr and "--no-verify" in result.stderr
+    assert run(*command, "--no-verify").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["models.py:Scale", "--input", "2x4:float64"], "the model itself fails"),
+        (["models.py:Embed", "--input", "2x5:int64:60..90", "--input", "1"], "IndexError"),
+    ],
+)
+def test_a_model_that_fails_on_its_inputs_is_status_1(models, arguments, reason):
+    result = run("export", *arguments)
+    assert result.exit_code == 1
+    assert reason in result.stderr and "Traceback" not in result.stderr
+
+
+def test_state_and_tolerances_can_be_asked_for(models):
+    result = run(
+        *("export", "models.py:Count", "--input", "2", "--state-outputs"),
+        *("--rtol", "1e-3", "--atol", "1e-5"),
+    )
+    assert result.exit_code == 0, result.output
+    assert [o.name for o in onnx.load("Count.onnx").graph.output] == ["output", "seen.out"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--input", "foo=9x9"], "exported  input"),
+        (["--input", "9x9"], "the file takes float32[2, 3]"),
+        (["--capture", "trace"], "recorded already"),
+        (["--input-names", "a,b"], "2 names, the model has 1 inputs"),
+    ],
+)
+def test_options_that_a_stored_program_cannot_follow_are_status_2(models, arguments, reason):
+    torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.randn(2, 3),)), "relu.pt2")
+    result = run("export", "relu.pt2", *arguments)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert run("export", "relu.pt2", "--input", "2x3").exit_code == 0
 
 
 def test_show_prints_the_graph(models):

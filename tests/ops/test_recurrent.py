@@ -74,9 +74,30 @@ def test_lstm_with_projections(settings):
     )
 
 
-def test_projections_over_a_length_that_may_change_are_refused():
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="proj_size needs"):
-        check(nn.LSTM(5, 4, proj_size=2), X, dynamic={0: (0,)})
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_projections_over_a_length_that_may_change(settings):
+    check(
+        nn.LSTM(5, 4, proj_size=2, **SETTINGS[settings]),
+        X,
+        dynamic={0: (0, 1)},
+        others=[(torch.randn(4, 3, 5),), (torch.randn(1, 6, 5),)],
+    )
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_projections_over_packed_sequences(bidirectional):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(5, 4, num_layers=2, proj_size=2, bidirectional=bidirectional)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+            output, (hidden, cell) = self.lstm(packed)
+            return *nn.utils.rnn.pad_packed_sequence(output), hidden, cell
+
+    x = torch.randn(6, 3, 5)
+    check(Model(), x, torch.tensor([4, 6, 1]), others=[(x, torch.tensor([6, 2, 5]))])
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn-tanh"])

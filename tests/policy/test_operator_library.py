@@ -12,9 +12,11 @@ import torch
 
 import sardonyx
 from sardonyx.lower.lower import LIBRARY
-from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Lowering, Registry
+from sardonyx.lower.registry import COMPLEX_LIBRARY, HAVE_NO_MEANING_IN_ONNX, Lowering, Registry
 
+LIBRARIES = {"real": LIBRARY, "complex": COMPLEX_LIBRARY}
 NAMES = LIBRARY.names()
+ENTRIES = [(kind, name) for kind, library in LIBRARIES.items() for name in library.names()]
 OPERATORS = Path(sardonyx.__file__).parent / "lower" / "ops"
 
 
@@ -24,8 +26,8 @@ def overload(name: str) -> torch._ops.OpOverload:
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload_name or "default")
 
 
-def lowering_of(name: str) -> Lowering:
-    lowering = LIBRARY.get(name)
+def lowering_of(kind: str, name: str) -> Lowering:
+    lowering = LIBRARIES[kind].get(name)
     assert lowering is not None
     return lowering
 
@@ -35,13 +37,13 @@ def test_the_library_covers_the_operators_of_common_models() -> None:
     assert len(packets) >= 220, f"{len(packets)} operators, {len(NAMES)} overloads"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_signature_is_its_schema(name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_a_signature_is_its_schema(kind: str, name: str) -> None:
     """Every schema argument without a default is declared, and those a lowering adds for other
     overloads have a default."""
     schema = overload(name)._schema
     known = {argument.name for argument in schema.arguments}
-    declared = lowering_of(name).parameters
+    declared = lowering_of(kind, name).parameters
     required = {
         argument.name
         for argument in schema.arguments
@@ -61,8 +63,8 @@ def test_a_signature_is_its_schema(name: str) -> None:
     assert not undeclared, f"{name} does not declare {undeclared}"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_registered_operator_is_pure(name: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_every_registered_operator_is_pure(kind: str, name: str) -> None:
     assert not overload(name)._schema.is_mutable
 
 

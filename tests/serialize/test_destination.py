@@ -36,11 +36,12 @@ def test_refused_before_the_work_starts(tmp_path, monkeypatch):
         tmp_path / "missing" / "m.onnx": "there is no folder",
         tmp_path / "file" / "m.onnx": "is not a folder",
         tmp_path / "folder": "it is a folder",
-        "": "it is a folder",
     }
     for path, reason in cases.items():
         with pytest.raises(SerializeError, match=reason):
             check_destination(path)
+    with pytest.raises(InvalidOptionError, match="empty path"):
+        check_destination("")
     monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))
     with pytest.raises(SerializeError, match="is read-only"):
         check_destination(tmp_path / "m.onnx")

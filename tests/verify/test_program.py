@@ -11,7 +11,7 @@ from rich.console import Console
 from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
-from sardonyx.errors import InvalidOptionError, VerificationError
+from sardonyx.errors import CaptureError, InvalidOptionError, VerificationError
 from sardonyx.options import Options
 from sardonyx.program import ONNXProgram
 from sardonyx.report.summary import summary_table
@@ -29,7 +29,9 @@ class Scale(torch.nn.Module):
         return {"scaled": x * self.weight + shift, "mode": "plain", "size": x.shape[0]}
 
 
-def scale_program(graph_body, *, model=None, dims=("batch", 2), dynamic=None, path=None):
+def scale_program(
+    graph_body, *, model=None, dims=("batch", 2), dynamic=None, path=None, argument_names=()
+):
     onnx_model = onnx.parser.parse_model(
         f"""
         <ir_version: 10, opset_import: ["": 21]>
@@ -48,6 +50,7 @@ def scale_program(graph_body, *, model=None, dims=("batch", 2), dynamic=None, pa
         output_structure=tree.flatten({"scaled": 0, "mode": 0, "size": 0})[1],
         output_leaves=(scaled, ConstantLeaf("plain"), size),
         keyword_names=("shift",),
+        argument_names=argument_names,
     )
     example = torch.tensor([[1.0, -1.0], [0.5, 2.0]])
     return ONNXProgram(
@@ -180,14 +183,71 @@ def test_sizes_are_tried_until_pytorch_accepts_one():
     assert [run.label for run in report.runs] == ["example", "batch=4"]
 
 
-def test_values_that_are_random_in_pytorch_are_not_compared():
-    class Noisy(Scale):
-        def forward(self, x, *, shift):
-            return super().forward(x + torch.randn_like(x), shift=shift)
+class Noisy(Scale):
+    def forward(self, x, *, shift):
+        return super().forward(x + torch.randn_like(x), shift=shift)
 
-    report = scale_program(RIGHT, model=Noisy()).verify()
+
+NOISE = "noise = RandomNormalLike <seed = 1.0> (x) y = Add (x, noise) "
+
+
+def test_values_that_the_graph_draws_are_not_compared():
+    body = f"{NOISE} product = Mul (y, weight) scaled = Add (product, shift) {BATCH}"
+    report = scale_program(body, model=Noisy()).verify()
     assert [o.name for o in report.runs[0].outputs] == ["size"]
-    assert "scaled is random in PyTorch too" in report.skipped[0]
+    assert report.skipped == ("scaled is random: only its dtype and its shape are compared",)
+    assert str(report).startswith("equal to PyTorch at example; batch=3; batch=1")
+
+
+def test_a_random_model_in_a_file_that_draws_nothing_is_a_difference():
+    with pytest.raises(VerificationError, match="disagree on scaled"):
+        scale_program(RIGHT, model=Noisy()).verify()
+
+
+def test_the_shape_of_random_values_is_compared():
+    body = f"{NOISE} wide = Concat <axis = 1> (y, y) scaled = Add (wide, shift) {BATCH}"
+    with pytest.raises(VerificationError, match=r"shape \[2, 4\], PyTorch gives \[2, 2\]"):
+        scale_program(body, model=Noisy()).verify()
+
+
+def test_a_difference_comes_with_the_notes_of_the_export():
+    body = f"product = Mul (x, weight) scaled = Sub (product, shift) {BATCH}"
+    with pytest.raises(VerificationError, match="a <note>"):
+        scale_program(body).verify()
+
+
+def test_arguments_may_go_by_the_names_of_forward():
+    program = scale_program(RIGHT, argument_names=("x",))
+    x = torch.ones(2, 2)
+    assert torch.equal(program(shift=1.0, x=x)["scaled"], program(x, shift=1.0)["scaled"])
+    with pytest.raises(InvalidOptionError, match=r"exported  x, shift\s+given     shift"):
+        program(shift=1.0)
+    with pytest.raises(InvalidOptionError, match=r"exported  x, shift\s+given     nothing"):
+        program.verify(())
+
+
+@pytest.mark.parametrize(
+    ("x", "reason"),
+    [
+        (torch.ones(3, 2), r'float32\[3, 2\].*float32\[2, 2\]\n.*dynamic_axes={"x": {0: "..."}}'),
+        (torch.ones(2, 2, dtype=torch.float64), r"x is float64\[2, 2\], the file takes float32"),
+        (torch.ones(2), r"x is float32\[2\], the file takes float32\[2, 2\]$"),
+        (None, "x is None, not a tensor"),
+        (torch.ones(2, 2, device="meta"), "x is on the meta device"),
+    ],
+)
+def test_inputs_that_the_file_does_not_take_are_refused(x, reason):
+    with pytest.raises(InvalidOptionError, match=reason):
+        scale_program(RIGHT, dims=(2, 2))(x, shift=1.0)
+
+
+def test_a_model_that_fails_on_the_inputs_given_is_not_blamed_on_the_file():
+    class Picky(Scale):
+        def forward(self, x, *, shift):
+            raise IndexError("out of range")
+
+    with pytest.raises(CaptureError, match=r"the model itself fails .*IndexError: out of range"):
+        scale_program(RIGHT, model=Picky()).verify()
 
 
 def test_a_structure_that_changes_with_the_size_is_a_difference():

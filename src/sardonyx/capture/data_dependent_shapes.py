@@ -1,4 +1,4 @@
-"""Results that depend on data in their size or as a number, where PyTorch's own rules refuse."""
+"""Results whose sizes, or whose places in memory, are decided by data."""
 
 from __future__ import annotations
 
@@ -12,22 +12,6 @@ from sardonyx import _torch_private
 
 aten = torch.ops.aten
 Size = int | torch.SymInt
-
-
-def _equal(self: torch.Tensor, other: torch.Tensor) -> Any:
-    if self.shape != other.shape:
-        return False
-    return _torch_private.new_data_dependent_bool(self)
-
-
-def _allclose(
-    self: torch.Tensor,
-    other: torch.Tensor,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-) -> Any:
-    return _torch_private.new_data_dependent_bool(self)
 
 
 def _combinations(self: torch.Tensor, r: int = 2, with_replacement: bool = False) -> torch.Tensor:
@@ -59,9 +43,7 @@ def _one_hot(self: torch.Tensor, num_classes: Size = -1) -> torch.Tensor:
 
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
-    aten.allclose.default: _allclose,
     aten.combinations.default: _combinations,
-    aten.equal.default: _equal,
     aten.narrow.Tensor: _narrow,
     aten.one_hot.default: _one_hot,
 }

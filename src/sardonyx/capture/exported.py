@@ -47,8 +47,6 @@ _WRITES = {
 }
 """By the name of the output's kind: not every PyTorch has them all."""
 _READS_A_SCALAR = frozenset({"aten::_local_scalar_dense", "aten::item"})
-_ANSWERS = frozenset({"aten::equal", "aten::allclose"})
-"""Operators that give a Python bool."""
 
 
 def graph_from_exported_program(
@@ -226,11 +224,6 @@ class _Converter:
                     self.graph.symbols[symbol] = SymbolSource(arguments["self"], None)
                     marker = {"self": arguments["self"]}
                     self.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
-            elif name in _ANSWERS:
-                for symbol in self._new_symbols(expression):
-                    answer = Value(node.name, TensorType(torch.bool, ()))
-                    self.append(Node(target, arguments, [answer], self._location(node)))
-                    self.graph.symbols[symbol] = SymbolSource(answer, None)
             self._env[node] = expression
             return
         outputs = self.results_of(node)

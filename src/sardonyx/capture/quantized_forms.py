@@ -59,19 +59,20 @@ def _linear_leaky_relu(r: QuantizedReader, a: dict[str, Argument]) -> Any:
     return r.call(aten.leaky_relu.default, _linear(r, a), a["negative_slope"])
 
 
-def _convolution(spatial: int, transposed: bool) -> _Form:
+_CONVOLUTIONS = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
+_TRANSPOSED = (
+    aten.conv_transpose1d.default,
+    aten.conv_transpose2d.input,
+    aten.conv_transpose3d.input,
+)
+
+
+def _convolution(spatial: int, *, transposed: bool = False) -> _Form:
     kind = "conv_transpose" if transposed else "conv"
+    op = (_TRANSPOSED if transposed else _CONVOLUTIONS)[spatial - 1]
     unpack = getattr(torch.ops.quantized, f"{kind}{spatial}d_unpack")
-    # Weights of one spatial dim are packed with two.
+    # What has one spatial dim is packed with two.
     held = f"{kind}{max(spatial, 2)}d"
-    name = {(False, 1): aten.conv1d.default, (False, 2): aten.conv2d.default}
-    op = name.get((transposed, spatial), aten.conv3d.default)
-    if transposed:
-        op = (
-            aten.conv_transpose1d.default,
-            aten.conv_transpose2d.input,
-            aten.conv_transpose3d.input,
-        )[spatial - 1]
 
     def form(r: QuantizedReader, a: dict[str, Argument]) -> Any:
         packed = _packed(a)
@@ -83,10 +84,8 @@ def _convolution(spatial: int, transposed: bool) -> _Form:
         weight, bias = r.unpacked(packed, unpack)
         operands = (r.real(a["qx"]), weight, bias, setting("stride"), setting("padding"))
         if transposed:
-            rest = (setting("output_padding"), groups, setting("dilation"))
-        else:
-            rest = (setting("dilation"), groups)
-        return r.call(op, *operands, *rest)
+            return r.call(op, *operands, setting("output_padding"), groups, setting("dilation"))
+        return r.call(op, *operands, setting("dilation"), groups)
 
     return form
 
@@ -100,7 +99,7 @@ def _dynamic(form: _Form) -> _Form:
 
 
 def _convolution_and_sum(r: QuantizedReader, a: dict[str, Argument]) -> Any:
-    return r.call(aten.add.Tensor, _convolution(2, False)(r, a), r.real(a["qaccum"]))
+    return r.call(aten.add.Tensor, _convolution(2)(r, a), r.real(a["qaccum"]))
 
 
 def _batch_norm(r: QuantizedReader, a: dict[str, Argument]) -> Any:
@@ -145,10 +144,12 @@ FORMS: dict[str, _Form] = {
     "linear_dynamic_fp16": _linear_fp16,
     "linear_leaky_relu": _linear_leaky_relu,
     "linear_tanh": lambda r, a: r.call(aten.tanh.default, _linear(r, a)),
-    **{f"conv{n}d": _convolution(n, False) for n in (1, 2, 3)},
-    **{f"conv{n}d_dynamic": _dynamic(_convolution(n, False)) for n in (1, 2, 3)},
-    **{f"conv_transpose{n}d": _convolution(n, True) for n in (1, 2, 3)},
-    **{f"conv_transpose{n}d_dynamic": _dynamic(_convolution(n, True)) for n in (1, 2, 3)},
+    **{f"conv{n}d": _convolution(n) for n in (1, 2, 3)},
+    **{f"conv{n}d_dynamic": _dynamic(_convolution(n)) for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": _convolution(n, transposed=True) for n in (1, 2, 3)},
+    **{
+        f"conv_transpose{n}d_dynamic": _dynamic(_convolution(n, transposed=True)) for n in (1, 2, 3)
+    },
     "conv2d_add": _convolution_and_sum,
     **{f"batch_norm{n}": _batch_norm for n in ("", "1d", "2d", "3d")},
     "instance_norm": _instance_norm,

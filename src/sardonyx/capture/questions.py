@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -18,6 +19,17 @@ _ANSWERED_NO = {
 }
 """Is a variance negative: an error, which a file cannot raise. Is this mask the causal one: then
 PyTorch would drop it and build its own, so "no" is right for every mask."""
+
+
+def _seen_from_within(function: Any) -> Any:
+    """`function` without its own look for modes, which leaves none of them for its body."""
+    names = {**function.__globals__, "has_torch_function_variadic": lambda *_: False}
+    return FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+_GAUSSIAN_NLL_LOSS = _seen_from_within(functional.gaussian_nll_loss)
 
 
 class QuestionsOfTorchNN(TorchFunctionMode):
@@ -37,4 +49,8 @@ class QuestionsOfTorchNN(TorchFunctionMode):
             asking = running_model_code(sys._getframe(1))
             if asking is not None and (asking.co_filename, asking.co_name) in _ANSWERED_NO:
                 return False
+        # While tracing, sizes are tensors that it compares, and the example answers for the data.
+        if func == functional.gaussian_nll_loss and not torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
+            with self:
+                return _GAUSSIAN_NLL_LOSS(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))

@@ -8,6 +8,7 @@ from typing import Any
 from sardonyx.capture import (
     convolution_shapes,
     data_dependent_shapes,
+    linear_algebra_shapes,
     loss_shapes,
     pool_shapes,
     quantize_shapes,
@@ -18,6 +19,7 @@ from sardonyx.capture import (
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **convolution_shapes.SHAPE_RULES,
     **data_dependent_shapes.SHAPE_RULES,
+    **linear_algebra_shapes.SHAPE_RULES,
     **loss_shapes.SHAPE_RULES,
     **pool_shapes.SHAPE_RULES,
     **quantize_shapes.SHAPE_RULES,

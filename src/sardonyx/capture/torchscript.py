@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -205,12 +206,13 @@ class GraphReader:
         self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
     ) -> Node:
         recorded = self._recorded_types(node, op, arguments)
-        if recorded is not None:
-            values = [
-                Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)
-            ]
-            return Node(op, arguments, values, location)
-        return self._inferred(op, arguments, location)
+        if recorded is None:
+            return self._inferred(op, arguments, location)
+        if op.namespace != "aten":  # nothing says whether its sizes depend on data
+            with contextlib.suppress(CaptureError):
+                return self._inferred(op, arguments, location)
+        values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+        return Node(op, arguments, values, location)
 
     def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
         known = _torch_private.guard_count(self._inference.mode)

@@ -1,6 +1,7 @@
-"""Stage 3: rewrite a model of the newest opset into the opset asked for."""
+"""Stage 3: rewrite a model of the newest opset into the opset asked for, and for its runtime."""
 
 from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize
 from sardonyx.legalize.legality import newest_opset
+from sardonyx.legalize.runtime_kernels import use_available_kernels
 
-__all__ = ["SUPPORTED_OPSETS", "legalize", "newest_opset"]
+__all__ = ["SUPPORTED_OPSETS", "legalize", "newest_opset", "use_available_kernels"]

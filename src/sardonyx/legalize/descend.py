@@ -78,12 +78,12 @@ def legalize(model: ir.Model, opset: int) -> None:
     if current < opset:
         raise InternalError(f"a model of opset {current} cannot be legalized up to opset {opset}")
     refused: dict[ir.Node, _Refusal] = {}
-    names = UniqueNames(_names_in(model))
+    names = UniqueNames(names_in(model))
     for step in range(current - 1, opset - 1, -1):
         descent = _Descent(step, names, refused)
         for container in _containers(model):
             descent.cross(container)
-    for node in _all_nodes(model):
+    for node in all_nodes(model):
         if node not in refused and (reason := why_illegal(node, opset)) is not None:
             refused[node] = _refusal(node, reason, lowest_opset_for(node, opset))
     if refused:
@@ -182,17 +182,19 @@ def _containers(model: ir.Model) -> Iterator[ir.Graph | ir.Function]:
     yield from model.functions.values()
 
 
-def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Those of bodies and functions too."""
     for container in _containers(model):
         yield from ir.traversal.RecursiveGraphIterator(container)
 
 
-def _names_in(model: ir.Model) -> set[str]:
+def names_in(model: ir.Model) -> set[str]:
+    """Every name that a value or a node has."""
     names: set[str | None] = set()
     for container in _containers(model):
         names.update(value.name for value in container.inputs)
     names.update(model.graph.initializers)
-    for node in _all_nodes(model):
+    for node in all_nodes(model):
         names.add(node.name)
         names.update(value.name for value in node.outputs)
         for subgraph in subgraphs_of(node):

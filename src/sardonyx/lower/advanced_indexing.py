@@ -18,12 +18,8 @@ from sardonyx.lower.values import Dim, Tensor
 
 Indices = Sequence[Tensor | None]
 
-COMBINED_AS = {
-    torch.bool: torch.int32,
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-}
-"""Runtimes do not combine these dtypes when they scatter."""
+COMBINED_AS = {torch.bool: torch.int32}
+"""ONNX has no arithmetic of bools."""
 
 
 def is_mask(index: Tensor) -> bool:

@@ -222,8 +222,8 @@ class Builder:
         """A 0-d tensor of a Python scalar, a size expression, or a tensor cast to `dtype`."""
         if isinstance(value, Tensor):
             return value if dtype is None else self.cast(value, dtype)
-        if isinstance(value, sympy.Expr):
-            if not value.is_number:
+        if isinstance(value, sympy.Basic):
+            if value.free_symbols:
                 computed = self.squeeze(self.sizes.materialize(value), [0])
                 return computed if dtype is None else self.cast(computed, dtype)
             value = int(value) if value.is_integer else float(value)
@@ -317,8 +317,6 @@ class Builder:
             return self.const(x.const.to(dtype))
         if dtype == torch.bool and x.dtype.is_floating_point:
             # Cast to bool is x != 0 in both, but runtimes differ on NaN and fractions.
-            if x.dtype == torch.bfloat16:
-                x = self.cast(x, torch.float32)
             is_nonzero: Tensor = self.Not(self.Equal(x, 0))
             return is_nonzero
         result: Tensor = self.Cast(x, to=int(onnx_dtype(dtype)))

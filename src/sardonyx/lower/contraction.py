@@ -9,6 +9,7 @@ import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.matrices import zeros_of_product
 from sardonyx.lower.reductions import accumulate, product_of
 from sardonyx.lower.values import Tensor
 
@@ -25,6 +26,9 @@ class Labelled:
 
 def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     """numpy's matmul; integers that runtimes cannot multiply go through int32 and wrap alike."""
+    if left.rank > 1 and right.rank > 1 and left.static_dim(-1) == 0:
+        # ONNX Runtime leaves all but the first of a batch of such products unset.
+        return zeros_of_product(b, left, right)
     if left.dtype in _SMALL_INTEGERS:
         product = b.MatMul(b.cast(left, torch.int32), b.cast(right, torch.int32))
         return b.cast(product, left.dtype)

@@ -5,22 +5,26 @@ Each does in a few nodes what ATen does, for every dtype that ONNX Runtime can b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
+from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.values import Scalar, Tensor
 
-_NARROW_INTEGERS = frozenset({torch.int8, torch.int16, torch.uint16})
+
+def in_floats(b: Builder, function: Callable[..., Tensor], *operands: Tensor | Scalar) -> Tensor:
+    """`function` of the operands in a common float type; halves go through float32, as in ATen."""
+    dtype = promote.float_dtype(*operands)
+    wide = torch.float32 if dtype.itemsize < 4 else dtype
+    return b.cast(function(b, *b.promote(*operands, dtype=wide)), dtype)
 
 
 def where(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """`x` where `condition` holds, else `y`; both have one dtype."""
-    condition = b.cast(condition, torch.bool)
-    if x.dtype == torch.bool:  # runtimes select numbers only
-        chosen: Tensor = b.Or(b.And(condition, x), b.And(b.Not(condition), y))
-        return chosen
-    wide = {torch.int16: torch.int32, torch.uint16: torch.int32}.get(x.dtype, x.dtype)
-    return b.cast(b.Where(condition, b.cast(x, wide), b.cast(y, wide)), x.dtype)
+    chosen: Tensor = b.Where(b.cast(condition, torch.bool), x, y)
+    return chosen
 
 
 def maximum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -33,11 +37,8 @@ def minimum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _extremum(b: Builder, op: str, bool_op: str, x: Tensor, y: Tensor) -> Tensor:
-    if x.dtype == torch.bool:
-        chosen: Tensor = b.op(bool_op, x, y)
-        return chosen
-    wide = torch.int32 if x.dtype in _NARROW_INTEGERS else x.dtype
-    return b.cast(b.op(op, b.cast(x, wide), b.cast(y, wide)), x.dtype)
+    chosen: Tensor = b.op(bool_op if x.dtype == torch.bool else op, x, y)
+    return chosen
 
 
 def multiply(b: Builder, x: Tensor, factor: Scalar) -> Tensor:

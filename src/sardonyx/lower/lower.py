@@ -29,6 +29,7 @@ from sardonyx.lower.complex_values import ComplexTensor, from_pairs, split_const
 from sardonyx.lower.control_flow import emit_control_flow
 from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.fold import fold_constants
+from sardonyx.lower.plugins import load_plugins
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
 from sardonyx.lower.schemas import NEWEST_OPSET
 from sardonyx.lower.unused import remove_unused
@@ -62,6 +63,7 @@ def lower(
     remove_unused(graph)
     if options.fold_constants:
         fold_constants(graph, fold_parameters=options.fold_parameters)
+    load_plugins((node.name for node in all_nodes(graph.nodes)), library)
     problems = _expand_missing(graph, library)
     if not problems:
         remove_unused(graph)
@@ -114,10 +116,18 @@ def _expanded(
                 raise NoDecomposition("its decomposition leads back to it")
             parts = decompose(graph, node, inference)
         except NoDecomposition as reason:
-            problems.append(_Problem(node, _missing_reason(str(reason), within)))
+            told = _NO_SPARSE if _is_sparse(node) else _missing_reason(str(reason), within)
+            problems.append(_Problem(node, told))
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
     return done
+
+
+_NO_SPARSE = "it makes a sparse tensor, and those of ONNX operators are dense"
+
+
+def _is_sparse(node: Node) -> bool:
+    return any(v.fake is not None and v.fake.layout != torch.strided for v in node.outputs)
 
 
 def _missing_reason(reason: str, within: tuple[str, ...]) -> str:

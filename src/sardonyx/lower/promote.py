@@ -6,10 +6,12 @@ from functools import reduce
 
 import sympy
 import torch
+from sympy.logic.boolalg import Boolean
 
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.values import Scalar, Tensor
 
-Operand = Tensor | Scalar | torch.Tensor
+Operand = Tensor | ComplexTensor | Scalar | torch.Tensor
 
 
 def result_dtype(*operands: Operand) -> torch.dtype:
@@ -18,7 +20,7 @@ def result_dtype(*operands: Operand) -> torch.dtype:
     without_dims: list[torch.dtype] = []
     scalars: list[torch.dtype] = []
     for operand in operands:
-        if isinstance(operand, Tensor):
+        if isinstance(operand, (Tensor, ComplexTensor)):
             group = without_dims if operand.shape == () else with_dims
             group.append(operand.dtype)
         elif isinstance(operand, torch.Tensor):
@@ -39,7 +41,7 @@ def scalar_dtype(scalar: Scalar) -> torch.dtype:
     """The dtype a Python scalar has as a tensor."""
     if isinstance(scalar, sympy.Expr):
         return torch.int64 if scalar.is_integer else torch.get_default_dtype()
-    if isinstance(scalar, bool):
+    if isinstance(scalar, (bool, Boolean)):
         return torch.bool
     if isinstance(scalar, int):
         return torch.int64

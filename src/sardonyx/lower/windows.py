@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import sympy
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import reshape_to, sizes_of
+from sardonyx.lower.reductions import product_of
 from sardonyx.lower.values import Dim, Tensor
 
 
@@ -25,15 +30,30 @@ def unbatched_like(b: Builder, result: Tensor, x: Tensor, spatial: int) -> Tenso
     return result if x.rank == spatial + 2 else b.squeeze(result, [0])
 
 
+def window_count(size: Dim, kernel: int, stride: int, dilation: int) -> Dim:
+    """How many windows fit on an axis of `size` (padding included)."""
+    return _quotient(size - dilation * (kernel - 1) - 1, stride) + 1
+
+
 def pooled_size(
-    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
-) -> int:
+    size: Dim, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
+) -> Dim:
     """How many windows ATen places: none may start in the padding at the far end."""
     room = size + 2 * padding - dilation * (kernel - 1) - 1
-    count = (-(-room // stride) if ceil_mode else room // stride) + 1
-    if ceil_mode and (count - 1) * stride >= size + padding:
-        count -= 1
-    return count
+    if not ceil_mode:
+        return _quotient(room, stride) + 1
+    count = _quotient(room + stride - 1, stride) + 1
+    starts = _quotient(size + padding + stride - 1, stride)
+    if isinstance(count, int) and isinstance(starts, int):
+        return min(count, starts)
+    return sympy.Min(count, starts)
+
+
+def _quotient(size: Dim, divisor: int) -> Dim:
+    if isinstance(size, int):
+        return size // divisor
+    quotient: Dim = size if divisor == 1 else _torch_private.floor_quotient(size, divisor)
+    return quotient
 
 
 def index_range(b: Builder, end: Dim | Tensor) -> Tensor:
@@ -51,31 +71,85 @@ def sliding_positions(b: Builder, size: Dim, kernel: int, stride: int, dilation:
     if isinstance(size, int):
         starts = torch.arange((size - reach - 1) // stride + 1) * stride
         return b.const(starts[:, None] + offsets)
-    count = b.Add(b.Div(b.size(size - reach - 1), stride), 1)
+    count = window_count(size, kernel, stride, dilation)
     made: Tensor = b.Mul(b.unsqueeze(index_range(b, count), [1]), stride)
     result: Tensor = b.Add(made, b.const(offsets))
-    return result
+    return b.with_shape(result, [count, kernel])
 
 
-def sliding_positions_inside(
-    b: Builder,
-    size: int,
-    kernel: int,
-    stride: int,
-    padding: int,
-    dilation: int,
-    ceil_mode: bool,
-) -> Tensor:
-    """As sliding_positions, of the axis without its padding: a position that falls outside is
-    replaced by one of the same window that does not, which leaves the maximum as it is."""
-    count = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    starts = (torch.arange(count) * stride - padding)[:, None]
-    first = (
-        starts
-        + torch.div(-starts.clamp(max=0) + dilation - 1, dilation, rounding_mode="floor") * dilation
-    )
-    positions = starts + torch.arange(kernel) * dilation
-    return b.const(torch.where((positions < 0) | (positions >= size), first, positions))
+@dataclass(frozen=True, slots=True)
+class PoolingAxis:
+    """How ATen's pooling windows lie on one axis."""
+
+    size: Dim
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    ceil_mode: bool
+
+    @property
+    def count(self) -> Dim:
+        return pooled_size(
+            self.size, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode
+        )
+
+    def starts(self, b: Builder) -> Tensor:
+        """[windows, 1]: where each begins on the axis without its padding."""
+        if isinstance(self.count, int):
+            return b.const((torch.arange(self.count) * self.stride - self.padding)[:, None])
+        steps = b.Mul(b.unsqueeze(index_range(b, self.count), [1]), self.stride)
+        starts: Tensor = b.Sub(steps, self.padding)
+        return starts
+
+    def positions(self, b: Builder) -> Tensor:
+        """[windows, kernel]: what each reads; a position may lie in the padding or beyond it."""
+        offsets = b.const(torch.arange(self.kernel) * self.dilation)
+        positions: Tensor = b.Add(self.starts(b), offsets)
+        return positions
+
+    def is_inside(self, b: Builder, positions: Tensor) -> Tensor:
+        inside: Tensor = b.And(b.GreaterOrEqual(positions, 0), b.Less(positions, b.size(self.size)))
+        return inside
+
+    def positions_inside(self, b: Builder) -> Tensor:
+        """As `positions`, but one that falls outside is replaced by one of the same window that
+        does not, which leaves the maximum as it is."""
+        starts, positions = self.starts(b), self.positions(b)
+        before = b.Add(b.Max(b.Neg(starts), 0), self.dilation - 1)
+        first = b.Add(starts, b.Mul(b.Div(before, self.dilation), self.dilation))
+        chosen: Tensor = b.Where(self.is_inside(b, positions), positions, first)
+        return b.with_shape(chosen, [self.count, self.kernel])
+
+
+def sums_of_windows(b: Builder, x: Tensor, axes: Sequence[PoolingAxis]) -> Tensor:
+    """The sum of the elements of `x` in each window; one entry per last axis."""
+    first = x.rank - len(axes)
+    for axis, windows in enumerate(axes, start=first):
+        positions = windows.positions(b)
+        inside = windows.is_inside(b, positions)
+        read = b.Gather(x, b.Where(inside, positions, b.scalar(0, torch.int64)), axis=axis)
+        mask = b.unsqueeze(inside, list(range(2, x.rank - axis + 1)))
+        dims = [windows.count if a == axis else d for a, d in enumerate(b.dims(x))]
+        counted = b.Where(mask, read, b.scalar(0, x.dtype))
+        x = b.with_shape(b.ReduceSum(counted, [axis + 1], keepdims=0), dims)
+    return x
+
+
+def places_in_windows(b: Builder, axes: Sequence[PoolingAxis], include_padding: bool) -> Tensor:
+    """How many places each window has within the axes, or within the axes and their padding."""
+    total: Tensor | None = None
+    for axis, windows in enumerate(axes):
+        positions = windows.positions(b)
+        if include_padding:
+            counted = b.Less(positions, b.size(windows.size + windows.padding))
+        else:
+            counted = windows.is_inside(b, positions)
+        lengths = b.ReduceSum(b.cast(counted, torch.int64), [1], keepdims=0)
+        spread = b.unsqueeze(lengths, list(range(1, len(axes) - axis)))
+        total = spread if total is None else b.Mul(total, spread)
+    assert total is not None
+    return total
 
 
 def adaptive_positions(b: Builder, size: Dim, count: Dim) -> tuple[Tensor, Tensor | None]:
@@ -93,9 +167,13 @@ def adaptive_positions(b: Builder, size: Dim, count: Dim) -> tuple[Tensor, Tenso
     indices = b.unsqueeze(index_range(b, count), [1])
     starts = b.Div(b.Mul(indices, total), parts)
     ends = _ceil_divide(b, b.Mul(b.Add(indices, 1), total), parts)
-    length = b.Add(_ceil_divide(b, total, parts), 1)
+    length: Dim | Tensor = b.Add(_ceil_divide(b, total, parts), 1)
+    if isinstance(count, int):
+        length = _quotient(size + count - 1, count) + 1
     offsets = b.Add(starts, index_range(b, length))
-    return b.Min(offsets, b.Sub(ends, 1)), b.Less(offsets, ends)
+    positions = b.Min(offsets, b.Sub(ends, 1))
+    dims = [count, None if isinstance(length, Tensor) else length]
+    return b.with_shape(positions, dims), b.Less(offsets, ends)
 
 
 def _ceil_divide(b: Builder, left: Tensor, right: Tensor) -> Tensor:
@@ -121,7 +199,7 @@ def largest_of_windows(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tu
     values: Tensor = b.ReduceMax(windows, kernels, keepdims=0)
     # Kernel axes last and flat, so that the first of equal elements wins in ATen's order.
     kernels_last = b.transpose(windows, [*range(first), *counts, *kernels])
-    flat = b.Reshape(kernels_last, [0] * (first + spatial) + [-1])
+    flat = _flattened_from(b, kernels_last, first + spatial)
     chosen = b.ArgMax(flat, axis=-1, keepdims=1)
     table = b.Expand(_flat_positions(b, x, positions), b.Shape(flat))
     indices = b.GatherElements(table, chosen, axis=-1)
@@ -138,5 +216,12 @@ def _flat_positions(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> Tenso
         size = b.size(x.dim(x.rank - spatial + axis))
         flat = spread if flat is None else b.Add(b.Mul(flat, size), spread)
     assert flat is not None
-    result: Tensor = b.Reshape(flat, [0] * spatial + [-1])
-    return result
+    return _flattened_from(b, flat, spatial)
+
+
+def _flattened_from(b: Builder, x: Tensor, axis: int) -> Tensor:
+    sizes = sizes_of(b, x)
+    known = [size for size in sizes if not isinstance(size, Tensor)]
+    if len(known) == len(sizes):
+        return b.reshape(x, [*known[:axis], product_of(known[axis:])])
+    return reshape_to(b, x, [*sizes[:axis], -1])

@@ -54,7 +54,7 @@ def summary_dict(program: ONNXProgram) -> dict[str, Any]:
         summary["verification"] = {
             "largest_absolute": verification.largest_absolute,
             "largest_relative": verification.largest_relative,
-            "runs": [run.label for run in verification.runs],
+            "runs": [run.label for run in verification.runs if run.outputs],
             "skipped": list(verification.skipped),
         }
     return summary
@@ -122,9 +122,7 @@ def _verification_lines(program: ONNXProgram) -> list[str]:
     if verification is None:
         return ["not run"]
     return [
-        f"equal to PyTorch at {'; '.join(run.label for run in verification.runs)}",
-        f"largest absolute error {verification.largest_absolute:.3g}",
-        f"largest relative error {verification.largest_relative:.3g}",
+        *verification.findings,
         *(f"skipped: {reason}" for reason in verification.skipped),
     ]
 

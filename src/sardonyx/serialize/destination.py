@@ -118,6 +118,8 @@ def file_errors(path: str) -> Iterator[None]:
 
 
 def _check_path(path: str) -> None:
+    if not path:
+        raise InvalidOptionError("f is an empty path: give the name of a file")
     folder, name = os.path.split(path)
     folder = folder or os.curdir
     if not os.path.exists(folder):
@@ -125,7 +127,7 @@ def _check_path(path: str) -> None:
     if not os.path.isdir(folder):
         raise SerializeError(f"cannot write {path}: {folder} is not a folder")
     if not name or os.path.isdir(path):
-        raise SerializeError(f"cannot write {path or repr(path)}: it is a folder, not a file")
+        raise SerializeError(f"cannot write {path}: it is a folder, not a file")
     if os.path.exists(path) and not os.access(path, os.W_OK):
         raise SerializeError(f"cannot write {path}: the file is read-only")
     if not is_device(path) and not os.access(folder, os.W_OK | os.X_OK):

@@ -16,10 +16,11 @@ def name_dims(
     """Dynamic dims of inputs and outputs under the names the caller gave them."""
     for value, spec in zip(model.graph.inputs, inputs, strict=False):
         if value.shape is not None:
+            dims = (*spec.dims, 2) if spec.dtype.is_complex else spec.dims
             value.shape = ir.Shape(
                 [
                     own if isinstance(own, int) else said
-                    for own, said in zip(value.shape, spec.dims, strict=True)
+                    for own, said in zip(value.shape, dims, strict=True)
                 ]
             )
     outputs = {value.name: value for value in model.graph.outputs}

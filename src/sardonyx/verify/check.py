@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from sardonyx.capture import tree
+from sardonyx.capture.refusals import model_failure
 from sardonyx.capture.signature import Signature
-from sardonyx.errors import VerificationError, format_message
-from sardonyx.verify.compare import OutputComparison, compare_output
+from sardonyx.errors import VerificationError, first_line, format_message
+from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
 from sardonyx.verify.inputs import (
     UnknownSizeError,
@@ -32,7 +33,8 @@ _OTHER_SEED = 0x5A4D
 
 @dataclass(frozen=True)
 class Run:
-    """One set of inputs: `label` is "example", "other values", or sizes such as "batch=3"."""
+    """One set of inputs: `label` is "example", "other values", or sizes such as "batch=3".
+    `outputs` has those whose values were compared: none where all of them are random."""
 
     label: str
     outputs: tuple[OutputComparison, ...]
@@ -53,16 +55,22 @@ class VerificationReport:
     def largest_relative(self) -> float:
         return max((o.max_rel for run in self.runs for o in run.outputs), default=0.0)
 
+    @property
+    def findings(self) -> list[str]:
+        """What was found equal, and how far it was apart."""
+        compared = [run for run in self.runs if run.outputs]
+        labels = "; ".join(run.label for run in compared or self.runs)
+        if not compared:
+            return [f"runs in ONNX Runtime at {labels}; no values could be compared"]
+        return [
+            f"equal to PyTorch at {labels}",
+            f"largest absolute error {self.largest_absolute:.3g}",
+            f"largest relative error {self.largest_relative:.3g}",
+        ]
+
     def __str__(self) -> str:
-        labels = "; ".join(run.label for run in self.runs)
-        return format_message(
-            f"ONNX Runtime and PyTorch agree ({labels})",
-            [
-                ("error", f"largest absolute {self.largest_absolute:.3g}"),
-                ("", f"largest relative {self.largest_relative:.3g}"),
-                ("skipped", self.skipped),
-            ],
-        )
+        found, *errors = self.findings
+        return format_message(found, [("error", errors), ("skipped", self.skipped)])
 
 
 def verify(
@@ -74,13 +82,22 @@ def verify(
     *,
     rtol: float | None = None,
     atol: float | None = None,
+    random: Collection[str] = (),
+    notes: Sequence[str] = (),
 ) -> VerificationReport:
     """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic.
 
-    Raises VerificationError where they differ. Inputs that PyTorch itself rejects are skipped.
+    Raises VerificationError where they differ, which `notes` of the export may explain. Drawn
+    inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and shape
+    are compared.
     """
-    checker = _Checker(run_onnx, signature, eager, rtol, atol)
-    checker.compare("example", args, kwargs, eager.run(args, kwargs))
+    signature.flatten(args, dict(kwargs))  # refuses arguments that are none of this model's
+    checker = _Checker(run_onnx, signature, eager, rtol, atol, random, notes)
+    try:
+        expected = eager.run(args, kwargs)
+    except Exception as error:
+        raise model_failure(error) from error
+    checker.compare("example", args, kwargs, expected)
     checker.compare_other_inputs(args, kwargs)
     return VerificationReport(tuple(checker.runs), tuple(checker.skipped))
 
@@ -101,12 +118,16 @@ class _Checker:
         eager: EagerModel,
         rtol: float | None,
         atol: float | None,
+        random: Collection[str],
+        notes: Sequence[str],
     ) -> None:
         self.run_onnx = run_onnx
         self.signature = signature
         self.eager = eager
         self.rtol = rtol
         self.atol = atol
+        self.random = random
+        self.notes = notes
         self.runs: list[Run] = []
         self.skipped: list[str] = []
 
@@ -120,19 +141,16 @@ class _Checker:
             if name not in paired:
                 self.skipped.append(f"{label}: {name} has no counterpart in PyTorch of that name")
         comparisons = [self._comparison(pair) for pair in pairs]
-        if any(comparison.problem for comparison in comparisons):
-            random = self._random_outputs(args, kwargs, pairs, actual)
-            for name in random:
-                self.skipped.append(
-                    f"{label}: {name} is random in PyTorch too, values not compared"
-                )
-            comparisons = [
-                comparison for comparison in comparisons if comparison.name not in random
-            ]
         different = [comparison for comparison in comparisons if comparison.problem]
         if different:
-            raise VerificationError(_message(label, different, len(pairs)))
-        self.runs.append(Run(label, tuple(comparisons)))
+            raise VerificationError(_message(label, different, len(pairs), self.notes))
+        random = [pair.name for pair in pairs if pair.name in self.random]
+        for name in random:
+            reason = f"{name} is random: only its dtype and its shape are compared"
+            if reason not in self.skipped:
+                self.skipped.append(reason)
+        values = [comparison for comparison in comparisons if comparison.name not in random]
+        self.runs.append(Run(label, tuple(values)))
 
     def compare_other_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """At a larger and a smaller size, or where no other size can be had at other values."""
@@ -173,7 +191,7 @@ class _Checker:
         except UnknownSizeError as error:
             return f"{label}: {error}"
         except Exception as error:
-            return f"{label}: PyTorch rejects it: {_first_line(error)}"
+            return f"{label}: PyTorch rejects it: {first_line(error)}"
         self.compare(label, new_args, new_kwargs, expected)
         return None
 
@@ -228,31 +246,18 @@ class _Checker:
 
     def _state(self, run: EagerRun) -> dict[str, torch.Tensor]:
         """Buffers and inputs by name, as the model left them."""
-        inputs = self.signature.flatten(run.args, run.kwargs)
-        names = [spec.name for spec in self.signature.inputs]
-        return {**run.buffers, **dict(zip(names, inputs, strict=True))}
+        leaves = zip(
+            self.signature.input_leaves, self.signature.leaves(run.args, run.kwargs), strict=True
+        )
+        inputs = {s.name: leaf for s, leaf in leaves if isinstance(leaf, torch.Tensor)}
+        return {**run.buffers, **inputs}
 
     def _comparison(self, pair: _Pair) -> OutputComparison:
+        if pair.name in self.random and form_problem(pair.expected, pair.actual) is None:
+            pair = replace(pair, expected=pair.actual)
         return compare_output(
             pair.name, pair.path, pair.expected, pair.actual, rtol=self.rtol, atol=self.atol
         )
-
-    def _random_outputs(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        pairs: Sequence[_Pair],
-        actual: Mapping[str, torch.Tensor],
-    ) -> list[str]:
-        """Outputs of the right dtype and shape that PyTorch itself does not repeat."""
-        again = self._pairs(self.eager.run(args, kwargs, seed=_OTHER_SEED), actual)
-        return [
-            first.name
-            for first, second in zip(pairs, again, strict=True)
-            if first.actual.dtype == first.expected.dtype
-            and first.actual.shape == first.expected.shape
-            and self._comparison(replace(second, actual=first.expected)).problem
-        ]
 
 
 def _places(structure: tree.Structure) -> str:
@@ -263,16 +268,14 @@ def _aliased(leaf: Any) -> Any:
     return leaf.detach().view_as(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _message(label: str, different: Sequence[OutputComparison], total: int) -> str:
+def _message(
+    label: str, different: Sequence[OutputComparison], total: int, notes: Sequence[str]
+) -> str:
     names = ", ".join(comparison.name for comparison in different)
     rows = []
     for c in different:
-        rows.append(f"{c.name} · {c.path} · {str(c.dtype).removeprefix('torch.')}{list(c.shape)}")
+        kind = f"{str(c.dtype).removeprefix('torch.')}{list(c.shape)}"
+        rows.append(" · ".join(part for part in (c.name, c.path, kind) if part))
         rows.append(f"  {c.problem}")
         if c.max_abs != float("inf"):
             rows.append(
@@ -283,6 +286,7 @@ def _message(label: str, different: Sequence[OutputComparison], total: int) -> s
         [
             ("run", label),
             ("output", rows),
-            ("try", "program.verify(rtol=..., atol=...) if the error is one you accept"),
+            ("notes", notes),
+            ("try", "a larger rtol or atol, if the error is one you accept"),
         ],
     )

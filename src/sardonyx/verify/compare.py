@@ -62,11 +62,7 @@ def compare_output(
     actual = actual.detach().cpu()
     shape = tuple(expected.shape)
     mismatched = OutputComparison(name, path, math.inf, math.inf, expected.dtype, shape)
-    if actual.dtype != expected.dtype:
-        problem = f"dtype {_name(actual.dtype)}, PyTorch gives {_name(expected.dtype)}"
-        return replace(mismatched, problem=problem)
-    if tuple(actual.shape) != shape:
-        problem = f"shape {list(actual.shape)}, PyTorch gives {list(shape)}"
+    if (problem := form_problem(expected, actual)) is not None:
         return replace(mismatched, problem=problem)
     tolerance = _tolerance(expected, rtol, atol)
     want, got = _as_float64(expected), _as_float64(actual)
@@ -96,6 +92,15 @@ def compare_output(
         problem = f"{wrong} of {total} {'element differs' if total == 1 else 'elements differ'}"
         return replace(comparison, problem=problem)
     return comparison
+
+
+def form_problem(expected: torch.Tensor, actual: torch.Tensor) -> str | None:
+    """How dtype or shape differ; None where they are the same."""
+    if actual.dtype != expected.dtype:
+        return f"dtype {_name(actual.dtype)}, PyTorch gives {_name(expected.dtype)}"
+    if actual.shape != expected.shape:
+        return f"shape {list(actual.shape)}, PyTorch gives {list(expected.shape)}"
+    return None
 
 
 def typical_magnitude(values: torch.Tensor) -> float:

@@ -11,6 +11,7 @@ import torch
 
 from sardonyx.capture import tree
 from sardonyx.capture.purity import model_mode, model_restored
+from sardonyx.capture.refusals import model_failure
 from sardonyx.capture.state import state_kept
 from sardonyx.options import TrainingMode
 
@@ -35,13 +36,15 @@ class EagerModel:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     training: TrainingMode = TrainingMode.EVAL
 
-    def run(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, seed: int | None = None
-    ) -> EagerRun:
-        """Run on copies of the inputs. Modes, tensors, attributes and RNG are as before after it.
+    def check_example(self) -> None:
+        """Raises CaptureError where the model itself fails on the example."""
+        try:
+            self.run(self.args, self.kwargs)
+        except Exception as error:
+            raise model_failure(error) from error
 
-        `seed` asks for other random numbers than the present state of the generators gives.
-        """
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> EagerRun:
+        """Run on copies of the inputs. Modes, tensors, attributes and RNG are as before then."""
         own_args, own_kwargs = map_leaves(_cloned, (args, dict(kwargs)))
         module = self.model if isinstance(self.model, torch.nn.Module) else None
         # Reading a generator would wake a device that the model does not use.
@@ -57,8 +60,6 @@ class EagerModel:
             _whole_float32(),
             _without_fast_path(),
         ):
-            if seed is not None:
-                torch.manual_seed(seed)
             # Cloned: the output may be a buffer, which is about to be restored in place.
             output = map_leaves(_cloned, self.model(*own_args, **own_kwargs))
             buffers = {} if module is None else dict(module.named_buffers())

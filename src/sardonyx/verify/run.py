@@ -16,7 +16,14 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from sardonyx.errors import MissingDependencyError, VerificationError, format_message
+from sardonyx.capture.storage import holds_memory
+from sardonyx.errors import (
+    InvalidOptionError,
+    MissingDependencyError,
+    NotRunnableError,
+    VerificationError,
+    format_message,
+)
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
 from sardonyx.serialize.write import write_model
@@ -24,6 +31,11 @@ from sardonyx.serialize.write import write_model
 IN_MEMORY_LIMIT = 256 * 1024 * 1024
 """Models with more weight bytes than this reach ONNX Runtime through a temporary folder: it maps
 weights kept outside the .onnx file, where a model handed over as bytes would be copied twice."""
+
+_WITHOUT_VERIFICATION = (
+    "an older opset_version, or no verification (verify=False, --no-verify on the command line) if"
+    " the file is for another runtime"
+)
 
 # ONNX Runtime takes an element type of its own over any array of the same width.
 _CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
@@ -51,10 +63,10 @@ class Session:
                 self._loadable(source), options, providers=list(providers)
             )
         except Exception as error:
-            raise VerificationError(
+            raise NotRunnableError(
                 format_message(
-                    "ONNX Runtime cannot load the model",
-                    [("reason", str(error)), ("runtime", self._runtime.__version__)],
+                    f"ONNX Runtime {self._runtime.__version__} cannot load the model",
+                    [("reason", _lines(error)), ("try", _WITHOUT_VERIFICATION)],
                 )
             ) from error
         self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
@@ -90,16 +102,16 @@ class Session:
                 )
             )
         # The tensors must outlive the run: an OrtValue only refers to their memory.
-        tensors = {name: _host_tensor(tensor) for name, tensor in inputs.items()}
+        tensors = {name: _host_tensor(name, tensor) for name, tensor in inputs.items()}
         feeds = {name: self._to_ort(name, tensor) for name, tensor in tensors.items()}
         try:
             outputs = self._session.run_with_ort_values(list(self.output_names), feeds)
         except Exception as error:
             shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
-            raise VerificationError(
+            raise NotRunnableError(
                 format_message(
-                    "ONNX Runtime failed while running the model",
-                    [("reason", str(error)), ("inputs", shapes)],
+                    f"ONNX Runtime {self._runtime.__version__} failed while running the model",
+                    [("reason", _lines(error)), ("inputs", shapes)],
                 )
             ) from error
         return {
@@ -124,7 +136,15 @@ def _import_onnxruntime() -> ModuleType:
         raise MissingDependencyError(
             format_message(
                 "running a model needs ONNX Runtime, which is not installed",
-                [("try", "pip install sardonyx[verify]")],
+                [
+                    (
+                        "try",
+                        [
+                            "pip install onnxruntime",
+                            "or no verification: verify=False, --no-verify on the command line",
+                        ],
+                    )
+                ],
             )
         ) from error
     module: ModuleType = onnxruntime
@@ -140,8 +160,12 @@ def weight_bytes(model: ir.Model) -> int:
     )
 
 
-def _host_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+def _host_tensor(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    if not holds_memory(tensor):
+        raise InvalidOptionError(f"{name} is on the meta device: there are no values to run with")
+    tensor = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    # In a file complex numbers are pairs of reals.
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def _to_torch(name: str, value: Any) -> torch.Tensor:
@@ -156,6 +180,10 @@ def _to_torch(name: str, value: Any) -> torch.Tensor:
     memory = (ctypes.c_ubyte * count).from_address(value.data_ptr())
     # Cloned while `value` still owns the memory.
     return torch.frombuffer(memory, dtype=torch.uint8).clone().view(dtype).reshape(value.shape())
+
+
+def _lines(error: Exception) -> list[str]:
+    return [line.strip() for line in str(error).splitlines()]
 
 
 def _describe(tensor: torch.Tensor) -> str:

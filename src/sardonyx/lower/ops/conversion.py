@@ -34,25 +34,17 @@ def same_values(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::real", "aten::conj", "aten::_conj", "aten::conj_physical", "aten::_conj_physical")
 def real(b: Builder, self: Tensor) -> Tensor:
-    if self.is_complex:
-        raise b.refuse("complex numbers have no ONNX form here")
     return self
-
-
-def _converted(b: Builder, x: Tensor, dtype: torch.dtype | None) -> Tensor:
-    if dtype is not None and dtype != x.dtype and (dtype.is_complex or x.is_complex):
-        raise b.refuse("complex numbers have no ONNX form here")
-    return b.cast(x, dtype)
 
 
 @lowering("aten::to.dtype", "aten::to.dtype_layout", "aten::to.device", "aten::_to_copy")
 def to(b: Builder, self: Tensor, dtype: torch.dtype | None = None, copy: bool = False) -> Tensor:
-    return _converted(b, self, dtype)
+    return b.cast(self, dtype)
 
 
 @lowering("aten::to.other", "aten::type_as")
 def to_other(b: Builder, self: Tensor, other: Tensor, copy: bool = False) -> Tensor:
-    return _converted(b, self, other.dtype)
+    return b.cast(self, other.dtype)
 
 
 _CASTS = {
@@ -70,7 +62,7 @@ _CASTS = {
 def _register_cast(name: str, dtype: torch.dtype) -> None:
     @lowering(f"aten::_cast_{name}")
     def cast(b: Builder, self: Tensor) -> Tensor:
-        return _converted(b, self, dtype)
+        return b.cast(self, dtype)
 
 
 for _name, _dtype in _CASTS.items():
@@ -83,7 +75,7 @@ for _name, _dtype in _CASTS.items():
 @lowering("aten::copy")
 def copy(b: Builder, self: Tensor, src: Tensor) -> Tensor:
     """`src` as `self` would hold it after a copy."""
-    return b.expand(_converted(b, src, self.dtype), b.dims(self))
+    return b.expand(b.cast(src, self.dtype), b.dims(self))
 
 
 @lowering("aten::fill.Scalar", "aten::fill.Tensor")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.integer_convolution import convolve_integers, convolve_integers_transposed
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor
 from sardonyx.lower.windows import batched, per_axis, unbatched_like
@@ -22,15 +23,20 @@ def _convolve(
 ) -> Tensor:
     """`pads` as ONNX has them: all the starts, then all the ends."""
     spatial = weight.rank - 2
-    _check_dtype(b, x)
+    batch = batched(b, x, spatial)
+    strides, dilations = per_axis(stride, spatial), per_axis(dilation, spatial)
+    if not x.is_floating_point:
+        kernel = _known_kernel_shape(b, weight)
+        result = convolve_integers(b, batch, weight, kernel, strides, pads, dilations, groups)
+        return unbatched_like(b, _biased(b, result, bias), x, spatial)
     result = b.Conv(
-        batched(b, x, spatial),
+        batch,
         weight,
         bias,
         kernel_shape=_kernel_shape(weight),
-        strides=per_axis(stride, spatial),
+        strides=strides,
         pads=pads,
-        dilations=per_axis(dilation, spatial),
+        dilations=dilations,
         group=groups,
     )
     return unbatched_like(b, result, x, spatial)
@@ -48,9 +54,15 @@ def _convolve_transposed(
     dilation: Sequence[int],
 ) -> Tensor:
     spatial = weight.rank - 2
-    _check_dtype(b, x)
     strides, starts = per_axis(stride, spatial), per_axis(padding, spatial)
-    extra = per_axis(output_padding, spatial)
+    extra, dilations = per_axis(output_padding, spatial), per_axis(dilation, spatial)
+    batch = batched(b, x, spatial)
+    if not x.is_floating_point:
+        kernel = _known_kernel_shape(b, weight)
+        result = convolve_integers_transposed(
+            b, batch, weight, kernel, strides, starts, extra, dilations, groups
+        )
+        return unbatched_like(b, _biased(b, result, bias), x, spatial)
     ends, missing = starts, [0] * spatial
     if any(e >= s for e, s in zip(extra, strides, strict=True)):
         # Runtimes take an output_padding below the stride only: crop less at the end instead,
@@ -59,32 +71,39 @@ def _convolve_transposed(
         missing = [max(e - p, 0) for p, e in zip(starts, extra, strict=True)]
         extra = [0] * spatial
     result = b.ConvTranspose(
-        batched(b, x, spatial),
+        batch,
         weight,
         None if any(missing) else bias,
         kernel_shape=_kernel_shape(weight),
         strides=strides,
         pads=[*starts, *ends],
         output_padding=extra,
-        dilations=per_axis(dilation, spatial),
+        dilations=dilations,
         group=groups,
     )
     if any(missing):
-        result = b.Pad(result, [0] * (spatial + 2) + [0, 0, *missing])
-        if bias is not None:
-            result = b.Add(result, b.unsqueeze(bias, list(range(1, spatial + 1))))
+        result = _biased(b, b.Pad(result, [0] * (spatial + 2) + [0, 0, *missing]), bias)
     return unbatched_like(b, result, x, spatial)
 
 
-def _check_dtype(b: Builder, x: Tensor) -> None:
-    if not x.is_floating_point:
-        raise b.refuse(f"ONNX convolves floating-point tensors only, not {x.dtype}")
+def _biased(b: Builder, result: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is None:
+        return result
+    biased: Tensor = b.Add(result, b.unsqueeze(bias, list(range(1, result.rank - 1))))
+    return biased
 
 
 def _kernel_shape(weight: Tensor) -> list[int] | None:
     sizes = [weight.static_dim(axis) for axis in range(2, weight.rank)]
     known = [size for size in sizes if size is not None]
     return known if len(known) == len(sizes) else None
+
+
+def _known_kernel_shape(b: Builder, weight: Tensor) -> list[int]:
+    kernel = _kernel_shape(weight)
+    if kernel is None:
+        raise b.refuse("the size of the kernel must be known at export time")
+    return kernel
 
 
 def _convolution_over(spatial: int) -> Callable[..., Tensor]:
@@ -121,9 +140,7 @@ def _convolution_with_named_padding_over(spatial: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         pads = [0] * 2 * spatial
         if padding == "same":
-            kernel = _kernel_shape(weight)
-            if kernel is None:
-                raise b.refuse("padding='same' needs a kernel whose size is known")
+            kernel = _known_kernel_shape(b, weight)
             reach = [d * (k - 1) for d, k in zip(per_axis(dilation, spatial), kernel, strict=True)]
             pads = [r // 2 for r in reach] + [r - r // 2 for r in reach]
         return _convolve(b, input, weight, bias, stride, pads, dilation, groups)

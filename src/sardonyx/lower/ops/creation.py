@@ -141,9 +141,14 @@ def _without_fraction(b: Builder, number: Tensor | Scalar) -> Tensor | Scalar:
     return b.scalar(number, torch.int64)
 
 
-def _evenly_spaced(b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: int) -> Tensor:
-    """`steps` numbers from start to end, both included, in float64; counted from the nearer end."""
-    first, last = b.scalar(start, torch.float64), b.scalar(end, torch.float64)
+def _evenly_spaced(
+    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: int, dtype: torch.dtype
+) -> Tensor:
+    """`steps` numbers from start to end, both included, in float64; counted from the nearer end.
+
+    Only the ends are of `dtype`: those of integers lose their fractions, what lies between not yet.
+    """
+    first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
     gap = b.Div(b.Sub(last, first), float(max(steps - 1, 1)))
     index = b.cast(b.Range(0, b.scalar(steps, torch.int64), 1), torch.float64)
     from_start = b.Add(b.Mul(index, gap), first)
@@ -166,9 +171,7 @@ def linspace(
     dtype = dtype or torch.get_default_dtype()
     if isinstance(start, (int, float)) and isinstance(end, (int, float)) and steps <= SMALL_COUNT:
         return b.const(torch.linspace(start, end, steps, dtype=dtype))
-    if not dtype.is_floating_point:
-        raise b.refuse(f"linspace of {dtype} whose ends are computed, or which is long")
-    return b.cast(_evenly_spaced(b, start, end, steps), dtype)
+    return b.cast(_evenly_spaced(b, start, end, steps, dtype), dtype)
 
 
 @lowering(*(f"aten::logspace{overload}" for overload in _LINSPACE))
@@ -183,34 +186,27 @@ def logspace(
     dtype = dtype or torch.get_default_dtype()
     if isinstance(start, (int, float)) and isinstance(end, (int, float)) and steps <= SMALL_COUNT:
         return b.const(torch.logspace(start, end, steps, base=base, dtype=dtype))
-    if not dtype.is_floating_point:
-        raise b.refuse(f"logspace of {dtype} whose ends are computed, or which is long")
-    powers = b.Pow(b.scalar(base, torch.float64), _evenly_spaced(b, start, end, steps))
+    powers = b.Pow(b.scalar(base, torch.float64), _evenly_spaced(b, start, end, steps, dtype))
     return b.cast(powers, dtype)
 
 
 # -- triangles and the diagonal ------------------------------------------------------------------
 
-_TRILU_DTYPES = {torch.float16, torch.float32, torch.float64, torch.int32, torch.int64, torch.bool}
-_EYE_DTYPES = {torch.float32, torch.float64, torch.int32, torch.int64}
-
 
 @lowering("aten::eye", "aten::eye.m")
 def eye(b: Builder, n: Dim, m: Dim | None = None, dtype: torch.dtype | None = None) -> Tensor:
     dtype = dtype or torch.get_default_dtype()
-    made_as = dtype if dtype in _EYE_DTYPES else torch.float32
     dims = [n, n if m is None else m]
-    ones: Tensor = b.EyeLike(b.full(dims, 0, made_as), dtype=int(onnx_dtype(made_as)))
-    return b.cast(b.with_shape(ones, dims), dtype)
+    ones: Tensor = b.EyeLike(b.full(dims, 0, torch.float32), dtype=int(onnx_dtype(dtype)))
+    return b.with_shape(ones, dims)
 
 
 def _register_triangle(name: str, upper: int) -> None:
     @lowering(name)
     def triangle(b: Builder, self: Tensor, diagonal: Dim = 0) -> Tensor:
-        widened = torch.float32 if self.is_floating_point else torch.int64
-        x = self if self.dtype in _TRILU_DTYPES else b.cast(self, widened)
         k = None if diagonal == 0 else b.scalar(diagonal, torch.int64)
-        return b.cast(b.Trilu(x, k, upper=upper), self.dtype)
+        result: Tensor = b.Trilu(self, k, upper=upper)
+        return result
 
 
 _register_triangle("aten::tril", 0)

@@ -138,8 +138,9 @@ def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
         depth = b.Add(b.ReduceMax(b.reshape(self, [b.numel(self)]), [0], keepdims=1), 1)
     else:
         depth = b.size(num_classes)
-    result: Tensor = b.OneHot(self, depth, b.const(torch.tensor([0, 1])), axis=-1)
-    return result
+    # ONNX Runtime takes no 0-d indices.
+    codes = b.OneHot(at_least_1d(b, self), depth, b.const(torch.tensor([0, 1])), axis=-1)
+    return b.squeeze(codes, [0]) if self.rank == 0 else codes
 
 
 # -- masks -----------------------------------------------------------------------------------------

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.contraction import diagonal
-from sardonyx.lower.reductions import accumulate
+from sardonyx.lower.loops import repeat
+from sardonyx.lower.matrices import identity
+from sardonyx.lower.reductions import accumulate, reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
+
+_TERMS = 18
+"""Of the exponential series: what follows is less than an ulp where the norm is 1."""
+_MOST_SQUARINGS = 1100
 
 
 @lowering("aten::trace")
@@ -45,3 +53,27 @@ def linalg_cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None
         b.Mul(turned(left, backward), turned(right, forward)),
     )
     return result
+
+
+@lowering("aten::linalg_matrix_exp")
+def linalg_matrix_exp(b: Builder, self: Tensor) -> Tensor:
+    """exp(A) = exp(A / 2^s)^(2^s), with s so large that the series converges fast."""
+    one = identity(b, self.dim(-1), self.dtype)
+    norm = reduce_dims(b, "ReduceMax", reduce_dims(b, "ReduceL1", self, -2, True), -1, True)
+    doublings = b.Div(b.Log(b.Max(norm, 1.0)), math.log(2.0))
+    squarings = b.Min(b.Ceil(doublings), float(_MOST_SQUARINGS))
+    scaled = b.Div(self, b.Pow(b.scalar(2, self.dtype), squarings))
+    last = b.scalar(_TERMS, self.dtype)
+
+    def term(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        number = b.Sub(last, b.cast(i, self.dtype))
+        return [b.Add(one, b.Div(b.MatMul(scaled, carried[0]), number))]
+
+    def square(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        (x,) = carried
+        return [b.Where(b.Less(b.cast(i, self.dtype), squarings), b.MatMul(x, x), x)]
+
+    (series,) = repeat(b, _TERMS, [b.expand(one, b.dims(self))], term)
+    every = b.Concat(b.Reshape(squarings, [-1]), b.const(torch.zeros(1, dtype=self.dtype)), axis=0)
+    most = b.cast(b.ReduceMax(every, [0], keepdims=0), torch.int64)
+    return repeat(b, most, [series], square)[0]

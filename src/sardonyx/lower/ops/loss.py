@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.ops.linear import linear
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
+_torch_private.register_chunked_losses()
+
 _NONE, _MEAN, _SUM = 0, 1, 2
 _REDUCTION_NAMES = {_NONE: "none", _MEAN: "mean", _SUM: "sum"}
+_REDUCTIONS_BY_NAME = {name: number for number, name in _REDUCTION_NAMES.items()}
 
 
 def _reduced(b: Builder, loss: Tensor, reduction: int) -> Tensor:
@@ -231,6 +236,57 @@ def cross_entropy_loss(
             b, "SoftmaxCrossEntropyLoss", self, target, weight, reduction, ignore_index
         )
     return _smoothed_loss(b, self, target, weight, reduction, ignore_index, label_smoothing)
+
+
+@lowering("torch_nn::_linear_cross_entropy_batch_chunked")
+def linear_cross_entropy(
+    b: Builder,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: torch.dtype,
+    allow_retain_graph: bool,
+    compute_input_grad: bool,
+    compute_linear_weight_grad: bool,
+    compute_linear_bias_grad: bool,
+) -> tuple[Tensor, None, None, None]:
+    """The loss of a linear layer's scores, whose gradients are not computed.
+
+    PyTorch does it chunk by chunk, which changes the memory it takes, not what it is.
+    """
+    scores = linear(b, *(b.cast(x, acc_dtype) for x in (input, linear_weight)))
+    if linear_bias is not None:
+        scores = b.Add(scores, b.cast(linear_bias, acc_dtype))
+    weights = None if weight is None else b.cast(weight, acc_dtype)
+    reduced = _REDUCTIONS_BY_NAME[reduction]
+    loss = cross_entropy_loss(b, scores, target, weights, reduced, ignore_index, label_smoothing)
+    return b.cast(loss, input.dtype), None, None, None
+
+
+@lowering("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def linear_cross_entropy_of_each(
+    b: Builder,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    ignore_index: int,
+    batch_chunk_size: int,
+    acc_policy: str,
+    acc_dtype: torch.dtype,
+) -> Tensor:
+    return linear_cross_entropy(
+        b, input, linear_weight, target, linear_bias, weight, "none", ignore_index, 0.0,
+        batch_chunk_size, acc_policy, acc_dtype, False, False, False, False,
+    )[0]  # fmt: skip
 
 
 def _indexed_loss(

@@ -54,11 +54,6 @@ def _rsqrt(b: Builder, x: Tensor) -> Tensor:
     return result
 
 
-def _erfc(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Sub(1, b.Erf(x))
-    return result
-
-
 def _sinc(b: Builder, x: Tensor) -> Tensor:
     angle = b.Mul(x, math.pi)
     result: Tensor = b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle))
@@ -95,7 +90,6 @@ _OF_FLOATS: dict[str, Unary] = {
     "acosh arccosh": _node("Acosh"),
     "atanh arctanh": _node("Atanh"),
     "erf special_erf": _node("Erf"),
-    "erfc special_erfc": _erfc,
     "sigmoid special_expit": _node("Sigmoid"),
     "deg2rad": _scaled(math.pi / 180),
     "rad2deg": _scaled(180 / math.pi),
@@ -125,8 +119,6 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 
 @lowering("aten::angle")
 def angle(b: Builder, self: Tensor) -> Tensor:
-    if self.is_complex:
-        raise b.refuse("complex numbers have no ONNX form here")
     x = b.cast(self, promote.float_dtype(self))
     half_turn = b.Where(b.Less(x, 0), b.scalar(math.pi, x.dtype), b.scalar(0, x.dtype))
     result: Tensor = b.Where(b.IsNaN(x), x, half_turn)

@@ -34,7 +34,13 @@ def _pad(
     # ATen mirrors what it will crop, but wraps around to what is left.
     if mode == "circular":
         cropped = _crop(b, x, x, starts, ends, padded=False)
-        return b.Pad(cropped, b.shape(grown), mode=_MODES[mode]) if grows else cropped
+        if not grows:
+            return cropped
+        is_empty = any(x.dim(axis) == 0 for axis in range(x.rank))  # nothing to wrap around to
+        wrapped: Tensor = b.Pad(
+            cropped, b.shape(grown), mode=_MODES["constant" if is_empty else mode]
+        )
+        return wrapped
     result = b.Pad(x, b.shape(grown), mode=_MODES[mode]) if grows else x
     return _crop(b, x, result, starts, ends, padded=True)
 

@@ -13,13 +13,15 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor
 from sardonyx.lower.windows import (
+    PoolingAxis,
     adaptive_positions,
     batched,
     index_range,
     largest_of_windows,
     per_axis,
+    places_in_windows,
     pooled_size,
-    sliding_positions_inside,
+    sums_of_windows,
     unbatched_like,
 )
 
@@ -44,11 +46,8 @@ def _max_pool(
     strides = per_axis(stride, spatial) or kernel
     pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
     if x.dtype not in _MAX_POOL_DTYPES:
-        positions = [
-            sliding_positions_inside(b, _known_size(b, x, axis - spatial), *window, ceil_mode)
-            for axis, window in enumerate(zip(kernel, strides, pads, dilations, strict=True))
-        ]
-        return largest_of_windows(b, x, positions)
+        axes = _pooling_axes(b, x, kernel, strides, pads, dilations, ceil_mode)
+        return largest_of_windows(b, x, [axis.positions_inside(b) for axis in axes])
     results = b.op(
         "MaxPool",
         batched(b, x, spatial),
@@ -74,11 +73,20 @@ def _area(b: Builder, x: Tensor, spatial: int) -> Dim:
     return int(total) if isinstance(total, sympy.Integer) else total
 
 
-def _known_size(b: Builder, x: Tensor, axis: int) -> int:
-    size = x.static_dim(axis)
-    if size is None:
-        raise b.refuse(f"pooling {x.dtype} needs spatial sizes that are known at export time")
-    return size
+def _pooling_axes(
+    b: Builder,
+    x: Tensor,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    ceil_mode: bool,
+) -> list[PoolingAxis]:
+    sizes = b.dims(x)[-len(kernel) :]
+    return [
+        PoolingAxis(*window, ceil_mode)
+        for window in zip(sizes, kernel, strides, pads, dilations, strict=True)
+    ]
 
 
 def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -127,20 +135,29 @@ def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        if not self.is_floating_point:
-            raise b.refuse(f"ONNX averages floating-point tensors only, not {self.dtype}")
         kernel = per_axis(kernel_size, spatial)
         strides = per_axis(stride, spatial) or kernel
-        pads = per_axis(padding, spatial) * 2
+        pads: list[Dim] = [*per_axis(padding, spatial) * 2]
+        if not self.is_floating_point:  # ONNX averages floating-point tensors only
+            ones = [1] * spatial
+            starts = per_axis(padding, spatial)
+            axes = _pooling_axes(b, self, kernel, strides, starts, ones, ceil_mode)
+            total = sums_of_windows(b, self, axes)
+            divisor: int | Tensor | None = divisor_override
+            if divisor is None:
+                divisor = b.cast(places_in_windows(b, axes, count_include_pad), self.dtype)
+            mean: Tensor = b.Div(total, divisor)
+            return mean
         if divisor_override is not None:
             # The sum of a window is the mean of all its places times their number, so none of
             # them may lie past the padding, as they can with ceil_mode.
             if ceil_mode:
-                pads = _pads_to_last_window(b, self, kernel, strides, pads[:spatial])
+                starts = per_axis(padding, spatial)
+                pads = _pads_to_last_window(b, self, kernel, strides, starts)
             ceil_mode, count_include_pad = False, True
         x = batched(b, self, spatial)
         if pads[:spatial] != pads[spatial:]:
-            x = b.Pad(x, [0, 0, *pads[:spatial], 0, 0, *pads[spatial:]])
+            x = b.Pad(x, b.shape([0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]))
             pads = [0] * 2 * spatial
         result = b.AveragePool(
             x,
@@ -159,16 +176,13 @@ def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
 
 def _pads_to_last_window(
     b: Builder, x: Tensor, kernel: Sequence[int], strides: Sequence[int], padding: Sequence[int]
-) -> list[int]:
+) -> list[Dim]:
     """Starts, then ends, with which whole windows alone give what ceil_mode gives."""
-    ends = []
-    spatial = len(kernel)
-    for axis, (k, s, p) in enumerate(zip(kernel, strides, padding, strict=True)):
-        size = x.static_dim(axis - spatial)
-        if size is None:
-            raise b.refuse("ceil_mode with divisor_override needs sizes known at export time")
-        reach = (pooled_size(size, k, s, p, 1, True) - 1) * s + k
-        ends.append(max(reach - size - p, 0))
+    ends: list[Dim] = []
+    sizes = b.dims(x)[-len(kernel) :]
+    for size, k, s, p in zip(sizes, kernel, strides, padding, strict=True):
+        missing = (pooled_size(size, k, s, p, 1, True) - 1) * s + k - size - p
+        ends.append(max(missing, 0) if isinstance(missing, int) else sympy.Max(missing, 0))
     return [*padding, *ends]
 
 

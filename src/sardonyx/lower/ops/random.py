@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.lower import noise
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import accumulation_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dim, Dims, Tensor
@@ -131,6 +132,18 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) ->
     return result
 
 
+@lowering("aten::geometric")
+def geometric(b: Builder, self: Tensor, p: float) -> Tensor:
+    """How many tosses it takes until one succeeds."""
+    if p == 1:
+        return b.full_like(self, 1)
+    drawn_as = torch.float64 if self.is_integral else accumulation_dtype(self.dtype)
+    failures = b.Floor(
+        b.Div(b.Log(b.Sub(1, noise.uniform(b, b.dims(self), drawn_as))), math.log1p(-p))
+    )
+    return b.cast(b.Add(failures, 1), self.dtype)
+
+
 # -- choices -----------------------------------------------------------------------------------
 
 
@@ -185,6 +198,10 @@ def native_dropout(
         return input, b.full_like(input, True, torch.bool)
     if p == 1:  # ONNX would scale what is left by 1 / 0
         return b.zeros_like(input), b.full_like(input, False, torch.bool)
+    if b.numel(input) == 1:
+        # ONNX Runtime's Dropout begins every run by dropping the first element.
+        tossed = noise.coin_tosses(b, b.dims(input), 1 - p)
+        return b.Mul(b.cast(tossed, input.dtype), b.Mul(input, 1 / (1 - p))), tossed
     kept, mask = b.Dropout(input, b.scalar(p, torch.float32), True, outputs=2)
     return kept, mask
 

@@ -13,7 +13,9 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.positions import sizes_of
 from sardonyx.lower.registry import lowering
+from sardonyx.lower.steps import run_steps
 from sardonyx.lower.values import Dim, Scalar, Tensor
 from sardonyx.lower.windows import index_range
 
@@ -167,9 +169,7 @@ def _run_layers(
             for s in states
         ]
         if any(w.projection is not None for w in weights):
-            if lengths is not None:
-                raise b.refuse("proj_size with packed sequences has no ONNX form")
-            x, *after = _unrolled_lstm(b, x, weights, initial)
+            x, *after = _stepwise_lstm(b, x, weights, initial, lengths)
         else:
             cell_state = initial[1] if kind.has_cell_state else None
             x, hidden, cell = _run_layer(b, kind, x, weights, initial[0], cell_state, lengths)
@@ -179,22 +179,44 @@ def _run_layers(
     return x, *(s[0] if len(s) == 1 else b.Concat(*s, axis=0) for s in last)
 
 
-def _unrolled_lstm(
-    b: Builder, x: Tensor, weights: Sequence[_Weights], initial: Sequence[Tensor]
+def _stepwise_lstm(
+    b: Builder,
+    x: Tensor,
+    weights: Sequence[_Weights],
+    initial: Sequence[Tensor],
+    lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """An LSTM layer with projections, which ONNX LSTM lacks, written out step by step."""
-    length = x.static_dim(0)
-    if length is None:
-        raise b.refuse("proj_size needs a sequence length that is known at export time")
+    """An LSTM layer with projections, which ONNX LSTM lacks, step by step."""
+    sizes = sizes_of(b, x)
+    count = b.squeeze(b.size(sizes[0]), [0])
     outputs, hiddens, cells = [], [], []
     for number, entry in enumerate(weights):
-        hidden, cell = (b.squeeze(b.slice(s, 0, number, number + 1), [0]) for s in initial)
-        steps: list[Tensor] = []
-        for time in reversed(range(length)) if number else range(length):
-            step = b.squeeze(b.slice(x, 0, time, time + 1), [0])
-            hidden, cell = _lstm_step(b, step, hidden, cell, entry)
-            steps.append(b.unsqueeze(hidden, [0]))
-        outputs.append(b.Concat(*(reversed(steps) if number else steps), axis=0))
+        start = [
+            b.with_shape(b.Gather(s, b.const(number), axis=0), s.shape[1:] if s.shape else ())
+            for s in initial
+        ]
+
+        def step(
+            index: Tensor,
+            carried: Sequence[Tensor],
+            entry: _Weights = entry,
+            backwards: bool = number == 1,
+        ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+            time = b.Sub(b.Sub(count, 1), index) if backwards else index
+            current = b.Gather(x, time, axis=0)
+            hidden, cell = _lstm_step(b, current, carried[0], carried[1], entry)
+            if lengths is None:
+                return [hidden, cell], [hidden]
+            # Beyond the end of a sequence its state stays as it is.
+            runs = b.unsqueeze(b.Less(time, b.cast(lengths, torch.int64)), [1])
+            after = [
+                b.with_shape(b.Where(runs, new, old), b.dims(old))
+                for new, old in zip((hidden, cell), carried, strict=True)
+            ]
+            return after, [b.Where(runs, hidden, b.scalar(0, hidden.dtype))]
+
+        (hidden, cell), (output,) = run_steps(b, count, step, start)
+        outputs.append(b.slice(output, 0, -1, None, step=-1) if number else output)
         hiddens.append(b.unsqueeze(hidden, [0]))
         cells.append(b.unsqueeze(cell, [0]))
     output, last_hidden, last_cell = (

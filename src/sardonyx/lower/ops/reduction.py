@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.jacobi import singular_values
 from sardonyx.lower.reductions import (
     accumulate,
     accumulation_dtype,
@@ -134,7 +135,7 @@ def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> T
     """The first index of the extreme along `dim`."""
     if x.rank == 0:
         return b.scalar(0, torch.int64)
-    wide = b.cast(x, torch.int32) if x.dtype in (torch.int16, torch.bool) else x
+    wide = b.cast(x, torch.uint8) if x.dtype == torch.bool else x
     result: Tensor = b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
     return result
 
@@ -175,13 +176,8 @@ def _larger(
     b: Builder, op: str, of_bools: str, self: Tensor | Scalar, other: Tensor | Scalar
 ) -> Tensor:
     left, right = b.promote(self, other)
-    dtype = left.dtype
-    if dtype == torch.bool:
-        result: Tensor = b.op(of_bools, left, right)
-        return result
-    if dtype == torch.int16:
-        left, right = b.cast(left, torch.int32), b.cast(right, torch.int32)
-    return b.cast(b.op(op, left, right), dtype)
+    result: Tensor = b.op(of_bools if left.dtype == torch.bool else op, left, right)
+    return result
 
 
 @lowering("aten::aminmax")
@@ -355,11 +351,22 @@ def linalg_matrix_norm(
     if ord == "fro":
         return vector_norm(b, x, 2.0, [rows, columns], keepdim)
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
-        raise b.refuse(f"the matrix norm of order {ord} is made of singular values")
+        return _spectral_norm(b, x, ord, rows, columns, keepdim)
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = vector_norm(b, x, 1.0, summed, keepdim=True)
     extreme = _extreme(b, "ReduceMax" if ord > 0 else "ReduceMin", sums, compared, keepdim=True)
     return extreme if keepdim else b.squeeze(extreme, [rows, columns])
+
+
+def _spectral_norm(
+    b: Builder, x: Tensor, ord: float | str, rows: int, columns: int, keepdim: bool
+) -> Tensor:
+    """The sum, the largest or the smallest of the singular values."""
+    rest = [axis for axis in range(x.rank) if axis not in (rows, columns)]
+    values = singular_values(b, b.transpose(x, [*rest, rows, columns]))
+    op = "ReduceSum" if ord == "nuc" else "ReduceMax" if ord == 2 else "ReduceMin"
+    norm = reduce_dims(b, op, values, -1)
+    return b.unsqueeze(norm, [rows, columns]) if keepdim else norm
 
 
 @lowering("aten::linalg_norm", "aten::linalg_norm.ord_str")

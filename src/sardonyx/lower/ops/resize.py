@@ -14,6 +14,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor
 from sardonyx.lower.windows import (
@@ -514,7 +515,8 @@ def im2col(
     # (batch, channels, rows, kernel rows, columns, kernel columns)
     gathered = b.transpose(gather_windows(b, x, positions), [0, 1, 3, 5, 2, 4])
     columns = channels * math.prod(kernel_size)
-    result = b.reshape(gathered, [batch, columns, -1])
+    blocks = product_of(positions[axis].dim(0) for axis in range(2))
+    result = b.reshape(gathered, [batch, columns, blocks])
     return unbatched_like(b, result, self, 2)
 
 

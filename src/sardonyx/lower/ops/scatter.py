@@ -122,6 +122,8 @@ def _neutral(dtype: torch.dtype, reduce: str) -> float | int:
         return 1
     if dtype.is_floating_point:
         return float("-inf") if reduce == "amax" else float("inf")
+    if dtype == torch.bool:
+        return reduce == "amin"
     limits = torch.iinfo(dtype)
     return limits.min if reduce == "amax" else limits.max
 
@@ -133,6 +135,9 @@ def _neutral(dtype: torch.dtype, reduce: str) -> float | int:
 def index_add(
     b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1
 ) -> Tensor:
+    if self.dtype in COMBINED_AS:
+        base, updates = (b.cast(t, COMBINED_AS[self.dtype]) for t in (self, source))
+        return b.cast(index_add(b, base, dim, index, updates, alpha=alpha), self.dtype)
     updates = b.cast(source, self.dtype)
     if alpha != 1:
         updates = b.Mul(updates, b.scalar(alpha, self.dtype))

@@ -157,11 +157,17 @@ def tensor_split_by_tensor(
     b: Builder, self: Tensor, tensor_indices_or_sections: Tensor, dim: int = 0
 ) -> list[Tensor]:
     known = tensor_indices_or_sections.const
-    if known is None:
-        raise b.refuse("where to split is computed by the model, so the pieces are not known")
-    if known.dim() == 0:
+    if known is not None and known.dim() == 0:
         return tensor_split(b, self, int(known), dim)
-    return tensor_split_at(b, self, [int(i) for i in known], dim)
+    if known is not None:
+        return tensor_split_at(b, self, [int(i) for i in known], dim)
+    count = tensor_indices_or_sections.static_dim(0) if tensor_indices_or_sections.rank else None
+    if count is None:
+        raise b.refuse("how many pieces there are is computed by the model")
+    axis = axis_of(self, dim)
+    bounds = [b.slice(tensor_indices_or_sections, 0, k, k + 1) for k in range(count)]
+    starts: list[Dim | Tensor] = [0, *bounds]
+    return [b.slice(self, axis, s, e) for s, e in zip(starts, [*bounds, None], strict=True)]
 
 
 def _hsplit_dim(x: Tensor) -> int:

@@ -10,31 +10,13 @@ from sardonyx.lower.positions import at_least_1d, axis_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor
 
-_SORTABLE_AS = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.bool: torch.int32,
-    torch.uint8: torch.int32,
-    torch.int8: torch.int32,
-    torch.int16: torch.int32,
-}
-"""Runtimes sort few dtypes; each of the others is exact in one of those."""
-
-_UNIQUE_AS = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.bool: torch.int64,
-    torch.uint8: torch.int64,
-    torch.int16: torch.int64,
-    torch.int32: torch.int64,
-}
-
 
 def top(
     b: Builder, x: Tensor, count: Dim | Tensor, axis: int, *, largest: bool
 ) -> tuple[Tensor, Tensor]:
     """The first `count` along `axis` in order, and their indices; equal ones by index."""
-    wide = b.cast(at_least_1d(b, x), _SORTABLE_AS.get(x.dtype, x.dtype))
+    sortable = torch.uint8 if x.dtype == torch.bool else x.dtype
+    wide = b.cast(at_least_1d(b, x), sortable)
     values, indices = b.TopK(wide, b.size(count), axis=axis, largest=int(largest), outputs=2)
     dims = list(wide.shape or ())
     dims[axis] = None if isinstance(count, Tensor) else count
@@ -165,8 +147,9 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> tupl
     ordered, order = top(b, self, self.dim(axis), axis, largest=False)
     one, other = b.unsqueeze(ordered, [axis + 1]), b.unsqueeze(ordered, [axis])
     counts = b.ReduceSum(b.cast(b.Equal(one, other), torch.int64), [axis + 1], keepdims=0)
-    # The first of the most frequent in ascending order is the smallest of them.
-    place = b.ArgMax(counts, axis=axis, keepdims=1)
+    # The smallest of the most frequent, and of those that equal it the last.
+    first = b.ArgMax(counts, axis=axis, keepdims=1)
+    place = b.Sub(b.Add(first, gather_elements(b, counts, axis, first)), 1)
     values, indices = (gather_elements(b, t, axis, place) for t in (ordered, order))
     if keepdim:
         return values, indices
@@ -211,9 +194,8 @@ def unique_dim(
 
 
 def _unique(b: Builder, x: Tensor, axis: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    wide = b.cast(x, _UNIQUE_AS.get(x.dtype, x.dtype))
-    values, _, inverse, counts = b.Unique(wide, axis=axis, sorted=1, outputs=4)
-    return b.cast(values, x.dtype), inverse, counts
+    values, _, inverse, counts = b.Unique(x, axis=axis, sorted=1, outputs=4)
+    return values, inverse, counts
 
 
 def _asked(
@@ -284,7 +266,7 @@ def searchsorted(
 ) -> Tensor:
     if sorter is not None:
         sorted_sequence = gather_elements(b, sorted_sequence, -1, sorter)
-    return _places_among(b, sorted_sequence, self, right or side == "right", out_int32)
+    return places_among(b, sorted_sequence, self, right or side == "right", out_int32)
 
 
 @lowering("aten::bucketize.Tensor", "aten::bucketize.Scalar")
@@ -296,17 +278,16 @@ def bucketize(
     out_int32: bool = False,
     right: bool = False,
 ) -> Tensor:
-    return _places_among(b, boundaries, self, right, out_int32)
+    return places_among(b, boundaries, self, right, out_int32)
 
 
-def _places_among(
-    b: Builder, ordered: Tensor, wanted: Tensor | Scalar, right: bool, out_int32: bool
+def places_among(
+    b: Builder, ordered: Tensor, wanted: Tensor | Scalar, right: bool, out_int32: bool = False
 ) -> Tensor:
     """How many of `ordered` lie before each of `wanted`: compared with all, which is exact."""
     line, sought = b.promote(ordered, wanted)
-    if line.dtype in (torch.bool, torch.bfloat16):
-        wide = torch.int32 if line.dtype == torch.bool else torch.float32
-        line, sought = b.cast(line, wide), b.cast(sought, wide)
+    if line.dtype == torch.bool:
+        line, sought = b.cast(line, torch.uint8), b.cast(sought, torch.uint8)
     if line.rank > 1:
         line = b.unsqueeze(line, [line.rank - 1])
     column = b.unsqueeze(sought, [sought.rank])

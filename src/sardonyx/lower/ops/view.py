@@ -117,9 +117,9 @@ def _squeeze_axes(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     for axis in axes:
         if x.static_dim(axis) is None:
             raise b.refuse(
-                f"dim {axis} has the dynamic size {x.dim(axis)}: squeezing drops it where that is "
-                "1, and an ONNX tensor has one rank. Name the dims to squeeze, or make this one "
-                "static"
+                f"dim {axis} has the dynamic size {b.sizes.dim_name(x.dim(axis))}: squeezing drops "
+                "it where that is 1, and an ONNX tensor has one rank. Squeeze other dims only, or "
+                "make this one static"
             )
     return b.squeeze(x, [axis for axis in axes if x.static_dim(axis) == 1])
 
@@ -207,8 +207,6 @@ def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
 def adjoint(b: Builder, self: Tensor) -> Tensor:
-    if self.is_complex:
-        raise b.refuse("ONNX has no conjugate of complex tensors")
     return swap_axes(b, self, -2, -1)
 
 

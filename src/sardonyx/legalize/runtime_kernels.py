@@ -1,0 +1,234 @@
+"""Types that ONNX allows an operator and ONNX Runtime does not run it in: cast around the node.
+
+What the runtime runs is a table, `onnxruntime_kernels.json`, which `tools/onnxruntime_kernels.py`
+asks it for. A node is computed in the nearest type of the table that holds every value of its own.
+Only float64 may lose digits, in float32, and the user is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from sardonyx.legalize.descend import all_nodes, names_in
+from sardonyx.legalize.emitter import UniqueNames, is_omitted
+from sardonyx.legalize.legality import Parameter, Signature, is_standard, signature_of
+
+TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
+OLDEST_OPSET = 9
+"""Of the versions in the table."""
+
+Types = Mapping[str, ir.DataType]
+"""The type that each type variable of an operator stands for."""
+
+D: TypeAlias = ir.DataType
+
+TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype")
+"""Attributes that say the type of an output which no input has."""
+
+# Each holds every value of its own; results are cast back, and integers wrap as PyTorch's do.
+_WIDER: Mapping[D, Sequence[D]] = {
+    D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT),
+    D.UINT8: (D.UINT16, D.INT16, D.UINT32, D.INT32, D.INT64, D.UINT64),
+    D.UINT16: (D.UINT32, D.INT32, D.INT64, D.UINT64),
+    D.UINT32: (D.UINT64, D.INT64),
+    D.INT8: (D.INT16, D.INT32, D.INT64),
+    D.INT16: (D.INT32, D.INT64),
+    D.INT32: (D.INT64,),
+    D.FLOAT16: (D.FLOAT, D.DOUBLE),
+    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
+    D.FLOAT: (D.DOUBLE,),
+}
+# Exact too where an operator only picks, compares or moves what it is given.
+_HOLDING: Mapping[D, Sequence[D]] = {
+    D.UINT8: (D.FLOAT, D.DOUBLE),
+    D.INT8: (D.FLOAT, D.DOUBLE),
+    D.UINT16: (D.FLOAT, D.DOUBLE),
+    D.INT16: (D.FLOAT, D.DOUBLE),
+    D.UINT32: (D.DOUBLE,),
+    D.INT32: (D.DOUBLE,),
+}
+_LOSSY: Mapping[D, Sequence[D]] = {D.DOUBLE: (D.FLOAT,)}
+
+_PICKING = frozenset({
+    "ArgMax", "ArgMin", "Clip", "DepthToSpace", "GlobalMaxPool", "Hardmax", "Max", "MaxPool",
+    "MaxUnpool", "Min", "NonZero", "Pad", "ReduceMax", "ReduceMin", "Relu", "SpaceToDepth",
+    "TopK", "Trilu", "Unique", "Where",
+})  # fmt: skip
+# Their integer types are what they are about.
+_QUANTIZING = frozenset({
+    "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv",
+    "QLinearMatMul", "QuantizeLinear",
+})  # fmt: skip
+_COST_OF_LOSS = 1000
+
+
+def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
+    """Cast around the nodes that ONNX Runtime cannot run in their own types; notes for the user."""
+    opset = model.opset_imports[""]
+    names: UniqueNames | None = None
+    narrowed: Counter[str] = Counter()
+    for node in tuple(all_nodes(model)):
+        signature = signature_of(node.op_type, opset) if is_standard(node) else None
+        rows = () if signature is None else _rows(node, signature.since_version)
+        if signature is None or not rows:
+            continue
+        types = _types_of(node, signature)
+        changes = _nearest(node.op_type, types, rows)
+        if not changes:
+            continue
+        names = names or UniqueNames(names_in(model))
+        _cast_around(node, signature, changes, names)
+        narrowed[node.op_type] += any(
+            new in _LOSSY.get(types[variable], ()) for variable, new in changes.items()
+        )
+    return _notes(+narrowed)
+
+
+def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
+    if not narrowed:
+        return ()
+    uses = ", ".join(f"{op} ({n} uses)" if n > 1 else op for op, n in sorted(narrowed.items()))
+    return (f"float64 computed in float32, where ONNX Runtime has no float64 kernel: {uses}",)
+
+
+@cache
+def _table() -> dict[str, dict[str, list[dict[str, list[str]]]]]:
+    operators: dict[str, dict[str, list[dict[str, list[str]]]]] = json.loads(TABLE.read_text())[
+        "operators"
+    ]
+    return operators
+
+
+def _rows(node: ir.Node, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]]:
+    """What the runtime runs this form of the operator in; nothing if that is everything."""
+    for name, attribute in node.attributes.items():
+        if attribute.type == ir.AttributeType.STRING and not attribute.is_ref():
+            variant = _parsed(f"{node.op_type}[{name}={attribute.as_string()}]", version)
+            if variant:
+                return variant
+    return _parsed(node.op_type, version)
+
+
+@cache
+def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]]:
+    return [
+        {
+            variable: frozenset(ir.DataType[name.upper()] for name in names)
+            for variable, names in row.items()
+        }
+        for row in _table().get(form, {}).get(str(version), ())
+    ]
+
+
+def _types_of(node: ir.Node, signature: Signature) -> dict[str, ir.DataType]:
+    return {
+        parameter.type_variable: value.dtype
+        for value, parameter in (
+            *_given(node.inputs, signature.inputs),
+            *_given(node.outputs, signature.outputs),
+        )
+        if value.dtype is not None
+    }
+
+
+def _given(
+    values: Sequence[ir.Value | None], parameters: Sequence[Parameter]
+) -> Iterator[tuple[ir.Value, Parameter]]:
+    for index, value in enumerate(values):
+        if value is not None and not is_omitted(value):
+            yield value, parameters[min(index, len(parameters) - 1)]
+
+
+def _nearest(
+    op_type: str, types: Types, rows: Sequence[Mapping[str, frozenset[ir.DataType]]]
+) -> dict[str, ir.DataType]:
+    """The variables to give another type, so that a row has them all; none if one has already,
+    or if none can be reached."""
+    reached = [change for row in rows if (change := _change(op_type, types, row)) is not None]
+    return min(reached, key=lambda found: found[0])[1] if reached else {}
+
+
+def _change(
+    op_type: str, types: Types, row: Mapping[str, frozenset[ir.DataType]]
+) -> tuple[int, dict[str, ir.DataType]] | None:
+    cost, changes = 0, {}
+    for variable, dtype in types.items():
+        allowed = row.get(variable)
+        if allowed is None or dtype in allowed:
+            continue
+        options = _stand_ins(op_type, dtype)
+        found = next(((price, new) for price, new in options if new in allowed), None)
+        if found is None:
+            return None
+        cost += found[0]
+        changes[variable] = found[1]
+    return cost, changes
+
+
+def _stand_ins(op_type: str, dtype: ir.DataType) -> Iterator[tuple[int, ir.DataType]]:
+    """Types to compute in instead, nearest first, each with its price."""
+    if op_type in _QUANTIZING and dtype.is_integer():
+        return
+    holding = _HOLDING.get(dtype, ()) if op_type in _PICKING else ()
+    yield from enumerate((*_WIDER.get(dtype, ()), *holding), start=1)
+    yield from enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS)
+
+
+def _cast_around(node: ir.Node, signature: Signature, changes: Types, names: UniqueNames) -> None:
+    graph = node.graph
+    assert graph is not None
+    for index, value in enumerate(node.inputs):
+        if value is None:
+            continue
+        parameter = signature.inputs[min(index, len(signature.inputs) - 1)]
+        dtype = changes.get(parameter.type_variable)
+        if dtype is not None:
+            wide = ir.Value(
+                name=names.derived_from(f"{value.name}.{dtype.name.lower()}"),
+                type=ir.TensorType(dtype),
+                shape=value.shape,
+            )
+            graph.insert_before(node, _cast(value, wide, node))
+            node.replace_input_with(index, wide)
+    from_inputs = {parameter.type_variable for parameter in signature.inputs}
+    for value, parameter in tuple(_given(node.outputs, signature.outputs)):
+        dtype = changes.get(parameter.type_variable)
+        if dtype is None:
+            continue
+        if parameter.type_variable not in from_inputs:
+            _ask_for(node, dtype)
+        _cast_back(value, dtype, node, names)
+
+
+def _ask_for(node: ir.Node, dtype: ir.DataType) -> None:
+    for attribute in TYPE_ATTRIBUTES:
+        if attribute in node.attributes:
+            node.attributes[attribute] = ir.AttrInt64(attribute, int(dtype))
+
+
+def _cast_back(value: ir.Value, dtype: ir.DataType, node: ir.Node, names: UniqueNames) -> None:
+    """Compute `value` in `dtype`; what used it gets a cast of it, under the name it had."""
+    graph = node.graph
+    assert graph is not None
+    back = ir.Value(type=value.type, shape=value.shape, metadata_props=value.metadata_props)
+    back.meta.update(value.meta)
+    value.replace_all_uses_with(back, replace_graph_outputs=True)
+    name, value.name = value.name, names.derived_from(f"{value.name}.{dtype.name.lower()}")
+    back.name = name
+    value.type = ir.TensorType(dtype)
+    graph.insert_after(node, _cast(value, back, node))
+
+
+def _cast(source: ir.Value, target: ir.Value, around: ir.Node) -> ir.Node:
+    assert target.dtype is not None
+    attributes: dict[str, Any] = {"to": int(target.dtype)}
+    cast = ir.node("Cast", [source], attributes, outputs=[target])
+    cast.metadata_props.update(around.metadata_props)
+    return cast

@@ -1,0 +1,160 @@
+"""What is made of singular values and eigenvalues."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.householder import reflect, reflections
+from sardonyx.lower.jacobi import (
+    SVD,
+    eigenvalues_of_symmetric,
+    is_wide,
+    singular_value_decomposition,
+    singular_values,
+)
+from sardonyx.lower.matrices import identity, on_diagonal, shorter, symmetric, transposed
+from sardonyx.lower.reductions import reduce_dims
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Tensor
+
+# Singular vectors and eigenvectors are unique but for a sign (and where values are equal, but for
+# a rotation): these are as right as LAPACK's, and need not be the same.
+
+
+@lowering("aten::_linalg_svd")
+def linalg_svd(
+    b: Builder,
+    A: Tensor,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    *,
+    driver: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not compute_uv:
+        nothing = b.full([0], 0, A.dtype)
+        return nothing, singular_values(b, A), nothing
+    if is_wide(A):
+        u, values, vh = linalg_svd(b, transposed(b, A), full_matrices)
+        return transposed(b, vh), values, transposed(b, u)
+    if full_matrices and A.static_dim(-1) is None and A.dim(-1) != A.dim(-2):
+        raise b.refuse("full_matrices needs a number of columns that is known at export time")
+    svd = singular_value_decomposition(b, A)
+    return _left_vectors(b, svd, full_matrices), svd.values, transposed(b, svd.right)
+
+
+def _left_vectors(b: Builder, svd: SVD, full: bool) -> Tensor:
+    """The directions of orthogonal columns; where a column is 0, or there are none, whatever is
+    orthogonal to the others."""
+    *batch, m, k = b.dims(svd.scaled_left)
+    count = m if full else k
+    packed, tau = reflections(b, svd.scaled_left)
+    start = b.expand(identity(b, m, packed.dtype, count), [*batch, m, count])
+    vectors = reflect(b, packed, tau, start)
+    turned = b.Less(on_diagonal(b, packed), 0)
+    signs = b.Where(turned, b.scalar(-1, packed.dtype), b.scalar(1, packed.dtype))
+    if full and m != k:
+        signs = b.Concat(signs, b.full([*batch, m - k], 1, packed.dtype), axis=-1)
+    result: Tensor = b.Mul(vectors, b.unsqueeze(signs, [-2]))
+    return result
+
+
+@lowering("aten::_linalg_eigh")
+def linalg_eigh(
+    b: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True
+) -> tuple[Tensor, Tensor]:
+    values, vectors = eigenvalues_of_symmetric(b, A, upper=UPLO.upper() == "U")
+    return values, vectors if compute_v else b.full([0], 0, A.dtype)
+
+
+@lowering("aten::linalg_pinv.atol_rtol_tensor")
+def linalg_pinv(
+    b: Builder,
+    self: Tensor,
+    *,
+    atol: Tensor | None = None,
+    rtol: Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    m, n = self.dim(-2), self.dim(-1)
+    if shorter(m, n) == 0:
+        return b.full([*b.dims(self)[:-2], n, m], 0, self.dtype)
+    a = symmetric(b, self) if hermitian else self
+    wide = is_wide(a)
+    svd = singular_value_decomposition(b, transposed(b, a) if wide else a)
+    inverse = pseudo_inverse(b, svd, _limit(b, self, atol, rtol, svd.values))
+    return transposed(b, inverse) if wide else inverse
+
+
+def pseudo_inverse(b: Builder, svd: SVD, limit: Tensor) -> Tensor:
+    """V diag(1 / s) transpose(U), without the singular values up to `limit`."""
+    kept = b.Greater(svd.values, limit)
+    square = b.Mul(svd.values, svd.values)
+    factors = b.Where(kept, b.Div(1.0, b.Where(kept, square, 1.0)), 0.0)
+    result: Tensor = b.MatMul(
+        b.Mul(svd.right, b.unsqueeze(factors, [-2])), transposed(b, svd.scaled_left)
+    )
+    return result
+
+
+def _limit(
+    b: Builder, a: Tensor, atol: Tensor | None, rtol: Tensor | None, values: Tensor
+) -> Tensor:
+    """Up to where singular values count as 0, as [..., 1]."""
+    absolute = b.scalar(0, a.dtype) if atol is None else b.cast(atol, a.dtype)
+    if rtol is not None:
+        relative = b.cast(rtol, a.dtype)
+    else:
+        relative = default_tolerance(b, a)
+        if atol is not None:
+            relative = b.Where(b.Greater(absolute, 0), 0.0, relative)
+    largest = b.slice(values, -1, 0, 1)
+    absolute, relative = (b.unsqueeze(x, [-1]) if x.rank else x for x in (absolute, relative))
+    result: Tensor = b.Max(absolute, b.Mul(relative, largest))
+    return result
+
+
+def default_tolerance(b: Builder, a: Tensor) -> Tensor:
+    """eps * max(m, n)."""
+    eps = torch.finfo(a.dtype).eps
+    m, n = a.dim(-2), a.dim(-1)
+    if isinstance(m, int) and isinstance(n, int):
+        return b.scalar(eps * max(m, n), a.dtype)
+    longest = b.Max(b.cast(b.size(m), a.dtype), b.cast(b.size(n), a.dtype))
+    return b.squeeze(b.Mul(longest, eps), [0])
+
+
+@lowering("aten::linalg_lstsq")
+def linalg_lstsq(
+    builder: Builder,
+    self: Tensor,
+    b: Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    a, right = self, b
+    m, n = a.dim(-2), a.dim(-1)
+    is_vector = right.rank == 1 or (
+        a.rank - 1 == right.rank and builder.dims(right) == builder.dims(a)[:-1]
+    )
+    right = builder.unsqueeze(right, [-1]) if is_vector else right
+    wide = is_wide(a)
+    svd = singular_value_decomposition(builder, transposed(builder, a) if wide else a)
+    relative = default_tolerance(builder, a) if rcond is None else builder.scalar(rcond, a.dtype)
+    limit = builder.Mul(relative, builder.slice(svd.values, -1, 0, 1))
+    inverse = pseudo_inverse(builder, svd, limit)
+    x = builder.MatMul(transposed(builder, inverse) if wide else inverse, right)
+    nothing = builder.full([0], 0, a.dtype)
+    residuals = nothing
+    if driver in ("gels", "gelsd", "gelss") and isinstance(m, int) and isinstance(n, int) and m > n:
+        rest = builder.Sub(right, builder.MatMul(a, x))
+        residuals = reduce_dims(builder, "ReduceSumSquare", rest, -2)
+    kept = builder.cast(builder.Greater(svd.values, limit), torch.int64)
+    rank = reduce_dims(builder, "ReduceSum", kept, -1)
+    return (
+        builder.squeeze(x, [-1]) if is_vector else x,
+        residuals,
+        builder.full([0], 0, torch.int64) if driver == "gels" else rank,
+        svd.values if driver in ("gelsd", "gelss") else nothing,
+    )

@@ -1,0 +1,188 @@
+"""Integers with their scale and zero point beside them: how a captured model is quantized."""
+
+from __future__ import annotations
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.quantization import chosen_scale, dequantized, grid_of, quantized
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Tensor
+
+_torch_private.register_decomposed_quantization()
+
+
+@lowering(
+    "quantized_decomposed::quantize_per_tensor",
+    "quantized_decomposed::quantize_per_tensor.tensor",
+)
+def quantize_per_tensor(
+    b: Builder,
+    input: Tensor,
+    scale: Tensor | float,
+    zero_point: Tensor | int,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+) -> Tensor:
+    return quantized(b, input, grid_of(b, scale, zero_point, quant_min, quant_max), dtype)
+
+
+@lowering("quantized_decomposed::quantize_per_tensor.tensor2")
+def quantize_per_tensor_within_tensors(
+    b: Builder,
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    quant_min: Tensor,
+    quant_max: Tensor,
+    dtype: torch.dtype,
+) -> Tensor:
+    low, high = (_constant_integer(b, bound) for bound in (quant_min, quant_max))
+    return quantized(b, input, grid_of(b, scale, zero_point, low, high), dtype)
+
+
+def _constant_integer(b: Builder, bound: Tensor) -> int:
+    if bound.const is None:
+        raise b.refuse("the bounds of the integers must be known at export time")
+    return int(bound.const.item())
+
+
+@lowering(
+    "quantized_decomposed::dequantize_per_tensor",
+    "quantized_decomposed::dequantize_per_tensor.tensor",
+    "quantized_decomposed::dequantize_per_tensor.tensor2",
+)
+def dequantize_per_tensor(
+    b: Builder,
+    input: Tensor,
+    scale: Tensor | float,
+    zero_point: Tensor | int,
+    quant_min: Tensor | int,
+    quant_max: Tensor | int,
+    dtype: torch.dtype,
+    *,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    grid = grid_of(b, scale, zero_point, 0, 0)
+    return dequantized(b, input, grid, out_dtype or torch.float32)
+
+
+@lowering("quantized_decomposed::quantize_per_channel")
+def quantize_per_channel(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+) -> Tensor:
+    grid = grid_of(b, scales, zero_points, quant_min, quant_max, axis, input.rank)
+    return quantized(b, input, grid, dtype)
+
+
+@lowering("quantized_decomposed::dequantize_per_channel")
+def dequantize_per_channel(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+    *,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    zeros = b.full_like(scales, 0, torch.int64) if zero_points is None else zero_points
+    grid = grid_of(b, scales, zeros, quant_min, quant_max, axis, input.rank)
+    return dequantized(b, input, grid, out_dtype or torch.float32)
+
+
+@lowering("quantized_decomposed::quantize_per_token")
+def quantize_per_token(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+) -> Tensor:
+    """`scales` broadcast against the input as they are."""
+    x, scale, zero = b.promote(input, scales, zero_points, dtype=torch.float32)
+    rounded = b.Round(b.Add(b.Div(x, scale), zero))
+    low, high = b.scalar(quant_min, torch.float32), b.scalar(quant_max, torch.float32)
+    return b.cast(b.Clip(rounded, low, high), dtype)
+
+
+@lowering("quantized_decomposed::dequantize_per_token")
+def dequantize_per_token(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+    output_dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    q, scale, zero = b.promote(input, scales, zero_points, dtype=torch.float32)
+    return b.cast(b.Mul(b.Sub(q, zero), scale), output_dtype)
+
+
+@lowering("quantized_decomposed::dequantize_per_channel_group")
+def dequantize_per_channel_group(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+    group_size: int,
+    output_dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Each row has a scale for every `group_size` elements."""
+    width = input.static_dim(1)
+    if width is None:
+        raise b.refuse("the length of the rows must be known at export time")
+    groups = b.Reshape(b.cast(input, torch.float32), [-1, min(group_size, width)])
+    if zero_points is not None:
+        groups = b.Sub(groups, b.Reshape(b.cast(zero_points, torch.float32), [-1, 1]))
+    real = b.Mul(groups, b.Reshape(b.cast(scales, torch.float32), [-1, 1]))
+    return b.cast(b.reshape(real, b.dims(input)), output_dtype)
+
+
+@lowering("quantized_decomposed::choose_qparams.tensor")
+def choose_qparams(
+    b: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    low, high = _range_of(b, input)
+    scale, zero = chosen_scale(b, low, high, quant_min, quant_max, eps)
+    return b.cast(scale, torch.float64), b.cast(zero, torch.int64)
+
+
+@lowering("quantized_decomposed::choose_qparams_symmetric.tensor")
+def choose_qparams_symmetric(
+    b: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    low, high = _range_of(b, input)
+    reach = b.Max(b.Neg(low), high)
+    scale = b.Max(b.Div(reach, (quant_max - quant_min) / 2), eps)
+    zero = 128 if dtype == torch.uint8 else 0
+    return b.cast(scale, torch.float64), b.const([zero], torch.int64)
+
+
+def _range_of(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the greatest value, each of shape [1]."""
+    flat = b.Reshape(b.cast(x, torch.float32), [-1])
+    return b.ReduceMin(flat, [0], keepdims=1), b.ReduceMax(flat, [0], keepdims=1)
+
+
+@lowering("quantized_decomposed::convert_element_type.no_fuse")
+def convert_element_type(b: Builder, input: Tensor, dtype: torch.dtype) -> Tensor:
+    return b.cast(input, dtype)

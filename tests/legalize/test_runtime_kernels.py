@@ -1,0 +1,233 @@
+"""Types that ONNX Runtime has no kernel for: computed in another, with the same results."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import onnx_ir as ir
+import onnxruntime
+import pytest
+import torch
+from torch import nn
+
+import sardonyx
+from sardonyx.legalize import legalize, newest_opset, use_available_kernels
+from sardonyx.legalize.runtime_kernels import TABLE
+from sardonyx.verify.run import Session
+from tests.legalize.single_op import model_of
+from tools.onnxruntime_kernels import Form, forms, supported_rows
+
+FORMS = [form for form in forms() if len(list(form.choices)) <= 200]
+
+
+@pytest.mark.parametrize(
+    "form",
+    random.Random(3).sample(FORMS, 25),
+    ids=lambda form: f"{form.title}-{form.signature.since_version}",
+)
+def test_the_table_is_what_the_runtime_says(form: Form) -> None:
+    table = json.loads(TABLE.read_text())
+    if table["onnxruntime"] != onnxruntime.__version__:
+        pytest.skip("another ONNX Runtime: python -m tools.onnxruntime_kernels asks it")
+    versions = table["operators"].get(form.title, {})
+    assert versions.get(str(form.signature.since_version)) == supported_rows(form)
+
+
+class Case(NamedTuple):
+    op_type: str
+    inputs: list[torch.Tensor]
+    expected: list[torch.Tensor]
+    computed_in: str | None
+    """The type that inputs are cast to; None if the node is left alone."""
+    attributes: Mapping[str, Any] = MappingProxyType({})
+
+
+def bools(*values: bool) -> torch.Tensor:
+    return torch.tensor(values)
+
+
+def of(dtype: torch.dtype, *values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=dtype)
+
+
+def int64(*values: int) -> torch.Tensor:
+    return torch.tensor(values)
+
+
+FLOAT16, BFLOAT16, FLOAT64 = torch.float16, torch.bfloat16, torch.float64
+INT16, INT32, UINT16, UINT32 = torch.int16, torch.int32, torch.uint16, torch.uint32
+BLOCKS = torch.tensor([2**31 - 1, -5, 3, 16_777_217], dtype=INT32).reshape(1, 4, 1, 1)
+SQUARE = torch.arange(16, dtype=FLOAT64).reshape(1, 1, 4, 4)
+CASES = [
+    Case("Max", [of(INT16, 5, -9), of(INT16, 2, 4)], [of(INT16, 5, 4)], "INT32"),
+    Case(
+        "Where",
+        [bools(True, False), bools(True, True), bools(False, False)],
+        [bools(True, False)],
+        "UINT8",
+    ),
+    Case(
+        "MatMul",
+        [of(BFLOAT16, 1.5, 2).reshape(1, 2), of(BFLOAT16, 2, 4).reshape(2, 1)],
+        [of(BFLOAT16, 11).reshape(1, 1)],
+        "FLOAT",
+    ),
+    Case(
+        "ScatterND",
+        [of(FLOAT16, 1, 2), int64(1, 1).reshape(2, 1), of(FLOAT16, 10, 20)],
+        [of(FLOAT16, 1, 32)],
+        "FLOAT",
+        {"reduction": "add"},
+    ),
+    Case(
+        "ScatterND",
+        [of(FLOAT16, 1, 2), int64(1).reshape(1, 1), of(FLOAT16, 10)],
+        [of(FLOAT16, 1, 10)],
+        None,
+    ),
+    Case(  # the sum wraps
+        "CumSum",
+        [of(UINT32, 2**31, 2**31, 7), torch.tensor(0)],
+        [of(UINT32, 2**31, 0, 7)],
+        "INT64",
+    ),
+    Case(  # no integer type will do, and float64 holds an int32
+        "DepthToSpace", [BLOCKS], [BLOCKS.reshape(1, 1, 2, 2)], "DOUBLE", {"blocksize": 2}
+    ),
+    Case(
+        "TopK",
+        [of(UINT16, 3, 60000, 4), int64(2)],
+        [of(UINT16, 60000, 4), int64(1, 2)],
+        "INT32",
+        {"outputs": 2},
+    ),
+    Case(
+        "AveragePool",
+        [SQUARE],
+        [torch.nn.functional.avg_pool2d(SQUARE, 2)],
+        "FLOAT",
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+    ),
+    Case("Add", [of(torch.float32, 1), of(torch.float32, 2)], [of(torch.float32, 3)], None),
+    # The runtime casts float16 itself.
+    Case("Add", [of(FLOAT16, 1), of(FLOAT16, 2)], [of(FLOAT16, 3)], None),
+]
+
+
+def single(case: Case, opset: int = 20) -> ir.Model:
+    inputs = {f"in{i}": ir.tensor(x).numpy() for i, x in enumerate(case.inputs)}
+    model = model_of(case.op_type, inputs, **case.attributes)
+    legalize(model, opset)
+    return model
+
+
+def casts(model: ir.Model) -> list[str]:
+    """The types that values are cast to, in order."""
+    return [
+        ir.DataType(node.attributes["to"].as_int()).name
+        for node in ir.traversal.RecursiveGraphIterator(model.graph)
+        if node.op_type == "Cast"
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.op_type}-{c.inputs[-1].dtype}")
+@pytest.mark.parametrize("opset", [17, 20])
+def test_results_are_those_of_the_type_asked_for(case: Case, opset: int) -> None:
+    model = single(case, opset)
+    use_available_kernels(model)
+    assert set(casts(model)) == (
+        set() if case.computed_in is None else {case.computed_in, model.graph.outputs[0].dtype.name}
+    )
+    inputs = {f"in{i}": x for i, x in enumerate(case.inputs)}
+    results = Session(model).run(inputs)
+    assert list(results) == [f"out{i}" for i in range(len(case.expected))]
+    for result, expected in zip(results.values(), case.expected, strict=True):
+        assert result.dtype == expected.dtype
+        assert torch.equal(result, expected)
+
+
+def test_casts_say_where_they_come_from() -> None:
+    model = single(CASES[0])
+    use_available_kernels(model)
+    for node in model.graph:
+        assert node.metadata_props["sardonyx.source"] == "model.py:7"
+
+
+def test_only_a_loss_of_digits_is_noted() -> None:
+    notes = {case.op_type: use_available_kernels(single(case)) for case in CASES}
+    noted = {op_type: note for op_type, note in notes.items() if note}
+    assert list(noted) == ["AveragePool"]
+    (note,) = noted["AveragePool"]
+    assert note == (
+        "float64 computed in float32, where ONNX Runtime has no float64 kernel: AveragePool"
+    )
+
+
+def test_what_has_no_exact_type_is_left_alone() -> None:
+    """An int64 is held by nothing wider: ONNX Runtime says itself that it cannot run this."""
+    model = single(Case("DepthToSpace", [BLOCKS.long()], [], None, {"blocksize": 2}))
+    assert use_available_kernels(model) == ()
+    assert casts(model) == []
+
+
+def test_an_opset_that_the_runtime_does_not_know_is_left_alone() -> None:
+    mod = Case("Mod", [of(BFLOAT16, 5), of(BFLOAT16, 2)], [], None, {"fmod": 1})
+    model = single(mod, newest_opset())
+    use_available_kernels(model)
+    assert casts(model) == []
+
+
+def test_bodies_are_seen_to() -> None:
+    model = ir.from_onnx_text(
+        """
+        <ir_version: 10, opset_import: ["": 20]>
+        branches (bool positive, bfloat16[2] x) => (bfloat16[2] y) {
+            y = If (positive) <
+                then_branch = squared () => (bfloat16[2] square) { square = Mul (x, x) },
+                else_branch = kept () => (bfloat16[2] same) { same = Identity (x) }
+            >
+        }
+        """
+    )
+    use_available_kernels(model)
+    x = of(BFLOAT16, 1.5, 3)
+    for positive, expected in ((True, x * x), (False, x)):
+        results = Session(model).run({"positive": torch.tensor(positive), "x": x})
+        assert torch.equal(results["y"], expected)
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_every_operator_still_rounds(capture: str) -> None:
+    """Between two nodes in float32 the value is one of bfloat16, as in PyTorch."""
+
+    class Rounding(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return (x + y - y) * 3 + 0.1
+
+    x, y = torch.randn(64, dtype=BFLOAT16), 50 * torch.randn(64, dtype=BFLOAT16)
+    program = sardonyx.export(Rounding(), (x, y), capture=capture)
+    assert torch.equal(program(x, y), Rounding()(x, y))
+
+
+def test_a_model_in_bfloat16_runs() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.Flatten(), nn.Linear(144, 5)
+    )
+    program = sardonyx.export(model.to(BFLOAT16).eval(), torch.randn(1, 3, 8, 8, dtype=BFLOAT16))
+    program.verify()
+    assert program.notes == ()
+
+
+def test_a_model_in_float64_says_what_it_lost() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Conv2d(2, 2, 3), nn.ReLU()).double()
+    program = sardonyx.export(model, SQUARE.new_ones(1, 1, 6, 6))
+    program.verify(rtol=1e-5, atol=1e-6)
+    (note,) = program.notes
+    assert note.endswith("no float64 kernel: Conv (2 uses)")
+    # The digits lost once are not cast back and forth between the two.
+    assert casts(program.model).count("FLOAT") == 5

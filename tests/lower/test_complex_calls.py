@@ -1,0 +1,23 @@
+"""The tables of operators whose real form serves complex numbers name real operators, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from sardonyx.lower import complex_calls
+from sardonyx.lower.lower import LIBRARY
+from sardonyx.lower.registry import COMPLEX_LIBRARY
+
+TABLES = ("PARTWISE", "OF_THE_REAL_PART", "NORMAL", "OF_THE_MAGNITUDE", "OF_THE_TRUTH", "BILINEAR")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_names_operators_of_the_library(table: str) -> None:
+    names = set(getattr(complex_calls, table))
+    assert not names - set(LIBRARY.names())
+
+
+def test_an_operator_is_in_one_place() -> None:
+    places = [set(getattr(complex_calls, table)) for table in TABLES]
+    places.append(set(COMPLEX_LIBRARY.names()))
+    assert sum(map(len, places)) == len(set().union(*places))
