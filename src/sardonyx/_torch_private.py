@@ -562,5 +562,8 @@ def register_chunked_losses() -> None:
 
 
 def register_decomposed_quantization() -> None:
-    """Makes torch.ops.quantized_decomposed known: quantization with integers and scale apart."""
+    """Makes torch.ops.quantized_decomposed known: quantization with integers and scale apart.
+
+    Not done before it is needed: what PyTorch imports with it takes long.
+    """
     importlib.import_module("torch.ao.quantization.fx._decomposed")

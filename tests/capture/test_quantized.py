@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed  # the operators of PT2E
 from torch import nn
 from torch.nn import functional as F
 
@@ -161,7 +162,10 @@ def test_a_quantized_result_is_refused() -> None:
 
 def converted(model: nn.Module, example: torch.Tensor, engine: str) -> nn.Module:
     model.eval()
-    model.qconfig = quantization.get_default_qconfig(engine)
+    # PyTorch quantizes the weights of transposed convolutions per tensor alone.
+    transposed = any(isinstance(m, nn.modules.conv._ConvTransposeNd) for m in model.modules())
+    per_tensor = quantization.default_qconfig
+    model.qconfig = per_tensor if transposed else quantization.get_default_qconfig(engine)
     prepared = quantization.prepare(model)
     for seed in range(3):
         prepared(seeded(*example.shape, seed=seed))
@@ -208,6 +212,7 @@ LAYERS = {
     "conv1d and relu": (nn.Sequential(nn.Conv1d(3, 4, 3), nn.ReLU()), seeded(2, 3, 9)),
     "conv_transpose1d": (nn.ConvTranspose1d(3, 4, 3, 2, 1, 1), seeded(2, 3, 9)),
     "conv_transpose2d": (nn.ConvTranspose2d(4, 4, 3, 2, 1, 1, groups=2), seeded(2, 4, 5, 5)),
+    "conv_transpose3d": (nn.ConvTranspose3d(2, 4, 2, 2), seeded(1, 2, 4, 4, 4)),
     "linear and relu": (nn.Sequential(nn.Linear(6, 4), nn.ReLU()), seeded(2, 3, 6)),
     "layer_norm": (nn.LayerNorm(6), seeded(2, 3, 6)),
     "group_norm": (nn.GroupNorm(2, 4), seeded(2, 4, 6)),
@@ -223,9 +228,7 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name: str, engine: str) -> None:
     layer, x = LAYERS[name]
-    if name.startswith("conv_transpose") and engine == "fbgemm":
-        pytest.skip("PyTorch quantizes a transposed convolution per tensor, as qnnpack does")
-    if name == "conv3d" and engine == "qnnpack":
+    if "3d" in name and engine == "qnnpack":
         pytest.skip("qnnpack has no kernel")
     torch.manual_seed(0)
     model = quantization.QuantWrapper(layer)
@@ -248,6 +251,28 @@ def test_linear_layers_with_half_precision_weights() -> None:
     model = nn.Sequential(nn.Linear(8, 4)).eval()
     model = quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.float16)
     check_traced(model, seeded(3, 8), dynamic={0: [0]}, step=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_dynamically_quantized_recurrent_layers(kind: type[nn.Module], dtype: torch.dtype) -> None:
+    class Wrapped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = kind(4, 6, num_layers=2, bidirectional=True, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.layers(x)
+
+    torch.manual_seed(0)
+    model = quantization.quantize_dynamic(Wrapped().eval(), {kind}, dtype=dtype)
+    check_traced(
+        model,
+        seeded(2, 3, 4),
+        dynamic={0: [0, 1]},
+        others=[(seeded(3, 5, 4, seed=1),)],
+        step=0.02 if dtype == torch.qint8 else 1e-4,
+    )
 
 
 @pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
@@ -308,3 +333,25 @@ def test_a_model_quantized_ahead_of_export() -> None:
     )
     kinds = [node.op_type for node in program.model.graph]
     assert kinds.count("QuantizeLinear") == 2 and kinds.count("DequantizeLinear") == 3
+
+
+def test_scales_of_every_token_and_of_every_group() -> None:
+    D = torch.ops.quantized_decomposed
+    weight = torch.randint(-8, 7, (4, 6), dtype=torch.int8)
+    scales, zeros = torch.rand(4, 3) / 5, torch.randint(-3, 3, (4, 3))
+
+    def function(x: torch.Tensor) -> Any:
+        results = []
+        for choose in (D.choose_qparams_per_token, D.choose_qparams_per_token_asymmetric):
+            scale, zero = choose(x, torch.int8)
+            q = D.quantize_per_token(x, scale, zero, -128, 127, torch.int8)
+            results.append(
+                D.dequantize_per_token(q, scale, zero, -128, 127, torch.int8, torch.float32)
+            )
+        w = D.dequantize_per_channel_group(
+            weight, scales, zeros, -8, 7, torch.int8, 2, torch.float32
+        )
+        q = D.quantize_per_channel_group(w + x[:1], scales, zeros, -8, 7, torch.int8, 2)
+        return *results, w, q.float()
+
+    check(function, seeded(3, 6), dynamic={0: [0]}, others=[(seeded(5, 6, seed=2),)], atol=0.05)

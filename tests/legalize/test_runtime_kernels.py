@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import sardonyx
 from sardonyx.legalize import legalize, newest_opset, use_available_kernels
@@ -108,7 +109,7 @@ CASES = [
     Case(
         "AveragePool",
         [SQUARE],
-        [torch.nn.functional.avg_pool2d(SQUARE, 2)],
+        [F.avg_pool2d(SQUARE, 2)],
         "FLOAT",
         {"kernel_shape": [2, 2], "strides": [2, 2]},
     ),
@@ -165,6 +166,41 @@ def test_only_a_loss_of_digits_is_noted() -> None:
     assert note == (
         "float64 computed in float32, where ONNX Runtime has no float64 kernel: AveragePool"
     )
+
+
+def elementwise(op_type: str, expected: Callable[[torch.Tensor], torch.Tensor], **options: Any):
+    return pytest.param(op_type, expected, options, id=op_type)
+
+
+WIDE_RANGE = of(FLOAT64, -1e200, -710, -50, -3.1, -0.7, -1e-3, 0, 1e-3, 0.7, 3.1, 50, 710, 1e200)
+FLOAT64_CASES = [
+    elementwise("Acosh", torch.acosh),
+    elementwise("Asinh", torch.asinh),
+    elementwise("Atanh", torch.atanh),
+    elementwise("Cosh", torch.cosh),
+    elementwise("Elu", lambda x: F.elu(x, 0.5), alpha=0.5),
+    elementwise("HardSigmoid", lambda x: (x / 4 + 0.5).clamp(0, 1), alpha=0.25),
+    elementwise("HardSwish", F.hardswish),
+    elementwise("LeakyRelu", lambda x: F.leaky_relu(x, 0.25), alpha=0.25),
+    elementwise("Mish", F.mish),
+    elementwise("Selu", lambda x: 0.5 * F.elu(x, 2.0), alpha=2.0, gamma=0.5),
+    elementwise("Sinh", torch.sinh),
+    elementwise("Softplus", F.softplus),
+    elementwise("Softsign", F.softsign),
+    elementwise("Tan", torch.tan),
+    elementwise("ThresholdedRelu", lambda x: torch.where(x > 0.5, x, 0.0), alpha=0.5),
+]
+
+
+@pytest.mark.parametrize(("op_type", "expected", "options"), FLOAT64_CASES)
+def test_float64_keeps_its_digits(
+    op_type: str, expected: Callable[[torch.Tensor], torch.Tensor], options: dict[str, Any]
+) -> None:
+    for x in (WIDE_RANGE, of(FLOAT64, torch.nan), WIDE_RANGE[:0]):
+        model = single(Case(op_type, [x], [], None, options))
+        assert use_available_kernels(model) == ()
+        result = Session(model).run({"in0": x})["out0"]
+        torch.testing.assert_close(result, expected(x), rtol=1e-11, atol=1e-14, equal_nan=True)
 
 
 def test_what_has_no_exact_type_is_left_alone() -> None:

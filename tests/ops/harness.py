@@ -18,6 +18,8 @@ _TOLERANCES = {
     torch.bfloat16: (2e-2, 2e-2),
     torch.float32: (1e-4, 1e-5),
     torch.float64: (1e-7, 1e-8),
+    torch.complex64: (1e-4, 1e-5),
+    torch.complex128: (1e-7, 1e-8),
 }
 
 

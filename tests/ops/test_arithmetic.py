@@ -19,6 +19,8 @@ DIVISORS = torch.tensor([2, 2, -2, -2, 3, -1])
 BYTES = torch.tensor([0, 1, 200, 255], dtype=torch.uint8)
 TINY = torch.tensor([-128, -7, 3, 127], dtype=torch.int8)
 MASK = torch.tensor([True, False, True, False])
+HUGE = torch.tensor([2**62 + 1, -(2**62) - 5, -(2**62) - 5, 2**62 + 3])
+EVERY_FLOAT = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 2.5, -2.5, 3e38])
 
 CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("add", lambda x, y: x + y, (SHORT, OTHER)),
@@ -58,6 +60,11 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("remainder_float", lambda x: x % -0.75, (SHORT,)),
     ("remainder_scalar_tensor", lambda x: torch.remainder(10, x), (DIVISORS,)),
     ("fmod", torch.fmod, (INTS, DIVISORS)),
+    ("fmod_huge", torch.fmod, (HUGE, torch.tensor([7, 5, -7, 2]))),
+    ("floor_divide_huge", torch.floor_divide, (HUGE, torch.tensor([7, 2**62 + 1, -7, 2]))),
+    ("gcd", torch.gcd, (torch.tensor([12, -18, 0, 0, 7, 2**40]), torch.tensor([8, 27, 5, 0, 7, 6]))),
+    ("gcd_bytes", torch.gcd, (BYTES, torch.tensor([4, 6, 75, 85], dtype=torch.uint8))),
+    ("lcm", torch.lcm, (torch.tensor([4, -6, 0, 0, 7]), torch.tensor([6, 4, 5, 0, 7]))),
     ("fmod_float", lambda x: torch.fmod(x, 0.75), (SHORT,)),
     ("pow", lambda x, y: x**y, (SHORT.abs(), OTHER)),
     *((f"pow_{e}", lambda x, e=e: x**e, (SHORT,)) for e in (0, 1, 2, 3, -1, -2, 2.0)),
@@ -71,6 +78,9 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     )),
     ("pow_narrow_tensors", lambda x: x**x, (torch.tensor([1, 2, 3], dtype=torch.int8),)),
     ("pow_scalar_base", lambda x: 2**x, (SHORT,)),
+    ("pow_int_tensors_wrap", lambda x, y: x**y, (
+        torch.tensor([2, 3, -3, 2, -1, 7]), torch.tensor([64, 63, 101, 63, 2**62 + 1, 0]))),
+    ("pow_of_two", lambda x: 2**x, (torch.tensor([0, 1, 62, 63, 64]),)),
     ("pow_int_float", lambda x: x**1.5, (torch.tensor([1, 2, 3]),)),
     ("float_power", lambda x: torch.float_power(x, 2), (INTS,)),
     ("neg", torch.neg, (SHORT,)),
@@ -86,6 +96,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("addcmul_ints", lambda x, y: torch.addcmul(x, x, y, value=3), (INTS, DIVISORS)),
     ("addcdiv", lambda x, y: torch.addcdiv(x, x, y, value=-2), (SHORT, OTHER)),
     ("lerp", lambda x, y: torch.lerp(x, y, 0.3), (SHORT, OTHER)),
+    ("lerp_far", lambda x, y: torch.lerp(x, y, 0.8), (EVERY_FLOAT, EVERY_FLOAT.flip(0))),
     ("lerp_tensor", lambda x, y: torch.lerp(x, y, y), (SHORT, OTHER)),
     ("maximum", torch.maximum, (SHORT, OTHER)),
     ("minimum", torch.minimum, (SHORT, OTHER)),
@@ -106,6 +117,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("clamp_tensor", lambda x, y: x.clamp(min=y), (SHORT, OTHER)),
     ("clamp_tensors", lambda x, y: torch.clamp(x, y, y + 1), (SHORT, OTHER)),
     ("clamp_broadcast", lambda x, y: torch.clip(x, max=y), (SHORT, torch.tensor([0.0, 1, 2]))),
+    ("clamp_infinite", lambda x: (x.clamp(min=-1), x.clamp(max=1)), (EVERY_FLOAT,)),
     ("clamp_min", lambda x: torch.clamp_min(x, 0.5), (SHORT,)),
     ("clamp_max_tensor", torch.clamp_max, (SHORT, OTHER)),
     ("where", torch.where, (SHORT > 0, SHORT, OTHER)),
@@ -116,6 +128,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
     ("where_bools", torch.where, (MASK, ~MASK, MASK)),
     ("where_short", lambda c, x: torch.where(c, x, -x), (INTS > 0, INTS.short())),
     ("where_broadcast", torch.where, (SHORT > 0, torch.tensor(1.0), torch.ones(4, 1, 3))),
+    ("hypot_nan", torch.hypot, (torch.tensor([NAN, INF, NAN]), torch.tensor([-INF, NAN, 1.0]))),
     ("hypot", torch.hypot, (SHORT, OTHER)),
     ("hypot_extreme", torch.hypot, (
         torch.tensor([3e30, 0.0, INF, 1e-30, INF]), torch.tensor([4e30, 0.0, 1.0, 1e-30, -INF]),

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-import sardonyx
 from tests.ops.harness import check
 
 aten = torch.ops.aten
@@ -169,6 +168,35 @@ def test_modules_at_other_opsets():
     check(model, X2, opsets=(17, 23))
 
 
-def test_integers_are_refused():
-    with pytest.raises(sardonyx.SardonyxError, match="floating-point"):
-        check(lambda x: F.conv1d(x, torch.ones(1, 4, 2, dtype=torch.int64)), X1.long())
+def integers(*shape):
+    return torch.randint(-(2**40), 2**40, shape)  # products wrap
+
+
+INTEGER_CASES = [
+    (lambda x, w, b: F.conv1d(x, w, b, 2, 1, 2), (2, 4, 9), (6, 4, 3), 6),
+    (lambda x, w, b: F.conv2d(x, w, b, (2, 1), (1, 2), 1, 2), (2, 4, 7, 8), (6, 2, 3, 2), 6),
+    (lambda x, w, b: F.conv2d(x, w, padding="same"), (4, 7, 8), (3, 4, 4, 3), 3),
+    (lambda x, w, b: F.conv3d(x, w, b), (1, 2, 4, 5, 6), (3, 2, 2, 3, 2), 3),
+    (lambda x, w, b: F.conv_transpose1d(x, w, b, 3, 1, 2), (2, 4, 5), (4, 6, 3), 6),
+    (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, (3, 1), 1, 2, (2, 1)),
+        (2, 4, 5, 6),
+        (4, 3, 3, 2),
+        6,
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "x", "weight", "outputs"), INTEGER_CASES)
+def test_integers(function, x, weight, outputs):
+    axes = [len(x) - 1]
+    other = [size + 3 if axis in axes else size for axis, size in enumerate(x)]
+    weight, bias = integers(*weight), integers(outputs)
+    check(
+        function,
+        integers(*x),
+        weight,
+        bias,
+        dynamic={0: axes},
+        others=[(integers(*other), weight, bias)],
+    )

@@ -65,7 +65,7 @@ FORMS: dict[str, Form] = {
     "mask_and_ellipsis": lambda i, j, g, m, n, z: (m, ..., j),
     "mask_of_a_slice": lambda i, j, g, m, n, z: (slice(1, 4), m.repeat(2)[:5]),
     "two_masks": lambda i, j, g, m, n, z: (m, torch.tensor([True, True, False, False, True])),
-    "mask_of_nothing": lambda i, j, g, m, n, z: (m & False,),
+    "mask_of_nothing": lambda i, j, g, m, n, z: (m & ~m,),
     # Python bools are a new dim that is kept or emptied.
     "true": lambda i, j, g, m, n, z: (True,),
     "false": lambda i, j, g, m, n, z: (False,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -115,9 +116,29 @@ def test_byte_targets() -> None:
 
 
 def test_gaussian_nll() -> None:
-    # torch.export refuses its test for negative variances.
+    check(lambda x, y, v: F.gaussian_nll_loss(x, y, v, full=True), X, Y, Z.abs())
+
+
+def test_losses_of_integers() -> None:
+    x, y, z = (torch.randint(0, 256, (4, 3)).byte() for _ in range(3))
+    check(lambda x, y, t: F.margin_ranking_loss(x, y, t, 2.0, reduction="none"), x, y, z)
+    check(lambda x, y, z: F.triplet_margin_with_distance_loss(x, y, z), x, y, z)
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="another PyTorch")
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_linear_cross_entropy_by_chunks(reduction: str) -> None:
+    module = importlib.import_module("torch.nn.modules.linear_cross_entropy_options")
+    options = module.LinearCrossEntropyOptions(batch_chunk_size=2)
+    target = torch.tensor([0, 4, -100, 2])
     check(
-        lambda x, y, v: F.gaussian_nll_loss(x, y, v, full=True), X, Y, Z.abs(), captures=("trace",)
+        lambda x, w, t, b: F.linear_cross_entropy(
+            x, w, t, linear_bias=b, reduction=reduction, options=options
+        ),
+        X,
+        rand(5, 3),
+        target,
+        rand(5),
     )
 
 

@@ -134,6 +134,7 @@ CASES: list[tuple[str, Callable[..., Any], tuple[torch.Tensor, ...]]] = [
             ),
         ),
     ),
+    ("atan2_nan", torch.atan2, (torch.tensor([0.0, -0.0, NAN]), torch.tensor([NAN, NAN, 0.0]))),
     ("atan2_ints", torch.atan2, (torch.tensor([1, -1, 0]), torch.tensor([-1, -1, -2]))),
     (
         "logaddexp",

@@ -134,6 +134,59 @@ def test_other_opsets():
     )
 
 
-def test_averages_of_integers_are_refused():
-    with pytest.raises(sardonyx.SardonyxError, match="floating-point"):
-        check(lambda x: F.avg_pool2d(x, 2), INTEGERS)
+INTEGER_POOLS = [
+    ("avg1d", lambda x: F.avg_pool1d(x, 3, 2, 1, True, False), (5, 3, 11)),
+    ("avg2d", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 8, 9)),
+    ("avg2d-divisor", lambda x: F.avg_pool2d(x, (2, 3), 2, 1, True, True, 4), (3, 8, 9)),
+    ("avg3d", lambda x: F.avg_pool3d(x, 2, 1, 1, False, False), (2, 2, 3, 4, 5)),
+    ("max2d", lambda x: F.max_pool2d(x, 3, 2, 1, 2, True, True), (2, 3, 9, 10)),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"), [c[1:] for c in INTEGER_POOLS], ids=[c[0] for c in INTEGER_POOLS]
+)
+def test_integers_in_sizes_that_may_change(function, shape):
+    axes = (len(shape) - 1, len(shape) - 2)
+    largest = 2**60  # sums wrap
+    others = [
+        (
+            torch.randint(
+                -largest, largest, [d + n if a in axes else d for a, d in enumerate(shape)]
+            ),
+        )
+        for n in (1, 4)
+    ]
+    check(function, torch.randint(-50, 50, shape), dynamic={0: axes}, others=others)
+
+
+def test_ceil_mode_with_a_divisor_in_sizes_that_may_change():
+    others = [(torch.randn(2, 3, size, 12),) for size in (13, 14, 15)]
+    check(lambda x: F.avg_pool2d(x, 3, 2, 1, True, True, 5), X2, dynamic={0: (2, 3)}, others=others)
+
+
+def test_fractional_max_pooling():
+    samples = torch.rand(2, 3, 2)
+    check(
+        lambda x, s: F.fractional_max_pool2d(
+            x, (2, 3), output_size=(5, 4), return_indices=True, _random_samples=s
+        ),
+        X2,
+        samples,
+        dynamic={0: (0,), 1: (0,)},
+        others=[(torch.randn(5, 3, 12, 15), torch.rand(5, 3, 2))],
+    )
+    check(
+        lambda x, s: F.fractional_max_pool3d(
+            x, 2, output_ratio=(0.5, 0.4, 0.8), return_indices=True, _random_samples=s
+        ),
+        X3[0],
+        torch.rand(1, 2, 3),
+    )
+
+
+def test_fractional_max_pooling_draws_anew():
+    program = sardonyx.export(lambda x: F.fractional_max_pool2d(x, 2, output_size=5), (X2,))
+    runs = [program(X2) for _ in range(5)]
+    assert any(not torch.equal(runs[0], other) for other in runs[1:])
+    assert torch.isin(runs[0], X2).all()

@@ -97,7 +97,13 @@ def test_projections_over_packed_sequences(bidirectional):
             return *nn.utils.rnn.pad_packed_sequence(output), hidden, cell
 
     x = torch.randn(6, 3, 5)
-    check(Model(), x, torch.tensor([4, 6, 1]), others=[(x, torch.tensor([6, 2, 5]))])
+    check(
+        Model(),
+        x,
+        torch.tensor([4, 6, 1]),
+        others=[(x, torch.tensor([6, 2, 5]))],
+        captures=("trace",),
+    )
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn-tanh"])

@@ -149,9 +149,25 @@ def test_other_opsets():
     check(resize_all, X2, dynamic={0: (0,)}, opsets=(17, 23), atol=2e-5)
 
 
-def test_interpolated_bytes_are_refused():
-    with pytest.raises(sardonyx.SardonyxError, match="rounds"):
-        check(resized("bilinear", size=(5, 5)), X2.to(torch.uint8))
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(5, 5), (31, 8)])
+def test_interpolated_bytes(mode, size):
+    def resize(x):
+        return (
+            F.interpolate(x, size=size, mode=mode),
+            F.interpolate(x, size=size, mode=mode, align_corners=True),
+            F.interpolate(x, size=size, mode=mode, antialias=True),
+            F.interpolate(x, scale_factor=1.7, mode=mode),
+        )
+
+    pictures = [torch.randint(0, 256, (n, 3, 9, 14)).byte() for n in (2, 3)]
+    check(resize, pictures[0], dynamic={0: (0,)}, others=[(pictures[1],)])
+
+
+def test_interpolated_bytes_of_sizes_that_may_change_are_refused():
+    picture = torch.randint(0, 256, (2, 3, 9, 14)).byte()
+    with pytest.raises(sardonyx.SardonyxError, match="uint8 needs sizes"):
+        check(resized("bilinear", size=(5, 5)), picture, dynamic={0: (2,)})
 
 
 GRID = torch.rand(2, 6, 5, 2) * 2.6 - 1.3

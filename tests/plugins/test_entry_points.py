@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,8 @@ import torch
 import sardonyx
 from tests.ops.harness import check
 
-FORMS = """
-from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
-
-
-@lowering("{namespace}::scaled_relu")
-def scaled_relu(b: Builder, x: Tensor, scale: float) -> Tensor:
-    return b.Mul(b.Relu(x), scale)
-"""
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+(FORMS,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
 
 
 def install(folder: Path, namespace: str, forms: str) -> None:
@@ -41,7 +34,7 @@ def define(namespace: str) -> torch.library.Library:
 
 def test_a_package_with_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = define("sardonyx_test_plugin")
-    install(tmp_path, "sardonyx_test_plugin", FORMS.format(namespace="sardonyx_test_plugin"))
+    install(tmp_path, "sardonyx_test_plugin", FORMS.replace("my_package", "sardonyx_test_plugin"))
     monkeypatch.syspath_prepend(str(tmp_path))
     check(
         lambda x: torch.ops.sardonyx_test_plugin.scaled_relu(x, 1.5),

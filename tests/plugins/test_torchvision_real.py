@@ -51,11 +51,3 @@ def test_deform_conv2d(use_mask: bool) -> None:
     offset = seeded(2, 18, 6, 7) * 4 - 2
     mask = (seeded(2, 9, 6, 7, seed=2),) if use_mask else ()
     check(DeformConv2d(4, 6, 3, padding=1), seeded(2, 4, 6, 7), offset, *mask, opsets=(20,))
-
-
-def test_a_detection_model() -> None:
-    from torchvision.models.detection import ssdlite320_mobilenet_v3_large
-
-    torch.manual_seed(0)
-    model = ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None).eval()
-    check(model, [seeded(3, 320, 320)], captures=("export",), opsets=(20,), rtol=1e-3, atol=1e-3)

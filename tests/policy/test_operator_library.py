@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed  # the operators of quantized_decomposed
 
 import sardonyx
 from sardonyx.lower.lower import LIBRARY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import factorial, prod
+from math import comb
 from typing import Any
 
 import torch
@@ -17,16 +17,12 @@ Size = int | torch.SymInt
 def _combinations(self: torch.Tensor, r: int = 2, with_replacement: bool = False) -> torch.Tensor:
     if r == 0:
         return self.new_empty([0])
-    return self.new_empty([_ways(self.shape[0], r, with_replacement), r])
-
-
-def _ways(size: Size, r: int, with_replacement: bool) -> Size:
-    """How many choices of r elements there are."""
-    largest = size + r - 1 if with_replacement else size
-    if isinstance(largest, int) and largest < r:
-        return 0
-    ways: Size = prod((largest - k for k in range(r)), start=1) // factorial(r)
-    return ways
+    size = self.shape[0]
+    if isinstance(size, int):
+        ways: Size = comb(size + r - 1 if with_replacement else size, r)
+    else:
+        ways = _torch_private.new_data_dependent_size_of(self)
+    return self.new_empty([ways, r])
 
 
 def _narrow(self: torch.Tensor, dim: int, start: torch.Tensor, length: Size) -> torch.Tensor:

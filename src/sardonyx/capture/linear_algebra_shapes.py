@@ -42,7 +42,7 @@ def _linalg_lstsq(
     m, n = self.shape[-2:]
     is_vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and b.shape == self.shape[:-1])
     right = b.unsqueeze(-1) if is_vector else b
-    batch = list(torch.broadcast_shapes(self.shape[:-2], right.shape[:-2]))
+    batch = list(torch.broadcast_shapes(self.shape[:-2], right.shape[:-2]))  # type: ignore[no-untyped-call]
     count = right.shape[-1]
     has_values = driver in ("gelsd", "gelss")
     # Those of a matrix that turns out not to be of full rank are left out in PyTorch.

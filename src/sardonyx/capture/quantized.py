@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -20,16 +20,19 @@ from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import parameters_of
 from sardonyx.capture.graph import (
     Argument,
+    Dim,
     SourceLocation,
     Value,
     operator_name,
 )
 from sardonyx.capture.quantized_forms import FORMS
+from sardonyx.capture.quantized_recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, format_message
 
 aten = torch.ops.aten
-_torch_private.register_decomposed_quantization()
+LoopBody: TypeAlias = Callable[[Value, list[Value]], tuple[list[Value], list[Value]]]
+"""From the number of the iteration and what is carried, what is carried on and what is stacked."""
 
 _RANGES = {
     torch.quint8: (torch.uint8, 0, 255),
@@ -46,10 +49,12 @@ class QuantizedReader:
         self,
         emit: Callable[[OpOverload, Sequence[Argument], SourceLocation], list[Value]],
         parameter: Callable[[str, torch.Tensor], Value],
+        loop: Callable[[Dim, Sequence[Value], LoopBody, SourceLocation], list[Value]],
         example_sizes: Callable[[], dict[sympy.Symbol, int]],
     ) -> None:
         self._emit = emit
         self._parameter = parameter
+        self._loop = loop
         self._example_sizes = example_sizes
         self._location = SourceLocation()
         self._weights: dict[str, tuple[QuantizedTensor | Value, Value | None]] = {}
@@ -65,6 +70,7 @@ class QuantizedReader:
         self, op: OpOverload, arguments: dict[str, Argument], location: SourceLocation
     ) -> list[Argument]:
         """The results; quantized ones among them."""
+        _torch_private.register_decomposed_quantization()
         self._location = location
         reads = _READS.get(op._schema.name)
         if reads is not None:
@@ -80,7 +86,7 @@ class QuantizedReader:
         """A quantized tensor that the model holds."""
         integers = self._parameter(name, tensor.int_repr())
         if tensor.dtype not in _RANGES:
-            raise self._refusal(f"{name} is {tensor.dtype}, whose integers ONNX has no form for")
+            raise self.refusal(f"{name} is {tensor.dtype}, whose integers ONNX has no form for")
         if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             scale, zero_point = tensor.q_scale(), tensor.q_zero_point()
             return QuantizedTensor(integers, scale, zero_point, tensor.dtype)
@@ -94,6 +100,10 @@ class QuantizedReader:
         results = self._emit(op, arguments, self._location)
         return results[0] if len(results) == 1 else results
 
+    def loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
+        """What is carried last, and what was stacked over the iterations."""
+        return self._loop(count, carried, body, self._location)
+
     def quantize(
         self,
         x: Value,
@@ -104,7 +114,7 @@ class QuantizedReader:
     ) -> QuantizedTensor:
         decomposed = torch.ops.quantized_decomposed
         if dtype not in _RANGES:
-            raise self._refusal(f"{dtype} has no ONNX form")
+            raise self.refusal(f"{dtype} has no ONNX form")
         integer, low, high = _RANGES[dtype]
         if axis is not None:
             arguments = (x, scale, zero_point, axis, low, high, integer)
@@ -162,7 +172,7 @@ class QuantizedReader:
         """The rows of an embedding, whose zero points are real numbers."""
         weight = torch.ops.quantized.embedding_bag_unpack(packed.content)
         if weight.dtype != torch.quint8:
-            raise self._refusal(f"an embedding of {weight.dtype} has no ONNX form here")
+            raise self.refusal(f"an embedding of {weight.dtype} has no ONNX form here")
         integers = self._parameter(f"{packed.name}.weight", weight.int_repr())
         scales, zeros = (
             self._parameter(f"{packed.name}.{name}", parameter.float().unsqueeze(1))
@@ -184,7 +194,7 @@ class QuantizedReader:
         if rectified:
             form = FORMS.get(packet.replace("_relu", "", 1))
         if form is None:
-            raise self._refusal(f"{operator_name(op)} has no ONNX form")
+            raise self.refusal(f"{operator_name(op)} has no ONNX form")
         result = form(self, arguments)
         if rectified:
             result = self.call(aten.relu.default, result)
@@ -201,7 +211,7 @@ class QuantizedReader:
         """The elements stay what they are: so do their integers."""
         source = next(_quantized_in(list(arguments.values())))
         if source.axis is not None and op._schema.name not in _KEEPS_AXES:
-            raise self._refusal(f"{operator_name(op)} of a tensor quantized per channel")
+            raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
         results = self._emit(op, [_integers(a) for a in arguments.values()], self._location)
         return [replace(source, integers=integers) for integers in results]
 
@@ -231,7 +241,7 @@ class QuantizedReader:
         """On the grid PyTorch chose for the example."""
         if isinstance(source.scale, Value):
             if (example.q_scale(), example.q_zero_point()) != _EXAMPLE_PARAMETERS:
-                raise self._refusal("the scale of its result depends on one that is computed")
+                raise self.refusal("the scale of its result depends on one that is computed")
             return self._same_grid(x, source)
         return self.quantize(x, example.q_scale(), example.q_zero_point(), example.dtype)
 
@@ -248,7 +258,7 @@ class QuantizedReader:
                 return int(argument.xreplace(sizes))
             if isinstance(argument, QuantizedTensor):
                 if argument.axis is not None:
-                    raise self._refusal(f"{operator_name(op)} of a tensor quantized per channel")
+                    raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
                 scale, zero = argument.scale, argument.zero_point
                 if isinstance(scale, Value) or isinstance(zero, Value):
                     scale, zero = _EXAMPLE_PARAMETERS
@@ -270,13 +280,13 @@ class QuantizedReader:
                 )
         except (RuntimeError, NotImplementedError) as error:
             reason = str(error).strip().splitlines()[0]
-            raise self._refusal(
+            raise self.refusal(
                 f"{operator_name(op)} cannot be run on a quantized tensor: {reason}"
             ) from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         return [r for r in results if isinstance(r, torch.Tensor)]
 
-    def _refusal(self, reason: str) -> UnsupportedOperatorError:
+    def refusal(self, reason: str) -> UnsupportedOperatorError:
         return UnsupportedOperatorError(
             format_message(reason, [("first", self._location.describe())])
         )
@@ -358,6 +368,8 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::quantize_per_tensor": _quantize_per_tensor,
     "aten::quantize_per_channel": _quantize_per_channel,
     "aten::quantize_per_tensor_dynamic": _quantize_dynamically,
+    "aten::quantized_lstm": quantized_lstm,
+    "aten::quantized_gru": quantized_gru,
     "aten::dequantize": _dequantize,
     "aten::int_repr": lambda r, self: r.call(aten.clone.default, self.integers),
     "aten::q_scale": lambda r, self: self.scale,
@@ -366,4 +378,4 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::q_per_channel_zero_points": lambda r, self: self.zero_point,
     "aten::q_per_channel_axis": lambda r, self: self.axis,
 }
-_CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize_"))
+_CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize"))

@@ -8,6 +8,7 @@ from typing import Any
 from sardonyx.capture import (
     convolution_shapes,
     data_dependent_shapes,
+    histogram_shapes,
     linear_algebra_shapes,
     loss_shapes,
     pool_shapes,
@@ -21,6 +22,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **data_dependent_shapes.SHAPE_RULES,
     **linear_algebra_shapes.SHAPE_RULES,
     **loss_shapes.SHAPE_RULES,
+    **histogram_shapes.SHAPE_RULES,
     **pool_shapes.SHAPE_RULES,
     **quantize_shapes.SHAPE_RULES,
     **recurrent_shapes.SHAPE_RULES,

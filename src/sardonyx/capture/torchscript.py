@@ -11,10 +11,13 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind, dtype_from_number
+from sardonyx.capture.control_flow import LOOP
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.graph import (
     Argument,
     AtenGraph,
+    Block,
+    Dim,
     Node,
     SourceLocation,
     SymbolSource,
@@ -25,7 +28,7 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import ModuleNames, from_source_range
-from sardonyx.capture.quantized import QuantizedReader
+from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
 from sardonyx.capture.size_conditions import SizeCondition
@@ -57,8 +60,9 @@ class GraphReader:
         self._env: dict[str, Argument] = {}
         self._scalars = ScalarTracker(self._inference, self._graph)
         self._quantized = QuantizedReader(
-            self._emit, self._held, lambda: _torch_private.example_sizes(self._inference.mode)
+            self._emit, self._held, self._loop, lambda: self.example_sizes
         )
+        self._loops = 0
         self._by_storage: dict[Any, Value] = {}
         self._attributes = {storage_key(t): path for path, t in state_tensors(root)}
         self._named_sizes: dict[str, Any] = {}
@@ -184,6 +188,25 @@ class GraphReader:
         self._graph.nodes.append(made)
         self._scalars.follow(made)
         return made.outputs
+
+    def _loop(
+        self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
+    ) -> list[Value]:
+        """A loop that is no node of the trace: what is carried last, and what is stacked."""
+        self._loops += 1
+        name = f"loop_{self._loops}"
+        block = Block([Value(f"{name}_iteration", TensorType(torch.int64, ()))])
+        block.inputs += [Value(f"{name}_carried_{i}", v.type) for i, v in enumerate(carried)]
+        outer, self._graph.nodes = self._graph.nodes, block.nodes
+        kept, stacked = body(block.inputs[0], block.inputs[1:])
+        self._graph.nodes = outer
+        block.outputs = [None, *kept, *stacked]
+        types = [v.type for v in carried]
+        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
+        results = [Value(f"{name}_result_{i}", type) for i, type in enumerate(types)]
+        arguments = bind(LOOP, [count, None, list(carried)])
+        self._graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[block]))
+        return results
 
     def _operands(self, node: Any, op: Any) -> list[Argument]:
         """Its inputs. A Python number that the trace holds as a tensor comes as a number, which

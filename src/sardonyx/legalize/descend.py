@@ -116,7 +116,7 @@ class _Descent:
             self._refused[node] = _refusal(node, str(error), self._opset + 1)
             return
         if replacements is not None:
-            _replace(container, node, emitter, replacements)
+            replace_node(container, node, emitter, replacements)
 
     def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
         rule = self._boundary.rules.get(node.op_type)
@@ -153,12 +153,13 @@ def _drop_default_attributes(node: ir.Node, opset: int) -> None:
             del node.attributes[name]
 
 
-def _replace(
+def replace_node(
     container: ir.Graph | ir.Function,
     node: ir.Node,
     emitter: Emitter,
     replacements: Sequence[ir.Value],
 ) -> None:
+    """Put the emitted nodes where `node` is, with one of their values for each of its outputs."""
     emitted = {value for new_node in emitter.nodes for value in new_node.outputs}
     for old, new in zip(node.outputs, replacements, strict=True):
         if is_omitted(old):

@@ -2,7 +2,8 @@
 
 What the runtime runs is a table, `onnxruntime_kernels.json`, which `tools/onnxruntime_kernels.py`
 asks it for. A node is computed in the nearest type of the table that holds every value of its own.
-Only float64 may lose digits, in float32, and the user is told.
+Nothing holds a float64: some operators are spelled out in ones that take it, others lose digits in
+float32, and the user is told.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.legalize.descend import all_nodes, names_in
-from sardonyx.legalize.emitter import UniqueNames, is_omitted
+from sardonyx.legalize.descend import all_nodes, names_in, replace_node
+from sardonyx.legalize.emitter import Emitter, UniqueNames, is_omitted
+from sardonyx.legalize.float64_forms import FLOAT64_FORMS
 from sardonyx.legalize.legality import Parameter, Signature, is_standard, signature_of
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
@@ -84,11 +86,19 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
         if not changes:
             continue
         names = names or UniqueNames(names_in(model))
-        _cast_around(node, signature, changes, names)
-        narrowed[node.op_type] += any(
-            new in _LOSSY.get(types[variable], ()) for variable, new in changes.items()
-        )
+        lossy = any(new in _LOSSY.get(types[variable], ()) for variable, new in changes.items())
+        if lossy and node.op_type in FLOAT64_FORMS:
+            _spell_out(node, opset, names)
+        else:
+            _cast_around(node, signature, changes, names)
+            narrowed[node.op_type] += lossy
     return _notes(+narrowed)
+
+
+def _spell_out(node: ir.Node, opset: int, names: UniqueNames) -> None:
+    assert node.graph is not None
+    emitter = Emitter(node, opset, names)
+    replace_node(node.graph, node, emitter, [FLOAT64_FORMS[node.op_type](emitter, node)])
 
 
 def _notes(narrowed: Counter[str]) -> tuple[str, ...]:

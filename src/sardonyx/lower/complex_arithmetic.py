@@ -168,10 +168,13 @@ def log(b: Builder, z: ComplexTensor) -> ComplexTensor:
 
 
 def log1p(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    # |1 + z|^2 - 1 = x (2 + x) + y^2
+    shifted = ComplexTensor(b.Add(z.real, 1.0), z.imag)
+    # Near 0 by |1 + z|^2 - 1 = x (2 + x) + y^2; elsewhere that could cancel and overflow.
     excess = b.Add(b.Mul(z.real, b.Add(z.real, 2.0)), b.Mul(z.imag, z.imag))
-    real = b.Mul(elementwise.log1p(b, excess), 0.5)
-    return ComplexTensor(real, atan2(b, z.imag, b.Add(z.real, 1.0)))
+    near = b.Less(b.Max(b.Abs(z.real), b.Abs(z.imag)), 0.5)
+    small = b.Mul(elementwise.log1p(b, excess), 0.5)
+    large = log(b, shifted)
+    return ComplexTensor(b.Where(near, small, large.real), large.imag)
 
 
 def sqrt(b: Builder, z: ComplexTensor) -> ComplexTensor:

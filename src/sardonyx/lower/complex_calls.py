@@ -29,9 +29,7 @@ def _names(text: str) -> frozenset[str]:
 
 PARTWISE = _names(
     # the same values, moved or repeated
-    "alias alias_copy clone contiguous data detach detach_copy lift lift_fresh lift_fresh_copy"
-    " pin_memory positive resolve_conj resolve_neg _lazy_clone"
-    " view view_copy view_as _unsafe_view _reshape_alias _reshape_alias_copy _reshape_copy reshape"
+    "view view_copy view_as _unsafe_view _reshape_alias _reshape_alias_copy _reshape_copy reshape"
     " reshape_as flatten.using_ints unflatten.int ravel squeeze squeeze.dim squeeze.dims"
     " squeeze_copy squeeze_copy.dim squeeze_copy.dims unsqueeze unsqueeze_copy"
     " permute permute_copy transpose.int transpose_copy.int t t_copy numpy_T numpy_T.a mT mT.a"

@@ -49,7 +49,7 @@ def lu_factors(b: Builder, a: Tensor) -> LU:
         packed, pivots, order = carried
         sizes = b.Abs(at(b, packed, -1, i))
         pivot = b.ArgMax(b.Where(b.Less(row, i), -1.0, sizes), axis=len(batch))
-        source = _swapped(b, row, i, pivot)
+        source = swapped(b, row, i, pivot)
         packed = b.GatherElements(packed, expand_rows(b, source, n), axis=-2)
         order = b.GatherElements(order, b.squeeze(source, [-1]), axis=-1)
         pivots = b.Where(b.Equal(step_number, i), b.squeeze(pivot, [-1]), pivots)
@@ -77,13 +77,13 @@ def order_of(b: Builder, pivots: Tensor, rows: Tensor) -> Tensor:
 
     def step(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
         pivot = b.unsqueeze(at(b, pivots, -1, i), [-1])
-        source = b.squeeze(_swapped(b, row, i, pivot), [-1])
+        source = b.squeeze(swapped(b, row, i, pivot), [-1])
         return [b.GatherElements(carried[0], source, axis=-1)]
 
     return repeat(b, k, [b.expand(rows, [*batch, rows.dim(0)])], step)[0]
 
 
-def _swapped(b: Builder, row: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def swapped(b: Builder, row: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """The numbers in `row` with two of them exchanged."""
     moved = b.Where(b.Equal(row, second), first, row)
     result: Tensor = b.Where(b.Equal(row, first), second, moved)
@@ -101,6 +101,9 @@ def solve_by_lu(
 ) -> Tensor:
     """X with A X = right, or transpose(A) X = right."""
     p = permutation(b, order, packed.dtype)
+    if b.dims(right)[:-2] != b.dims(packed)[:-2]:
+        # ONNX Runtime's MatMul does not broadcast where the batch is empty.
+        right = b.Add(right, zeros_of_product(b, packed, right))
     if of_transpose:
         flipped = transposed(b, packed)
         x = solve_triangular(b, flipped, right, upper=False)

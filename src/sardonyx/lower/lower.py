@@ -286,7 +286,7 @@ class _Emitter:
         return call_lowering(self.b, lowering, arguments, default_arguments(node.op))
 
     def _bind_results(self, node: Node, results: Any) -> None:
-        given = list(results) if isinstance(results, (list, tuple)) else [results]
+        given = _flat(results)
         if len(given) < len(node.outputs):
             raise InternalError(f"{node.name} gave {len(given)} of {len(node.outputs)} results")
         for value, tensor in zip(node.outputs, given, strict=False):
@@ -358,6 +358,12 @@ class _Emitter:
     def _number(self, number: Any) -> Tensor:
         """A number that the model returns, as torch.tensor() makes it one."""
         return self.b.scalar(number, promote.scalar_dtype(number))
+
+
+def _flat(results: Any) -> list[Any]:
+    if isinstance(results, (list, tuple)):
+        return [tensor for item in results for tensor in _flat(item)]
+    return [results]
 
 
 def call_lowering(

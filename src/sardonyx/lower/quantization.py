@@ -80,9 +80,11 @@ def _clipped(b: Builder, x: Tensor, grid: Grid) -> Tensor:
 
 
 def quantized(b: Builder, x: Tensor, grid: Grid, dtype: torch.dtype) -> Tensor:
-    x = b.cast(x, torch.float32)
     if dtype not in _LINEAR or grid.zero_point.is_floating_point:
-        return b.cast(_clipped(b, _rounded(b, x, grid), grid), dtype)
+        # float32 does not hold the largest int32.
+        wide = b.cast(x, torch.float64 if dtype == torch.int32 else torch.float32)
+        return b.cast(_clipped(b, _rounded(b, wide, grid), grid), dtype)
+    x = b.cast(x, torch.float32)
     result: Tensor = b.QuantizeLinear(x, grid.scale, b.cast(grid.zero_point, dtype), axis=grid.axis)
     whole = torch.iinfo(dtype).min >= grid.low and torch.iinfo(dtype).max <= grid.high
     return result if whole else _clipped(b, result, grid)

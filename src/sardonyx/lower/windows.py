@@ -123,7 +123,7 @@ class PoolingAxis:
 
 
 def sums_of_windows(b: Builder, x: Tensor, axes: Sequence[PoolingAxis]) -> Tensor:
-    """The sum of the elements of `x` in each window; one entry per last axis."""
+    """The exact sum of the integers of `x` in each window; one entry per last axis."""
     first = x.rank - len(axes)
     for axis, windows in enumerate(axes, start=first):
         positions = windows.positions(b)
@@ -132,7 +132,10 @@ def sums_of_windows(b: Builder, x: Tensor, axes: Sequence[PoolingAxis]) -> Tenso
         mask = b.unsqueeze(inside, list(range(2, x.rank - axis + 1)))
         dims = [windows.count if a == axis else d for a, d in enumerate(b.dims(x))]
         counted = b.Where(mask, read, b.scalar(0, x.dtype))
-        x = b.with_shape(b.ReduceSum(counted, [axis + 1], keepdims=0), dims)
+        # A product, as ONNX Runtime's ReduceSum adds integers in float64.
+        kernel_last = [*(a for a in range(x.rank + 1) if a != axis + 1), axis + 1]
+        ones = b.full([windows.kernel], 1, x.dtype)
+        x = b.with_shape(b.MatMul(b.transpose(counted, kernel_last), ones), dims)
     return x
 
 

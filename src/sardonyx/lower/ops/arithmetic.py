@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
-from sardonyx.lower import elementwise, promote
+from sardonyx.lower import elementwise, iteration, promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -84,8 +84,14 @@ def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> T
     if x.is_floating_point:
         return b.cast(_floor_divide_floats(b, x, y), dtype)
     # ONNX Div truncates, Mod takes the divisor's sign.
-    multiple = b.Sub(x, b.Mod(x, y)) if dtype.is_signed else x
-    return b.cast(b.Div(multiple, y), dtype)
+    if not dtype.is_signed:
+        return b.cast(b.Div(x, y), dtype)
+    if dtype.itemsize < wide.itemsize:
+        return b.cast(b.Div(b.Sub(x, b.Mod(x, y)), y), dtype)
+    truncated = b.Div(x, y)
+    exact = b.Equal(b.Add(b.Mul(truncated, y), b.Mod(x, y)), x)
+    floored: Tensor = b.Sub(truncated, b.cast(b.Not(exact), wide))
+    return floored
 
 
 def _wide_enough(dtype: torch.dtype) -> torch.dtype:
@@ -115,8 +121,31 @@ def remainder(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tens
 @lowering("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     x, y = b.promote(self, other)
-    result: Tensor = b.Mod(x, y, fmod=1)
+    if x.is_floating_point:
+        result: Tensor = b.Mod(x, y, fmod=1)
+        return result
+    # Runtimes compute it in floats.
+    result = b.Sub(x, b.Mul(b.Div(x, y), y))
     return result
+
+
+@lowering("aten::gcd")
+def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    x, y = b.promote(self, other)
+    dtype = x.dtype
+    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in iteration.alike(b, x, y))
+
+    def unfinished(carried: Sequence[Tensor]) -> Tensor:
+        result: Tensor = b.Not(b.Equal(carried[0], 0))
+        return result
+
+    def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
+        x, y = carried
+        done = b.Equal(x, 0)
+        rest = b.Mod(y, b.Where(done, 1, x))
+        return [b.Where(done, 0, rest), b.Where(done, y, x)]
+
+    return b.cast(iteration.repeat_while(b, unfinished, step, [x, y])[1], dtype)
 
 
 @lowering("aten::reciprocal")
@@ -140,11 +169,7 @@ def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor
     if dtype.is_floating_point:
         result: Tensor = b.Pow(base, power)
         return result
-    wide = dtype if dtype == torch.int32 else torch.int64
-    base, power = b.cast(base, wide), b.cast(power, wide)
-    # A negative power is a fraction, hence 0, but for 1 and -1.
-    fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
-    return b.cast(b.Where(fraction, 0, b.Pow(base, b.Abs(power))), dtype)
+    return b.cast(_integer_powers(b, b.cast(base, torch.int64), b.cast(power, torch.int64)), dtype)
 
 
 def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
@@ -177,6 +202,28 @@ def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
     return b.full_like(base, 1) if result is None else result
 
 
+def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
+    """By squaring, as many times as the powers have bits."""
+    base, power = iteration.alike(b, base, power)
+
+    def unfinished(carried: Sequence[Tensor]) -> Tensor:
+        result: Tensor = b.Greater(carried[2], 0)
+        return result
+
+    def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
+        result, square, left = carried
+        odd = b.Equal(b.Mod(left, 2), 1)
+        result = b.Where(odd, b.Mul(result, square), result)
+        return [result, b.Mul(square, square), b.Div(left, 2)]
+
+    start = [b.full_like(base, 1), base, b.Abs(power)]
+    result: Tensor = iteration.repeat_while(b, unfinished, step, start)[0]
+    # A negative power is a fraction, hence 0, but for 1 and -1.
+    fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
+    result = b.Where(fraction, 0, result)
+    return result
+
+
 @lowering(
     "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar", "aten::float_power.Scalar"
 )
@@ -200,6 +247,8 @@ def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
     ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
     result: Tensor = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
+    # An infinite side makes it infinite, even if the other is NaN.
+    result = b.Where(b.Or(b.IsInf(x), b.IsInf(y)), math.inf, result)
     return result
 
 
@@ -240,10 +289,11 @@ def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     dtype = promote.float_dtype(self, other)
     magnitude = b.Abs(b.cast(self, dtype))
     if isinstance(other, (int, float)):
-        negative = math.copysign(1, other) < 0
-        result: Tensor = b.Neg(magnitude) if negative else magnitude
+        result: Tensor = b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
         return result
-    result = b.Where(elementwise.sign_bit(b, b.scalar(other, dtype)), b.Neg(magnitude), magnitude)
+    # A product, for runtimes' Where loses the sign of a zero.
+    negative = elementwise.sign_bit(b, b.scalar(other, dtype))
+    result = b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
     return result
 
 
@@ -276,7 +326,14 @@ def addcdiv(
 
 @lowering("aten::lerp.Scalar", "aten::lerp.Tensor")
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tensor:
-    result: Tensor = b.Add(self, b.Mul(b.scalar(weight, self.dtype), b.Sub(end, self)))
+    """From the nearer of both ends, so that it is exact there, as in ATen."""
+    share = b.scalar(weight, self.dtype)
+    distance = b.Sub(end, self)
+    near: Tensor = b.Add(self, b.Mul(share, distance))
+    far: Tensor = b.Sub(end, b.Mul(b.Sub(1, share), distance))
+    if isinstance(weight, (int, float)):
+        return near if abs(weight) < 0.5 else far
+    result: Tensor = b.Where(b.Less(b.Abs(share), 0.5), near, far)
     return result
 
 
@@ -331,7 +388,13 @@ def clamp(
     if any(isinstance(bound, float) and math.isnan(bound) for bound in given):
         return b.full_like(x, math.nan)
     if not any(isinstance(bound, Tensor) for bound in given):
-        lower, upper = (None if v is None else b.scalar(v, dtype) for v in (min, max))
+        # Without a bound Clip keeps to finite numbers.
+        none = (-math.inf, math.inf) if x.is_floating_point else (None, None)
+        bounds = (
+            default if bound is None else bound
+            for bound, default in zip((min, max), none, strict=True)
+        )
+        lower, upper = (None if v is None else b.scalar(v, dtype) for v in bounds)
         result: Tensor = b.Clip(x, lower, upper)
         return result
     # Clip's bounds are numbers, and what it makes of a NaN bound is the runtime's choice.

@@ -11,8 +11,15 @@ from sardonyx.lower import complex_arithmetic as arithmetic
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor, Operand, from_pairs, of_real, to_pairs
 from sardonyx.lower.ops import random
+from sardonyx.lower.ops.conversion import SAME_VALUES
 from sardonyx.lower.registry import complex_lowering
 from sardonyx.lower.values import Tensor
+
+
+@complex_lowering(*(f"aten::{name}" for name in SAME_VALUES))
+def same_values(b: Builder, self: ComplexTensor) -> ComplexTensor:
+    return self
+
 
 # -- the parts and the whole ----------------------------------------------------------------------
 

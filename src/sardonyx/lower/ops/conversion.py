@@ -8,7 +8,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
-_SAME_VALUES = (
+SAME_VALUES = (
     "alias",
     "alias_copy",
     "clone",
@@ -27,7 +27,7 @@ _SAME_VALUES = (
 )
 
 
-@lowering(*(f"aten::{name}" for name in _SAME_VALUES))
+@lowering(*(f"aten::{name}" for name in SAME_VALUES))
 def same_values(b: Builder, self: Tensor) -> Tensor:
     return self
 

@@ -52,8 +52,8 @@ def pairwise_distance(
     eps: float = 1e-6,
     keepdim: bool = False,
 ) -> Tensor:
-    left, right = b.promote(x1, x2, dtype=promote.float_dtype(x1, x2))
-    difference = b.Sub(left, right)
+    # Integers are subtracted as such and wrap; `eps` makes floats of them.
+    difference = b.cast(b.Sub(*b.promote(x1, x2)), promote.float_dtype(x1, x2))
     return vector_norm(b, b.Add(difference, eps) if eps else difference, p, -1, keepdim)
 
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 import sympy
 import torch
 
+from sardonyx.lower import complex_arithmetic as arithmetic
+from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, from_pairs, to_pairs
+from sardonyx.lower.complex_values import ComplexTensor, from_pairs, of_real, to_pairs
 from sardonyx.lower.ops.resize import col2im
 from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import complex_lowering, lowering
-from sardonyx.lower.values import Dim, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+
+Signal = Tensor | ComplexTensor
 
 _BY_ROOT_N, _BY_N = 1, 2
 """ATen's fft_norm_mode; 0 leaves the sums as they are."""
@@ -62,10 +66,16 @@ def _axes(dim: Sequence[int], rank: int) -> list[int]:
     return [axis % rank for axis in dim]
 
 
+def _half(size: Dim) -> Dim:
+    """How many frequencies of a real signal's spectrum tell all of it."""
+    half: Dim = size // 2 + 1 if isinstance(size, int) else sympy.floor(size / 2) + 1
+    return half
+
+
 def _mirrored(b: Builder, half: Tensor, axis: int, size: Dim) -> Tensor:
     """The whole spectrum of a real signal of `size` samples: its second half is the first one
     backwards, conjugated."""
-    kept = size // 2 + 1 if isinstance(size, int) else sympy.floor(size / 2) + 1
+    kept = _half(size)
     half = b.slice(half, axis, 0, kept)
     # Of an even number the middle, of any number the first stands alone.
     rest: Dim = size - kept
@@ -104,7 +114,7 @@ def _dft(
     dims = list(pairs.shape or ())
     if onesided:
         size = dims[axis]
-        dims[axis] = size // 2 + 1 if isinstance(size, int) else None
+        dims[axis] = None if size is None else _half(size)
     dims[-1] = 2
     wide = b.cast(pairs, torch.float64) if inexact else pairs
     result: Tensor = b.DFT(
@@ -135,6 +145,115 @@ def _normalized(
         return scaled
     scaled = b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
     return scaled
+
+
+# -- torch.fft ------------------------------------------------------------------------------------
+
+_KINDS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+
+
+def _register_transforms(kind: str) -> None:
+    one, two, several = f"aten::fft_{kind}", f"aten::fft_{kind}2", f"aten::fft_{kind}n"
+
+    @lowering(one)
+    @complex_lowering(one)
+    def of_one_dim(
+        b: Builder,
+        self: Signal,
+        n: Dim | None = None,
+        dim: int = -1,
+        norm: str | None = None,
+    ) -> Signal:
+        return _transform(b, kind, self, None if n is None else [n], [dim], norm)
+
+    @lowering(two, several)
+    @complex_lowering(two, several)
+    def of_several_dims(
+        b: Builder,
+        self: Signal,
+        s: Dims | None = None,
+        dim: Ints | None = None,
+        norm: str | None = None,
+    ) -> Signal:
+        if dim is None:
+            dim = list(range(self.rank) if s is None else range(-len(s), 0))
+        return _transform(b, kind, self, s, dim, norm)
+
+
+for _kind in _KINDS:
+    _register_transforms(_kind)
+
+
+def _transform(
+    b: Builder,
+    kind: str,
+    x: Signal,
+    sizes: Sequence[Dim] | None,
+    dims: Sequence[int],
+    norm: str | None,
+) -> Signal:
+    axes = _axes(dims, x.rank)
+    forward = kind in ("fft", "rfft", "hfft")
+    normalization = {
+        None: 0 if forward else _BY_N,
+        "backward": 0 if forward else _BY_N,
+        "ortho": _BY_ROOT_N,
+        "forward": _BY_N if forward else 0,
+    }[norm]
+    if isinstance(x, Tensor):
+        x = b.cast(x, promote.float_dtype(x))
+    if kind in ("irfft", "hfft"):
+        if not axes:
+            raise b.refuse("a real signal of no dims")
+        z = _as_complex(b, x)
+        z = arithmetic.conjugate(b, z) if kind == "hfft" else z
+        wanted = [None] * len(axes) if sizes is None else [_size(size) for size in sizes]
+        last = 2 * (z.real.dim(axes[-1]) - 1) if wanted[-1] is None else wanted[-1]
+        return fft_c2r(
+            b, _resized(b, z, axes, [*wanted[:-1], _half(last)]), axes, normalization, last
+        )
+    if sizes is not None:
+        x = _resized(b, x, axes, [_size(size) for size in sizes])
+    if isinstance(x, ComplexTensor) or not axes:
+        return fft_c2c(b, _as_complex(b, x), axes, normalization, forward)
+    onesided = kind in ("rfft", "ihfft")
+    spectrum = fft_r2c(b, x, axes, normalization, onesided)
+    # The inverse transform of a real signal is the conjugate of the other one.
+    return spectrum if forward else arithmetic.conjugate(b, spectrum)
+
+
+def _as_complex(b: Builder, x: Signal) -> ComplexTensor:
+    return x if isinstance(x, ComplexTensor) else of_real(b, x)
+
+
+def _size(size: Dim) -> Dim | None:
+    return None if size == -1 else size
+
+
+def _complex_resized(
+    b: Builder, z: ComplexTensor, axes: Sequence[int], sizes: Sequence[Dim | None]
+) -> ComplexTensor:
+    pairs = to_pairs(b, z)
+    resized = _resized(b, pairs, axes, sizes)
+    return z if resized is pairs else from_pairs(b, resized)
+
+
+def _resized(b: Builder, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim | None]) -> Tensor:
+    """Cut or filled with zeros at the end of each axis; None leaves it as it is."""
+    for axis, size in zip(axes, sizes, strict=True):
+        own = x.dim(axis)
+        if size is None or size == own:
+            continue
+        dims = [size if a == axis else d for a, d in enumerate(b.dims(x))]
+        known = isinstance(size, int) and isinstance(own, int)
+        if not known or own > size:
+            x = b.slice(x, axis, 0, size)
+        if not known or own < size:
+            zero = b.shape([0])
+            missing = b.Max(b.Sub(b.size(size), b.size(own)), zero)
+            x = b.Pad(x, b.Concat(zero, missing, axis=0), None, b.shape([axis]))
+        x = b.with_shape(x, dims)
+    return x
 
 
 # -- short-time transforms ------------------------------------------------------------------------

@@ -76,6 +76,34 @@ def histogram(
     return _histogram(b, points, edges, weight, density), edges[0]
 
 
+@lowering("aten::histogramdd", "aten::histogramdd.int_bins")
+def histogramdd(
+    b: Builder,
+    self: Tensor,
+    bins: int | list[int],
+    range: list[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    points = _points(b, self)
+    counts = [bins] * int(points.dim(1)) if isinstance(bins, int) else bins
+    edges = _even_edges(b, points, counts, range)
+    return _histogram(b, points, edges, weight, density), edges
+
+
+@lowering("aten::histogramdd.TensorList_bins")
+def histogramdd_of_edges(
+    b: Builder,
+    self: Tensor,
+    bins: list[Tensor],
+    range: list[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> tuple[Tensor, list[Tensor]]:
+    # PyTorch looks at the edges alone, whatever range is given beside them.
+    return _histogram(b, _points(b, self), bins, weight, density), bins
+
+
 @lowering("aten::_histogramdd_bin_edges")
 def histogramdd_bin_edges(
     b: Builder,

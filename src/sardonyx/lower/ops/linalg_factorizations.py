@@ -1,4 +1,4 @@
-"""Factorizations of matrices: LU, Cholesky, QR."""
+"""Factorizations of matrices: LU, Cholesky, LDL, QR."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from sardonyx.lower.matrices import (
 from sardonyx.lower.positions import arange
 from sardonyx.lower.reductions import reduce_dims
 from sardonyx.lower.registry import lowering
+from sardonyx.lower.symmetric_elimination import ldl_factors
 from sardonyx.lower.values import Dim, Tensor
 
 
@@ -152,6 +153,17 @@ def cholesky_inverse(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
     flipped = transposed(b, inverse)
     result: Tensor = b.MatMul(inverse, flipped) if upper else b.MatMul(flipped, inverse)
     return result
+
+
+# -- LDL -------------------------------------------------------------------------------------------
+
+
+@lowering("aten::linalg_ldl_factor_ex")
+def linalg_ldl_factor_ex(
+    b: Builder, self: Tensor, *, hermitian: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    packed, pivots, info = ldl_factors(b, self)
+    return packed, b.cast(pivots, torch.int32), b.cast(info, torch.int32)
 
 
 # -- QR --------------------------------------------------------------------------------------------

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
+
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.elimination import (
     first_zero,
@@ -10,10 +14,13 @@ from sardonyx.lower.elimination import (
     solve_by_lu,
     solve_triangular,
 )
+from sardonyx.lower.jacobi import singular_values
 from sardonyx.lower.matrices import identity, transposed
 from sardonyx.lower.ops.linalg_factorizations import from_lapack, lapack_pivots
+from sardonyx.lower.ops.reduction import linalg_matrix_norm
 from sardonyx.lower.positions import arange
 from sardonyx.lower.registry import lowering
+from sardonyx.lower.symmetric_elimination import solve_by_ldl
 from sardonyx.lower.values import Tensor
 
 
@@ -88,3 +95,25 @@ def cholesky_solve(b: Builder, self: Tensor, input2: Tensor, upper: bool = False
     lower = transposed(b, input2) if upper else input2
     x = solve_triangular(b, lower, self, upper=False)
     return solve_triangular(b, transposed(b, lower), x, upper=True)
+
+
+@lowering("aten::linalg_ldl_solve")
+def linalg_ldl_solve(
+    b: Builder, LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False
+) -> Tensor:
+    return solve_by_ldl(b, LD, b.cast(pivots, torch.int64), B)
+
+
+@lowering("aten::linalg_cond", "aten::linalg_cond.p_str")
+def linalg_cond(b: Builder, self: Tensor, p: float | str | None = None) -> Tensor:
+    if p is None or p in (2, -2):
+        values = singular_values(b, self)
+        largest = b.squeeze(b.slice(values, -1, 0, 1), [-1])
+        smallest = b.squeeze(b.slice(values, -1, -1, None), [-1])
+        quotient = (smallest, largest) if p == -2 else (largest, smallest)
+        result: Tensor = b.Div(*quotient)
+        return result
+    inverse, info = linalg_inv_ex(b, self)
+    product = b.Mul(linalg_matrix_norm(b, self, p), linalg_matrix_norm(b, inverse, p))
+    result = b.Where(b.Greater(info, 0), math.inf, product)
+    return result

@@ -126,35 +126,33 @@ def default_tolerance(b: Builder, a: Tensor) -> Tensor:
 
 @lowering("aten::linalg_lstsq")
 def linalg_lstsq(
-    builder: Builder,
+    b: Builder,
     self: Tensor,
-    b: Tensor,
+    b_: Tensor,
     rcond: float | None = None,
     *,
     driver: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    a, right = self, b
+    a, right = self, b_
     m, n = a.dim(-2), a.dim(-1)
-    is_vector = right.rank == 1 or (
-        a.rank - 1 == right.rank and builder.dims(right) == builder.dims(a)[:-1]
-    )
-    right = builder.unsqueeze(right, [-1]) if is_vector else right
+    is_vector = right.rank == 1 or (a.rank - 1 == right.rank and b.dims(right) == b.dims(a)[:-1])
+    right = b.unsqueeze(right, [-1]) if is_vector else right
     wide = is_wide(a)
-    svd = singular_value_decomposition(builder, transposed(builder, a) if wide else a)
-    relative = default_tolerance(builder, a) if rcond is None else builder.scalar(rcond, a.dtype)
-    limit = builder.Mul(relative, builder.slice(svd.values, -1, 0, 1))
-    inverse = pseudo_inverse(builder, svd, limit)
-    x = builder.MatMul(transposed(builder, inverse) if wide else inverse, right)
-    nothing = builder.full([0], 0, a.dtype)
+    svd = singular_value_decomposition(b, transposed(b, a) if wide else a)
+    relative = default_tolerance(b, a) if rcond is None else b.scalar(rcond, a.dtype)
+    limit = b.Mul(relative, b.slice(svd.values, -1, 0, 1))
+    inverse = pseudo_inverse(b, svd, limit)
+    x = b.MatMul(transposed(b, inverse) if wide else inverse, right)
+    nothing = b.full([0], 0, a.dtype)
     residuals = nothing
     if driver in ("gels", "gelsd", "gelss") and isinstance(m, int) and isinstance(n, int) and m > n:
-        rest = builder.Sub(right, builder.MatMul(a, x))
-        residuals = reduce_dims(builder, "ReduceSumSquare", rest, -2)
-    kept = builder.cast(builder.Greater(svd.values, limit), torch.int64)
-    rank = reduce_dims(builder, "ReduceSum", kept, -1)
+        rest = b.Sub(right, b.MatMul(a, x))
+        residuals = reduce_dims(b, "ReduceSumSquare", rest, -2)
+    kept = b.cast(b.Greater(svd.values, limit), torch.int64)
+    rank = reduce_dims(b, "ReduceSum", kept, -1)
     return (
-        builder.squeeze(x, [-1]) if is_vector else x,
+        b.squeeze(x, [-1]) if is_vector else x,
         residuals,
-        builder.full([0], 0, torch.int64) if driver == "gels" else rank,
+        b.full([0], 0, torch.int64) if driver == "gels" else rank,
         svd.values if driver in ("gelsd", "gelss") else nothing,
     )

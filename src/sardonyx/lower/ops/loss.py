@@ -153,12 +153,10 @@ def margin_ranking_loss(
     margin: float = 0.0,
     reduction: int = _MEAN,
 ) -> Tensor:
-    behind, sign = b.promote(
-        _difference(b, input2, input1),
-        target,
-        dtype=promote.float_dtype(input1, input2, target),
-    )
-    return _reduced(b, b.Max(b.Add(b.Mul(behind, sign), margin), 0), reduction)
+    # Integers are multiplied as such and wrap; the margin makes floats of them.
+    behind = b.Mul(*b.promote(_difference(b, input2, input1), target))
+    behind = b.cast(behind, promote.float_dtype(input1, input2, target))
+    return _reduced(b, b.Max(b.Add(behind, margin), 0), reduction)
 
 
 @lowering("aten::multilabel_margin_loss", "aten::multilabel_margin_loss_forward")

@@ -216,7 +216,8 @@ for _name, (_test, _for_integers) in _TESTS.items():
 def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     y, x = b.promote(self, other, dtype=promote.float_dtype(self, other))
     # At the origin and between infinities y / x is NaN: there only the quadrant counts.
-    ratio = b.Where(b.Equal(y, 0), y, b.Div(y, x))
+    on_axis = b.And(b.Equal(y, 0), b.Not(b.IsNaN(x)))
+    ratio = b.Where(on_axis, y, b.Div(y, x))
     both_infinite = b.And(b.IsInf(y), b.IsInf(x))
     ratio = b.Where(both_infinite, b.Mul(b.Sign(y), b.Sign(x)), ratio)
     half_turn = b.Where(

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.quantization import chosen_scale, dequantized, grid_of, quantized
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
-
-_torch_private.register_decomposed_quantization()
 
 
 @lowering(
@@ -134,6 +131,23 @@ def dequantize_per_token(
     return b.cast(b.Mul(b.Sub(q, zero), scale), output_dtype)
 
 
+@lowering("quantized_decomposed::quantize_per_channel_group")
+def quantize_per_channel_group(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    quant_min: int,
+    quant_max: int,
+    dtype: torch.dtype,
+    group_size: int = 128,
+) -> Tensor:
+    groups = _groups(b, input, group_size)
+    scale, zero = (b.Reshape(p, [-1, 1]) for p in (scales, zero_points))
+    q = quantize_per_token(b, groups, scale, zero, quant_min, quant_max, dtype)
+    return b.reshape(q, b.dims(input))
+
+
 @lowering("quantized_decomposed::dequantize_per_channel_group")
 def dequantize_per_channel_group(
     b: Builder,
@@ -146,15 +160,20 @@ def dequantize_per_channel_group(
     group_size: int,
     output_dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Each row has a scale for every `group_size` elements."""
-    width = input.static_dim(1)
+    scale = b.Reshape(scales, [-1, 1])
+    zero = b.scalar(0) if zero_points is None else b.Reshape(zero_points, [-1, 1])
+    groups = _groups(b, input, group_size)
+    real = dequantize_per_token(b, groups, scale, zero, quant_min, quant_max, dtype, output_dtype)
+    return b.reshape(real, b.dims(input))
+
+
+def _groups(b: Builder, x: Tensor, group_size: int) -> Tensor:
+    """A row for every `group_size` elements of a row, which have a scale of their own."""
+    width = x.static_dim(1)
     if width is None:
         raise b.refuse("the length of the rows must be known at export time")
-    groups = b.Reshape(b.cast(input, torch.float32), [-1, min(group_size, width)])
-    if zero_points is not None:
-        groups = b.Sub(groups, b.Reshape(b.cast(zero_points, torch.float32), [-1, 1]))
-    real = b.Mul(groups, b.Reshape(b.cast(scales, torch.float32), [-1, 1]))
-    return b.cast(b.reshape(real, b.dims(input)), output_dtype)
+    result: Tensor = b.Reshape(x, [-1, min(group_size, width)])
+    return result
 
 
 @lowering("quantized_decomposed::choose_qparams.tensor")
@@ -181,6 +200,28 @@ def _range_of(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     """The least and the greatest value, each of shape [1]."""
     flat = b.Reshape(b.cast(x, torch.float32), [-1])
     return b.ReduceMin(flat, [0], keepdims=1), b.ReduceMax(flat, [0], keepdims=1)
+
+
+@lowering("quantized_decomposed::choose_qparams_per_token")
+def choose_qparams_per_token(
+    b: Builder, input: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """One scale for each vector along the last axis, and zero as the zero point."""
+    x = b.cast(input, torch.float32)
+    reach = b.ReduceMax(b.Abs(x), [-1], keepdims=1)
+    scale = b.cast(b.Div(b.Max(reach, 1e-5), 127.0), torch.float64)
+    return scale, b.full_like(scale, 0, torch.int64)
+
+
+@lowering("quantized_decomposed::choose_qparams_per_token_asymmetric")
+def choose_qparams_per_token_asymmetric(
+    b: Builder, input: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    x = b.cast(input, torch.float32)
+    low, high = b.ReduceMin(x, [-1], keepdims=1), b.ReduceMax(x, [-1], keepdims=1)
+    eps = torch.finfo(torch.float32).eps
+    scale, zero = chosen_scale(b, low, high, -128, 127, eps)
+    return b.cast(scale, torch.float64), b.cast(zero, torch.int64)
 
 
 @lowering("quantized_decomposed::convert_element_type.no_fuse")

@@ -354,8 +354,18 @@ def linalg_matrix_norm(
         return _spectral_norm(b, x, ord, rows, columns, keepdim)
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = vector_norm(b, x, 1.0, summed, keepdim=True)
-    extreme = _extreme(b, "ReduceMax" if ord > 0 else "ReduceMin", sums, compared, keepdim=True)
+    if ord > 0:
+        extreme = _largest_or_zero(b, sums, compared, keepdim=True)
+    else:
+        extreme = _extreme(b, "ReduceMin", sums, compared, keepdim=True)
     return extreme if keepdim else b.squeeze(extreme, [rows, columns])
+
+
+def _largest_or_zero(b: Builder, sizes: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """The largest of what is not negative, 0 where there is none."""
+    largest = _extreme(b, "ReduceMax", sizes, dim, keepdim)
+    result: Tensor = b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
+    return result
 
 
 def _spectral_norm(
@@ -364,8 +374,10 @@ def _spectral_norm(
     """The sum, the largest or the smallest of the singular values."""
     rest = [axis for axis in range(x.rank) if axis not in (rows, columns)]
     values = singular_values(b, b.transpose(x, [*rest, rows, columns]))
-    op = "ReduceSum" if ord == "nuc" else "ReduceMax" if ord == 2 else "ReduceMin"
-    norm = reduce_dims(b, op, values, -1)
+    if ord == 2:
+        norm = _largest_or_zero(b, values, -1, keepdim=False)
+    else:
+        norm = reduce_dims(b, "ReduceSum" if ord == "nuc" else "ReduceMin", values, -1)
     return b.unsqueeze(norm, [rows, columns]) if keepdim else norm
 
 

@@ -80,6 +80,8 @@ class _Mode:
     half_pixel: bool = True
     antialias: bool = False
     cubic_coeff_a: float | None = None
+    of_bytes: Callable[[Builder, Tensor, _Axis, bool], Tensor] | None = None
+    """How ATen computes it for uint8."""
 
     @property
     def is_nearest(self) -> bool:
@@ -222,37 +224,72 @@ def _weighted(
     return total
 
 
+def _matrix(
+    b: Builder, resample: Callable[..., torch.Tensor], axis: _Axis, align_corners: bool, kind: str
+) -> torch.Tensor:
+    """(count, size): resampling is linear, so it is what ATen makes of an identity matrix."""
+    if axis.static is None:
+        raise b.refuse(f"{kind} needs sizes known at export time")
+    size, count = axis.static
+    identity = torch.eye(size, dtype=torch.float64)[None, None]
+    return resample(identity, [count, size], align_corners, axis.scale, None)[0, 0]
+
+
+def _multiplied_along(b: Builder, x: Tensor, axis: _Axis, matrix: torch.Tensor) -> Tensor:
+    last = x.rank - 1
+    perm = [*(a for a in range(x.rank) if a != axis.number), axis.number]
+    moved = b.MatMul(b.transpose(x, perm), b.const(matrix.T.contiguous(), x.dtype))
+    return b.transpose(moved, [*range(axis.number), last, *range(axis.number, last)])
+
+
 def _antialiased_along(
     resample: Callable[..., torch.Tensor],
 ) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
     def antialiased_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
-        if axis.static is None:
-            raise b.refuse("antialiasing by this factor needs sizes known at export time")
-        size, count = axis.static
-        # Resampling is linear: what ATen makes of an identity matrix is its matrix.
-        identity = torch.eye(size, dtype=torch.float64)[None, None]
-        matrix = resample(identity, [count, size], align_corners, axis.scale, None)[0, 0]
-        last = x.rank - 1
-        perm = [*(a for a in range(x.rank) if a != axis.number), axis.number]
-        moved = b.MatMul(b.transpose(x, perm), b.const(matrix.T.contiguous(), x.dtype))
-        back = [*range(axis.number), last, *range(axis.number, last)]
-        return b.transpose(moved, back)
+        matrix = _matrix(b, resample, axis, align_corners, "antialiasing by this factor")
+        return _multiplied_along(b, x, axis, matrix)
 
     return antialiased_along
 
 
+def _bytes_along(
+    resample: Callable[..., torch.Tensor],
+) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
+    def bytes_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+        """ATen's weights of bytes are integers of 16 bits, scaled by a power of two."""
+        matrix = _matrix(b, resample, axis, align_corners, "interpolation of uint8")
+        largest = float(matrix.max())
+        bits = next((n for n in range(22) if int(0.5 + largest * 2 ** (n + 1)) >= 1 << 15), 22)
+        weights = (matrix * 2**bits + matrix.sign() * 0.5).trunc()
+        total = _multiplied_along(b, b.cast(x, torch.int32), axis, weights)
+        rounded = b.Div(b.Max(b.Add(total, 1 << (bits - 1)), 0), 1 << bits)
+        return b.cast(b.Min(rounded, 255), torch.uint8)
+
+    return bytes_along
+
+
+_aten = torch.ops.aten
 _NEAREST = _Mode("nearest", _nearest_along(0.0), half_pixel=False)
 _NEAREST_EXACT = _Mode("nearest", _nearest_along(0.5))
-_LINEAR = _Mode("linear", _linear_along)
-_CUBIC_MODE = _Mode("cubic", _cubic_along, cubic_coeff_a=_CUBIC)
+_LINEAR = _Mode("linear", _linear_along, of_bytes=_bytes_along(_aten.upsample_bilinear2d.default))
+_CUBIC_MODE = _Mode(
+    "cubic",
+    _cubic_along,
+    cubic_coeff_a=_CUBIC,
+    of_bytes=_bytes_along(_aten.upsample_bicubic2d.default),
+)
 _LINEAR_ANTIALIASED = _Mode(
-    "linear", _antialiased_along(torch.ops.aten._upsample_bilinear2d_aa.default), antialias=True
+    "linear",
+    _antialiased_along(_aten._upsample_bilinear2d_aa.default),
+    antialias=True,
+    of_bytes=_bytes_along(_aten._upsample_bilinear2d_aa.default),
 )
 _CUBIC_ANTIALIASED = _Mode(
     "cubic",
-    _antialiased_along(torch.ops.aten._upsample_bicubic2d_aa.default),
+    _antialiased_along(_aten._upsample_bicubic2d_aa.default),
     antialias=True,
     cubic_coeff_a=-0.5,
+    of_bytes=_bytes_along(_aten._upsample_bicubic2d_aa.default),
 )
 
 
@@ -267,8 +304,6 @@ def _resize(
     scales: Sequence[float | None],
     align_corners: bool = False,
 ) -> Tensor:
-    if not mode.is_nearest and not x.is_floating_point:
-        raise b.refuse(f"{mode.name} interpolation of {x.dtype} rounds in ways ONNX does not have")
     first = x.rank - len(output_size)
     axes = [
         _Axis(first + i, x.dim(first + i), count, scale)
@@ -276,6 +311,11 @@ def _resize(
     ]
     axes = [axis for axis in axes if not _stays(axis, mode, align_corners)]
     if not axes:
+        return x
+    if x.dtype == torch.uint8 and mode.of_bytes is not None:
+        for axis in reversed(axes):  # rounded to bytes in between, so their order matters
+            x = mode.of_bytes(b, x, axis, align_corners)
+            x = b.with_shape(x, [axis.count if a == axis.number else None for a in range(x.rank)])
         return x
     by_scale = all(axis.follows_scale and _reads_alike(axis, mode, axis.scale) for axis in axes)
     by_size = all(

@@ -188,17 +188,19 @@ def zeta(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 
 def _zeta(b: Builder, x: Tensor, q: Tensor) -> Tensor:
-    """The sum of (q + k)^-x over all k from 0 on: one by one until q + k exceeds 9, the rest by the
-    formula of Euler and Maclaurin."""
+    """The sum of (q + k)^-x over all k from 0 on: those with q + k up to 9 one by one, the others
+    by the formula of Euler and Maclaurin."""
     dtype = x.dtype
     x, q = b.cast(x, torch.float64), b.cast(q, torch.float64)
     whole = b.Equal(q, b.Floor(q))
     pole = b.And(b.LessOrEqual(q, 0), whole)
     x, start = iteration.alike(b, x, b.Where(pole, 1, q))
     power = b.Neg(x)
+    # Nine steps at least: the formula is good only where x is not much larger than q + k.
+    last = b.Max(b.Min(b.Add(start, 8), 1e9), 9.0)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.LessOrEqual(carried[0], 9)
+        result: Tensor = b.LessOrEqual(carried[0], last)
         return result
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
@@ -273,7 +275,7 @@ def _incomplete(b: Builder, a: Tensor, x: Tensor, *, upper: bool) -> Tensor:
     result = b.Where(b.Or(b.IsNaN(a), b.IsNaN(x)), math.nan, result)
     # At the borders: all of it below infinity, nothing below 0, and a point mass at 0 for a = 0.
     all_upper = b.Or(b.Equal(x, 0), b.IsInf(a))
-    all_lower = b.Or(b.Equal(a, 0), b.IsInf(x))
+    all_lower = b.Or(b.And(b.Equal(a, 0), b.Not(b.IsNaN(x))), b.IsInf(x))
     result = b.Where(all_upper, float(upper), result)
     result = b.Where(all_lower, float(not upper), result)
     outside = b.Or(b.Less(x, 0), b.Less(a, 0))
