@@ -184,7 +184,7 @@ def new_data_dependent_size(mode: Any) -> Any:
 def new_data_dependent_size_of(fake: Any) -> Any:
     """As new_data_dependent_size, for a size of a result that `fake` decides."""
     size = fake.fake_mode.shape_env.create_unbacked_symint()
-    torch._check(size >= 0)
+    torch._check(size >= 0)  # type: ignore[no-untyped-call]
     return size
 
 

@@ -174,8 +174,11 @@ def elementwise(op_type: str, expected: Callable[[torch.Tensor], torch.Tensor], 
 
 WIDE_RANGE = of(FLOAT64, -1e200, -710, -50, -3.1, -0.7, -1e-3, 0, 1e-3, 0.7, 3.1, 50, 710, 1e200)
 FLOAT64_CASES = [
+    elementwise("Acos", torch.acos),
     elementwise("Acosh", torch.acosh),
+    elementwise("Asin", torch.asin),
     elementwise("Asinh", torch.asinh),
+    elementwise("Atan", torch.atan),
     elementwise("Atanh", torch.atanh),
     elementwise("Cosh", torch.cosh),
     elementwise("Elu", lambda x: F.elu(x, 0.5), alpha=0.5),

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from tests.opinfo.ambiguous import COMPARED_BY
+
 DTYPES = {
     name: getattr(torch, name)
     for name in (
@@ -74,8 +76,8 @@ class Entry:
             except Exception:
                 return []  # PyTorch itself has none for this dtype
         samples = [s for s in samples if all(t.layout == torch.strided for t in _tensors(s))]
-        if self.name in _ANY_OF_EQUALS:
-            samples = [replace(s, function=_ANY_OF_EQUALS[self.name]) for s in samples]
+        if self.name in COMPARED_BY:
+            samples = [replace(s, function=COMPARED_BY[self.name]) for s in samples]
         return [samples[i] for i in spread(len(samples), SAMPLES)]
 
     def _samples(self, dtype: torch.dtype) -> Iterator[Call]:
@@ -95,15 +97,6 @@ class Entry:
                 module = self.info.module_cls(*made.args, **made.kwargs)
             module = module.to(dtype=dtype).train(self.training)
             yield Call(module, tuple(sample.forward_input.args), sample.forward_input.kwargs)
-
-
-def _topk(x: torch.Tensor, k: int, dim: int = -1, *args: Any, **kwargs: Any) -> Any:
-    values, indices = torch.topk(x, k, dim, *args, **kwargs)
-    return values, torch.gather(x, dim, indices) if x.dim() else values
-
-
-_ANY_OF_EQUALS = {"topk": _topk}
-"""Which of equal elements is picked is not said: what the indices point to is compared."""
 
 
 def spread(count: int, wanted: int) -> list[int]:
@@ -141,10 +134,8 @@ def all_entries() -> dict[str, Entry]:
 
 def _let_random_operators_be_random() -> None:
     """OpInfo calls them with one seed, of which an exported model knows nothing."""
-    for module in list(sys.modules.values()):
-        if module.__name__.startswith("torch.testing._internal") and hasattr(
-            module, "wrapper_set_seed"
-        ):
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.testing._internal") and hasattr(module, "wrapper_set_seed"):
             module.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
 

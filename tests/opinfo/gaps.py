@@ -19,8 +19,8 @@ from tests.opinfo.outcome import PASSED
 PATH = Path(__file__).with_name("gaps.toml")
 _HEAD = """\
 # Every (operator, dtype, capture) of PyTorch's OpInfo, module and higher-order databases that does
-# not pass, with the reason. `make opinfo` writes it from a whole sweep; the tests fail when a line is
-# missing, and when one is not needed.
+# not pass, with the reason. `make opinfo` writes it from a whole sweep; the tests fail when a line
+# is missing, and when one is not needed.
 """
 
 

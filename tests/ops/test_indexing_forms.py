@@ -136,9 +136,11 @@ ACCUMULATED = {
 def test_accumulate(name: str) -> None:
     indices, shape = ACCUMULATED[name]
     check(
-        lambda x, v: torch.index_put(x, indices, v, accumulate=True)
-        if None not in indices
-        else torch.ops.aten.index_put(x, list(indices), v, True),
+        lambda x, v: (
+            torch.index_put(x, indices, v, accumulate=True)
+            if None not in indices
+            else torch.ops.aten.index_put(x, list(indices), v, True)
+        ),
         X,
         torch.randn(shape),
         opsets=(18,),

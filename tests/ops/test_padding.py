@@ -38,6 +38,7 @@ CASES = [
     ("circular-1d", lambda x: F.pad(x, (2, 3), "circular"), X[0]),
     ("circular-2d", lambda x: F.pad(x, (2, 3, 1, 6), "circular"), X),
     ("circular-3d", lambda x: F.pad(x, (2, 3, 1, 4, 0, 2), "circular"), X5),
+    ("circular-empty", lambda x: F.pad(x, (1, 2), "circular"), torch.empty(0, 3, 3)),
     ("circular-negative", lambda x: F.pad(x, (-2, 3, 2, -1), "circular"), X),
     ("aten-reflection_pad2d", lambda x: aten.reflection_pad2d(x, [1, 2, 3, 0]), X),
     ("aten-replication_pad3d", lambda x: aten.replication_pad3d(x, [1, 2, 3, 0, 1, 1]), X5),

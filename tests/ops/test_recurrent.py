@@ -97,13 +97,7 @@ def test_projections_over_packed_sequences(bidirectional):
             return *nn.utils.rnn.pad_packed_sequence(output), hidden, cell
 
     x = torch.randn(6, 3, 5)
-    check(
-        Model(),
-        x,
-        torch.tensor([4, 6, 1]),
-        others=[(x, torch.tensor([6, 2, 5]))],
-        captures=("trace",),
-    )
+    check(Model(), x, torch.tensor([4, 6, 1]), others=[(x, torch.tensor([6, 2, 5]))])
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn-tanh"])
@@ -176,11 +170,11 @@ def test_packed_sequences(kind):
         (torch.randn(7, 3, 5), torch.tensor([5, 5, 1])),
         (torch.randn(9, 2, 5), torch.tensor([8, 3])),
     ]
-    # torch.export refuses the checks of nn.RNN.
-    check(Packed(layer), X, lengths, dynamic=dynamic, others=others, captures=("trace",))
+    check(Packed(layer), X, lengths, dynamic=dynamic, others=others)
 
 
 def test_packed_sequences_padded_further():
     layer = nn.GRU(5, 4, batch_first=True)
     model = Packed(layer, padding_value=-3.0, total_length=9)
+    # torch.export refuses to compare a total length with one that the data know.
     check(model, X.transpose(0, 1).contiguous(), torch.tensor([7, 4, 2]), captures=("trace",))

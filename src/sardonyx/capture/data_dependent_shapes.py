@@ -17,7 +17,7 @@ Size = int | torch.SymInt
 def _combinations(self: torch.Tensor, r: int = 2, with_replacement: bool = False) -> torch.Tensor:
     if r == 0:
         return self.new_empty([0])
-    size = self.shape[0]
+    size: Size = self.shape[0]
     if isinstance(size, int):
         ways: Size = comb(size + r - 1 if with_replacement else size, r)
     else:
@@ -27,7 +27,7 @@ def _combinations(self: torch.Tensor, r: int = 2, with_replacement: bool = False
 
 def _narrow(self: torch.Tensor, dim: int, start: torch.Tensor, length: Size) -> torch.Tensor:
     # Where in memory it starts is known at run time alone.
-    sizes = list(self.shape)
+    sizes: list[Size] = list(self.shape)
     sizes[dim] = length
     return self.as_strided(sizes, self.stride(), self.storage_offset())
 

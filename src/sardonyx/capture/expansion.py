@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import sympy
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
-from sardonyx.capture.graph import (
-    READS_A_NUMBER,
-    Argument,
-    AtenGraph,
-    Node,
-    SymbolSource,
-    Value,
-)
+from sardonyx.capture.graph import Argument, AtenGraph, Node, Value
 from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.pure_forms import METADATA_WRITES
 
@@ -82,12 +74,6 @@ def _nodes_of(
         if isinstance(result, torch.device):  # prim::device: asked, not computed
             continue
         arguments = bind(op, argument(args), {k: argument(v) for k, v in kwargs.items()})
-        if op is READS_A_NUMBER:
-            symbol = _torch_private.dim_of(result)
-            if isinstance(symbol, sympy.Symbol):
-                graph.symbols.setdefault(symbol, SymbolSource(arguments["self"], None))
-            nodes.append(Node(op, {"self": arguments["self"]}, [], node.location))
-            continue
         outputs = []
         for item in tensors_in(result):
             if id(item) in values:  # an in-place operator returns the tensor it wrote

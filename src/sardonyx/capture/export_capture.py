@@ -19,6 +19,7 @@ from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, place_text
+from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked
 from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
@@ -65,11 +66,12 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
     shapes = (tuple(_export_spec(leaf, axes) for leaf, axes in given),) if given else None
     watch = ConditionWatch()
-    flat.modes = (*flat.modes, ExportableCalls(), watch)
+    flat.modes = (*flat.modes, PackedSequences(), ExportableCalls(), watch)
     with (
         _torch_private.kernels_replaced(SHAPE_RULES),
         _torch_private.lines_of_functions(),
         _torch_private.export_without_prints(),
+        batches_unchecked(),
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)

@@ -33,7 +33,7 @@ def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     indices = list(index) if isinstance(index, tuple) else [index]
     for position in reversed([p for p, i in enumerate(indices) if _is_number(i)]):
         dim = _dim_indexed_at(position, indices, tensor.dim())
-        tensor = tensor.select(dim, indices[position].item())  # type: ignore[arg-type]
+        tensor = tensor.select(dim, indices[position].item())
         del indices[position]
     if sum(isinstance(i, (torch.Tensor, list)) for i in indices) > 1:
         indices = [place for i in indices for place in _places(i)]

@@ -128,9 +128,37 @@ def _atanh(b: Emitter, node: ir.Node) -> ir.Value:
     return b.Mul(b.Log(b.Div(b.Add(one, x), b.Sub(one, x))), _number(b, 0.5))
 
 
+def _arc_tangent(b: Emitter, x: ir.Value) -> ir.Value:
+    """The angle in float32, and what that leaves of it: atan of (x - tan a) / (1 + x tan a)."""
+    x = b.Clip(x, _number(b, -1e300), _number(b, 1e300))
+    angle = b.cast(b.Atan(b.cast(x, ir.DataType.FLOAT)), ir.DataType.DOUBLE)
+    sine, cosine = b.Sin(angle), b.Cos(angle)
+    rest = b.Div(b.Sub(b.Mul(x, cosine), sine), b.Add(cosine, b.Mul(x, sine)))
+    return b.Add(angle, rest)
+
+
+def _atan(b: Emitter, node: ir.Node) -> ir.Value:
+    return _arc_tangent(b, required_input(node, 0))
+
+
+def _asin(b: Emitter, node: ir.Node) -> ir.Value:
+    x, one = required_input(node, 0), _number(b, 1.0)
+    cosine = b.Sqrt(b.Mul(b.Sub(one, x), b.Add(one, x)))
+    return _arc_tangent(b, b.Div(x, cosine))
+
+
+def _acos(b: Emitter, node: ir.Node) -> ir.Value:
+    x, one = required_input(node, 0), _number(b, 1.0)
+    half = _arc_tangent(b, b.Sqrt(b.Div(b.Sub(one, x), b.Add(one, x))))
+    return b.Mul(half, _number(b, 2.0))
+
+
 FLOAT64_FORMS: Mapping[str, Form] = {
+    "Acos": _acos,
     "Acosh": _acosh,
+    "Asin": _asin,
     "Asinh": _asinh,
+    "Atan": _atan,
     "Atanh": _atanh,
     "Cosh": _cosh,
     "Elu": _elu,

@@ -65,7 +65,7 @@ def _loop(
     carried = [b.cast(t, i.dtype) for t, i in zip(arguments["carried"], inputs[1:], strict=True)]
     expected = [Value("goes_on", TensorType(torch.bool, ())), *node.outputs]
     body = _body(b, [inputs[0], going, *inputs[1:]], results, expected, "body")
-    first = None if condition is None else _truth(b, condition)
+    first = _truth(b, True if condition is None else condition)
     made = b.Loop(limit, first, *carried, outputs=len(node.outputs), body=body)
     return _typed(b, made, node.outputs)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sympy
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.functionalize import functionalize_nodes
 from sardonyx.capture.graph import Argument, AtenGraph, Node
@@ -17,12 +19,18 @@ class NoDecomposition(Exception):
 
 def decompose(graph: AtenGraph, node: Node, inference: TypeInference) -> list[Node]:
     """Nodes that compute `node`'s outputs from its inputs."""
+    guards_before = _torch_private.guard_count(inference.mode)
     try:
         parts = expansion(graph, node, inference, inference.fake_of)
     except Exception as error:  # whatever PyTorch's own code raises for arguments it cannot take
         raise NoDecomposition(f"its decomposition fails: {first_line(error)}") from error
     if parts is None:
         raise NoDecomposition("it has no decomposition")
+    for guard in _torch_private.guards(inference.mode, guards_before):
+        if isinstance(guard.expression, sympy.Eq) and any(
+            side.is_Integer for side in guard.expression.args
+        ):
+            raise NoDecomposition(f"its decomposition holds where {guard.expression} alone")
     expanded, outputs = functionalize_nodes(graph, parts[0], list(parts[1]), inference)
     return _with_outputs(expanded, outputs, node)
 

@@ -209,11 +209,14 @@ def _transform(
         z = arithmetic.conjugate(b, z) if kind == "hfft" else z
         wanted = [None] * len(axes) if sizes is None else [_size(size) for size in sizes]
         last = 2 * (z.real.dim(axes[-1]) - 1) if wanted[-1] is None else wanted[-1]
-        return fft_c2r(
-            b, _resized(b, z, axes, [*wanted[:-1], _half(last)]), axes, normalization, last
-        )
+        z = _complex_resized(b, z, axes, [*wanted[:-1], _half(last)])
+        return fft_c2r(b, z, axes, normalization, last)
     if sizes is not None:
-        x = _resized(b, x, axes, [_size(size) for size in sizes])
+        wanted = [_size(size) for size in sizes]
+        if isinstance(x, ComplexTensor):
+            x = _complex_resized(b, x, axes, wanted)
+        else:
+            x = _resized(b, x, axes, wanted)
     if isinstance(x, ComplexTensor) or not axes:
         return fft_c2c(b, _as_complex(b, x), axes, normalization, forward)
     onesided = kind in ("rfft", "ihfft")

@@ -246,7 +246,7 @@ def _weight_of_bins(
 
 def _density(b: Builder, counts: Tensor, edges: Sequence[Tensor]) -> Tensor:
     """Such that the integral over all bins is one."""
-    result = b.Div(counts, b.ReduceSum(counts, keepdims=0))
+    result: Tensor = b.Div(counts, b.ReduceSum(counts, keepdims=0))
     for axis, edge in enumerate(edges):
         width = b.Sub(b.slice(edge, 0, 1, None), b.slice(edge, 0, 0, -1))
         shape = [-1 if a == axis else 1 for a in range(len(edges))]

@@ -145,9 +145,12 @@ def linalg_lstsq(
     x = b.MatMul(transposed(b, inverse) if wide else inverse, right)
     nothing = b.full([0], 0, a.dtype)
     residuals = nothing
-    if driver in ("gels", "gelsd", "gelss") and isinstance(m, int) and isinstance(n, int) and m > n:
-        rest = b.Sub(right, b.MatMul(a, x))
-        residuals = reduce_dims(b, "ReduceSumSquare", rest, -2)
+    if driver in ("gels", "gelsd", "gelss"):
+        if not (isinstance(m, int) and isinstance(n, int)):
+            raise b.refuse("whether there are residuals depends on sizes that are dynamic")
+        if m > n:
+            rest = b.Sub(right, b.MatMul(a, x))
+            residuals = reduce_dims(b, "ReduceSumSquare", rest, -2)
     kept = b.cast(b.Greater(svd.values, limit), torch.int64)
     rank = reduce_dims(b, "ReduceSum", kept, -1)
     return (

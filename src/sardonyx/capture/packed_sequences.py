@@ -1,0 +1,55 @@
+"""Packed sequences under torch.export, where how many there are is known at run time only."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_PAD = "_pad_packed_sequence"
+_WITHOUT_TOTAL_LENGTH = -1
+
+
+class PackedSequences(TorchFunctionMode):
+    """What torch.nn calls for them, with arguments that torch.export takes."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if func == torch.zeros and any(isinstance(size, torch.Tensor) for size in args):
+            # The first state of a layer: one for each element of the first step.
+            args = tuple(s.item() if isinstance(s, torch.Tensor) else s for s in args)
+        elif getattr(func, "__name__", "") == _PAD and isinstance(args[-1], torch.SymInt):
+            # The length of the longest sequence, which is what the operator takes by itself.
+            args = (*args[:-1], _WITHOUT_TOTAL_LENGTH)
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def batches_unchecked() -> Iterator[None]:
+    """Recurrent layers compare their states with how many packed sequences there are; that is
+    left to the run of the file."""
+    classes: tuple[Any, ...] = (torch.nn.RNNBase, torch.nn.LSTM)
+    before = [(cls, cls.__dict__["check_forward_args"]) for cls in classes]
+    for cls, check in before:
+        cls.check_forward_args = _unless_packed(check)
+    try:
+        yield
+    finally:
+        for cls, check in before:
+            cls.check_forward_args = check
+
+
+def _unless_packed(check: Callable[..., None]) -> Callable[..., None]:
+    def check_forward_args(self: Any, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        if batch_sizes is None:
+            check(self, input, hidden, batch_sizes)
+
+    return check_forward_args
