@@ -171,7 +171,11 @@ class InputText:
             return torch.rand(self.shape, generator=generator) < 0.5
         ranged = self.low is not None and self.high is not None
         low, high = (self.low or 0.0, self.high or 0.0) if ranged else (0.0, 2.0)
-        if not self.dtype.is_floating_point and not self.dtype.is_complex:
+        if self.dtype.is_complex:
+            # Both parts as a float's would be drawn.
+            parts = InputText(None, (*self.shape, 2), self.dtype.to_real(), self.low, self.high)
+            return torch.view_as_complex(parts.draw(generator))
+        if not self.dtype.is_floating_point:
             drawn = torch.randint(int(low), int(high), self.shape, generator=generator)
         elif ranged:
             drawn = torch.rand(self.shape, generator=generator) * (high - low) + low

@@ -61,6 +61,14 @@ def test_inputs_are_drawn_alike_in_every_run():
         drawn_inputs(["x=1", "x=2"])
 
 
+def test_both_parts_of_complex_inputs_are_drawn():
+    (drawn, ranged), _ = drawn_inputs(["50:complex64", "50:complex128:2..3"])
+    assert (drawn.dtype, ranged.dtype) == (torch.complex64, torch.complex128)
+    assert drawn.real.std() > 0.5
+    assert drawn.imag.std() > 0.5
+    assert 2 <= ranged.imag.min() < ranged.imag.max() <= 3
+
+
 def test_dynamic_axes_are_read():
     assert dynamic_axes(["x:0=batch", "x:2=time", "y:0=batch"]) == {
         "x": {0: "batch", 2: "time"},

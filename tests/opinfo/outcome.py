@@ -150,7 +150,7 @@ def _eager(model: CallModel) -> list[torch.Tensor]:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = model(*(t.clone() for t in model.tensors))
-    return [_tensor(r).resolve_conj().resolve_neg() for r in results]
+    return [_tensor(r).cpu().resolve_conj().resolve_neg() for r in results]
 
 
 def _tensor(result: Any) -> torch.Tensor:

@@ -211,3 +211,24 @@ def test_what_has_no_form_is_refused() -> None:
 def test_half_precision_is_refused() -> None:
     with pytest.raises(sardonyx.UnsupportedOperatorError, match="half precision"):
         sardonyx.export(lambda a: a.to(torch.complex32).real, (z(3),))
+
+
+def test_linear_algebra() -> None:
+    def model(a: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        positive = a @ a.mH + 4 * torch.eye(3)
+        return (
+            torch.linalg.inv(a),
+            torch.linalg.solve(a, c),
+            torch.linalg.cholesky(positive),
+            torch.linalg.svdvals(a),
+            torch.linalg.eigvalsh(positive),
+            torch.linalg.matrix_exp(a),
+        )
+
+    a = z(2, 3, 3) + 3 * torch.eye(3)
+    check(model, a, z(2, 3, 4), captures=["export"], rtol=1e-3, atol=1e-4)
+
+
+def test_singular_vectors_are_refused() -> None:
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="has no ONNX form here"):
+        sardonyx.export(lambda a: torch.linalg.svd(a)[0], (z(3, 3),))

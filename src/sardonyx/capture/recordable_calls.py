@@ -8,6 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _FILL_POSITIONS = {
+    "_unsafe_masked_index": 3,
     "constant_pad_nd": 2,
     "fill": 1,
     "fill_": 1,
@@ -39,6 +40,8 @@ class RecordableCalls(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch.gradient and _has_numbers(kwargs.get("spacing")):
             return _gradient_by_dim(*args, **kwargs)
+        if func is torch.fill and "value" in kwargs:
+            args, kwargs = (*args, kwargs["value"]), {}
         name = getattr(func, "__name__", "")
         if name not in _FILL_POSITIONS and not kwargs.keys() & _NUMBERS:
             return func(*args, **kwargs)

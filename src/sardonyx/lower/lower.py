@@ -246,6 +246,12 @@ class _Emitter:
     def _node(self, node: Node) -> None:
         if node.blocks:
             self.b.location = node.location
+            carried = [*node.outputs, *(v for block in node.blocks for v in block.inputs)]
+            if any(value.dtype.is_complex for value in carried):
+                reason = "complex numbers cannot be handed into or out of a branch or a loop"
+                self.problems.append(_Problem(node, reason))
+                self._stand_in(node)
+                return
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
             self._bind_results(node, results)
@@ -290,8 +296,13 @@ class _Emitter:
         if len(given) < len(node.outputs):
             raise InternalError(f"{node.name} gave {len(given)} of {len(node.outputs)} results")
         for value, tensor in zip(node.outputs, given, strict=False):
-            if tensor is None or value not in self._read:
+            if value not in self._read:
                 continue
+            if tensor is None:
+                reason = f"its result number {node.outputs.index(value) + 1} has no ONNX form here"
+                self.problems.append(_Problem(node, reason))
+                self._stand_in(node)
+                return
             if tensor.dtype != value.dtype:
                 raise InternalError(
                     f"the lowering of {node.name} gives {tensor.dtype}, PyTorch {value.dtype}\n"

@@ -134,8 +134,9 @@ def sums_of_windows(b: Builder, x: Tensor, axes: Sequence[PoolingAxis]) -> Tenso
         counted = b.Where(mask, read, b.scalar(0, x.dtype))
         # A product, as ONNX Runtime's ReduceSum adds integers in float64.
         kernel_last = [*(a for a in range(x.rank + 1) if a != axis + 1), axis + 1]
-        ones = b.full([windows.kernel], 1, x.dtype)
-        x = b.with_shape(b.MatMul(b.transpose(counted, kernel_last), ones), dims)
+        ones = b.full([windows.kernel, 1], 1, x.dtype)
+        totals = b.squeeze(b.MatMul(b.transpose(counted, kernel_last), ones), [x.rank])
+        x = b.with_shape(totals, dims)
     return x
 
 

@@ -72,13 +72,18 @@ class EagerModel:
 def _whole_float32() -> Iterator[None]:
     """Products of float32 in float32, as the file computes them, and not in TF32."""
     cudnn = torch.backends.cudnn
-    precision, allowed = torch.get_float32_matmul_precision(), cudnn.allow_tf32
+    precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
-    cudnn.allow_tf32 = False
     try:
-        yield
+        with cudnn.flags(
+            enabled=cudnn.enabled,
+            benchmark=cudnn.benchmark,
+            benchmark_limit=cudnn.benchmark_limit,
+            deterministic=cudnn.deterministic,
+            allow_tf32=False,
+        ):
+            yield
     finally:
-        cudnn.allow_tf32 = allowed
         torch.set_float32_matmul_precision(precision)
 
 
