@@ -6,6 +6,7 @@ import struct
 
 import torch
 
+from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
 from sardonyx.lower.reductions import accumulate
@@ -184,6 +185,10 @@ def einsum(b: Builder, equation: str, tensors: list[Tensor], *, path: Ints | Non
         letters = [label for term in labels for label in term if label >= 0]
         once = sorted(label for label in set(letters) if letters.count(label) == 1)
         output = [*range(-longest, 0), *once]
+    everywhere = [label for term in labels for label in {*term}]
+    if any(everywhere.count(label) == 1 and label not in output for label in everywhere):
+        # What only one operand has is summed before any product, and integers as in any sum.
+        tensors = [b.cast(x, promote.sum_dtype(x.dtype)) for x in tensors]
     operands = [_on_diagonals(b, x, term) for x, term in zip(tensors, labels, strict=True)]
     return contract(b, operands, output)
 

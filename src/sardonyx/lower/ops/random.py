@@ -203,7 +203,8 @@ def native_dropout(
         tossed = noise.coin_tosses(b, b.dims(input), 1 - p)
         return b.Mul(b.cast(tossed, input.dtype), b.Mul(input, 1 / (1 - p))), tossed
     kept, mask = b.Dropout(input, b.scalar(p, torch.float32), True, outputs=2)
-    return kept, mask
+    # ONNX Runtime removes a Dropout whose mask nobody reads, even one that is in training.
+    return b.Where(mask, kept, 0), mask
 
 
 def _per_feature(b: Builder, x: Tensor) -> Dims:
