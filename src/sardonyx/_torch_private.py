@@ -246,6 +246,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def memory_address(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory; 0 for those without any."""
     with torch._C.DisableTorchFunction():
+        if torch._C._functorch.is_functorch_wrapped_tensor(
+            tensor
+        ):  # inside torch.vmap and the like
+            return 0
         if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
             return 0
         return tensor.untyped_storage().data_ptr()

@@ -109,3 +109,50 @@ def test_a_branch_that_writes_an_input_is_refused_or_right():
 
     with pytest.raises(sardonyx.CaptureError):
         sardonyx.export(Writes(), (torch.rand(3),), capture="export")
+
+
+def test_a_branch_decided_by_a_dynamic_size():
+    class BySize(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.shape[0] > 4, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    program = sardonyx.export(
+        BySize(), (torch.randn(6),), dynamic_axes={"x": {0: "n"}}, capture="export"
+    )
+    for size in (6, 3, 5, 4):
+        x = torch.randn(size)
+        torch.testing.assert_close(program(x), BySize()(x))
+
+
+class ConditionOnDataDependentSize(nn.Module):
+    def forward(self, x):
+        def goes_on(i, x):
+            return (torch.ones(x[x > 0].shape[0]).sum() > 2) & (i < 50)
+
+        return torch.while_loop(goes_on, lambda i, x: (i + 1, x - 1), (torch.tensor(0), x))
+
+
+class CarriesANumber(nn.Module):
+    def forward(self, x):
+        return torch.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, x))
+
+
+@pytest.mark.parametrize("model", [ConditionOnDataDependentSize, CarriesANumber])
+def test_what_would_be_read_once_for_all_iterations_is_refused(model):
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="no ONNX form yet"):
+        sardonyx.export(model(), (torch.arange(1.0, 7.0),), capture="export")
+
+
+def test_a_constant_without_data_is_refused():
+    class WritesData(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+
+        def forward(self, x):
+            self.weight.data.add_(1)
+            return x * self.weight
+
+    program = torch.export.export(WritesData(), (torch.ones(4),), strict=True)
+    with pytest.raises(sardonyx.CaptureError, match=r"lost a write to \.data"):
+        sardonyx.export(program)

@@ -178,3 +178,15 @@ def test_packed_sequences_padded_further():
     model = Packed(layer, padding_value=-3.0, total_length=9)
     # torch.export refuses to compare a total length with one that the data know.
     check(model, X.transpose(0, 1).contiguous(), torch.tensor([7, 4, 2]), captures=("trace",))
+
+
+@pytest.mark.parametrize("capture", ["trace"])
+def test_a_packed_sequence_padded_to_a_total_length(capture):
+    def repacked(x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True, total_length=10)[0]
+
+    x = torch.randn(2, 6, 3)
+    program = sardonyx.export(repacked, (x, torch.tensor([6, 4])), capture=capture)
+    shorter = torch.tensor([3, 2])
+    torch.testing.assert_close(program(x, shorter), repacked(x, shorter))

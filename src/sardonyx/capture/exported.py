@@ -31,7 +31,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import tensors_in, type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
 from sardonyx.capture.storage import storage_key
-from sardonyx.errors import UnsupportedOperatorError
+from sardonyx.errors import CaptureError, UnsupportedOperatorError
 
 _ASSERTIONS = frozenset(
     {
@@ -67,6 +67,8 @@ class _Converter:
         self._nodes = self.graph.nodes
         """Of the block that is being filled."""
         self._regions = Regions(self)
+        self._defined: dict[torch.fx.GraphModule, set[sympy.Symbol]] = {}
+        """The size symbols that a region reads off its own values, which are others each time."""
         self._env: dict[torch.fx.Node, Argument] = {}
         self._by_storage: dict[Any, Value] = {}
 
@@ -143,6 +145,11 @@ class _Converter:
     def _parameter(self, node: torch.fx.Node, spec: Any) -> Value:
         state, constants = self._program.state_dict, self._program.constants
         tensor = state[spec.target] if spec.target in state else constants[spec.target]
+        if _torch_private.is_fake(tensor):
+            raise CaptureError(
+                f"{spec.target} has no data in the exported program: torch.export lost a write to"
+                " .data; write to the parameter or buffer itself"
+            )
         tensor = tensor.detach()
         key = storage_key(tensor)
         if key not in self._by_storage:
@@ -169,10 +176,18 @@ class _Converter:
         return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
     def region(self, module: torch.fx.GraphModule, arguments: Sequence[Argument]) -> list[Argument]:
+        if self._defined.get(module):
+            raise UnsupportedOperatorError(
+                "a size or number that the data decide, in a region that is run more than once (the"
+                " condition of a while_loop, a nested region), has no ONNX form yet"
+            )
         placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         for placeholder, argument in zip(placeholders, arguments, strict=True):
             self._env[placeholder] = argument
-        return self._body(module)
+        before = set(self.graph.symbols)
+        results = self._body(module)
+        self._defined[module] = set(self.graph.symbols) - before
+        return results
 
     def _constant(self, node: torch.fx.Node, attribute: Any) -> Any:
         if not isinstance(attribute, torch.Tensor):

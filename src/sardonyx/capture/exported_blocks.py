@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import sympy
 import torch
 
-from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
 from sardonyx.capture.graph import (
@@ -23,6 +22,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.infer import type_of
+from sardonyx.errors import UnsupportedOperatorError, format_message
 
 
 class Converter(Protocol):
@@ -52,7 +52,7 @@ class Regions:
         converters: dict[str, Callable[..., list[Argument]]] = {
             "cond": self._cond,
             "while_loop": self._while_loop,
-            "while_loop_stack_output": self._while_loop_stacking,
+            "while_loop_stack_output": partial(self._while_loop, stack=True),
             "scan": self._scan,
             "map_impl": self._map,
             "associative_scan": self._associative_scan,
@@ -77,13 +77,11 @@ class Regions:
             return self._converter.region(then if condition else otherwise, operands)
         blocks = []
         for body in (then, otherwise):
-            with self._block() as block:
+            with self._converter.block() as block:
                 block.outputs = self._converter.region(body, operands)
             blocks.append(block)
-        given = self._as_value(condition, location)
-        self._converter.append(
-            Node(BRANCH, bind(BRANCH, [given]), results, location, blocks=blocks)
-        )
+        arguments = bind(BRANCH, [condition])
+        self._converter.append(Node(BRANCH, arguments, results, location, blocks=blocks))
         return list(results)
 
     # -- loops -----------------------------------------------------------------------------------
@@ -96,43 +94,21 @@ class Regions:
         body: torch.fx.GraphModule,
         carried: Sequence[Argument],
         more: Sequence[Argument] = (),
-    ) -> list[Argument]:
-        return self._while(results, location, condition, body, carried, more, stack=False)
-
-    def _while_loop_stacking(
-        self,
-        results: list[Value],
-        location: SourceLocation,
-        condition: torch.fx.GraphModule,
-        body: torch.fx.GraphModule,
-        carried: Sequence[Argument],
-        more: Sequence[Argument] = (),
-    ) -> list[Argument]:
-        return self._while(results, location, condition, body, carried, more, stack=True)
-
-    def _while(
-        self,
-        results: list[Value],
-        location: SourceLocation,
-        condition: torch.fx.GraphModule,
-        body: torch.fx.GraphModule,
-        carried: Sequence[Argument],
-        more: Sequence[Argument],
         *,
-        stack: bool,
+        stack: bool = False,
     ) -> list[Argument]:
-        start = [self._as_value(c, location) for c in carried]
+        start = _tensors(carried, location)
         (goes_on,) = self._converter.region(condition, [*carried, *more])
-        with self._block() as block:
+        with self._converter.block() as block:
             inner = self._loop_inputs(block, body, start)
             after = self._converter.region(body, [*inner, *more])
             (again,) = self._converter.region(condition, [*after, *more])
-            kept = [self._as_value(a, location) for a in after]
-            block.outputs = [self._as_value(again, location), *kept, *(kept if stack else ())]
-        first = self._as_value(goes_on, location)
-        last = [Value(f"{r.name}_last", s.type) for r, s in zip(results, start, strict=True)]
-        outputs = [*last, *results] if stack else results
-        self._loop(location, None, first, start, block, outputs)
+            block.outputs = [again, *after, *(after if stack else ())]
+        outputs = results
+        if stack:
+            last = [Value(f"{r.name}_last", s.type) for r, s in zip(results, start, strict=True)]
+            outputs = [*last, *results]
+        self._loop(location, None, goes_on, start, block, outputs)
         return list(results)
 
     def _scan(
@@ -144,8 +120,8 @@ class Regions:
         items: Sequence[Value],
         more: Sequence[Argument] = (),
     ) -> list[Argument]:
-        initial = [self._as_value(s, location) for s in start]
-        with self._block() as block:
+        initial = _tensors(start, location)
+        with self._converter.block() as block:
             inner = self._loop_inputs(block, body, initial)
             current = self._items(block, items, location)
             after = self._converter.region(body, [*inner, *current, *more])
@@ -174,7 +150,7 @@ class Regions:
         """From the first item on, one after the other: what any order gives."""
         select = torch.ops.aten.select.int
         first = [self._call(select, [item, 0, 0], item, 1, location) for item in items]
-        with self._block() as block:
+        with self._converter.block() as block:
             inner = self._loop_inputs(block, combine, first)
             current = self._items(block, items, location)
             combined = self._converter.region(combine, [*inner, *current, *more])
@@ -200,7 +176,7 @@ class Regions:
         self,
         location: SourceLocation,
         count: Argument,
-        condition: Value | None,
+        condition: Argument,
         carried: Sequence[Value],
         block: Block,
         outputs: list[Value],
@@ -216,20 +192,13 @@ class Regions:
         block.inputs.append(Value(f"iteration_{self._count}", TensorType(torch.int64, ())))
         placeholders = [n for n in body.graph.nodes if n.op == "placeholder"]
         given: list[Argument] = []
-        for index, first in enumerate(start):
-            meant = placeholders[index].meta.get("val")
-            is_tensor = isinstance(meant, torch.Tensor)
-            value = Value(
-                f"carried_{self._count}_{index}", type_of(meant) if is_tensor else first.type
-            )
+        for placeholder, first in zip(placeholders, start, strict=False):
+            meant = placeholder.meta.get("val", first.fake)
+            type = first.type if meant is None else type_of(meant)
+            value = Value(f"carried_{self._count}_{len(given)}", type)
             block.inputs.append(value)
-            number = _torch_private.dim_of(meant)
-            if not is_tensor and isinstance(number, sympy.Symbol):
-                self._converter.graph.symbols.setdefault(number, SymbolSource(value, None))
-                given.append(number)
-            else:
-                self._note_sizes(value)
-                given.append(value)
+            self._note_sizes(value)
+            given.append(value)
         return given
 
     def _note_sizes(self, value: Value) -> None:
@@ -268,26 +237,6 @@ class Regions:
 
     # -- values ----------------------------------------------------------------------------------
 
-    @contextmanager
-    def _block(self) -> Iterator[Block]:
-        with self._converter.block() as block:
-            yield block
-
-    def _as_value(self, argument: Argument, location: SourceLocation) -> Value:
-        """A number as a tensor without dims."""
-        if isinstance(argument, Value):
-            return argument
-        is_bool = isinstance(argument, (bool, sympy.logic.boolalg.Boolean))
-        is_float = isinstance(argument, float)
-        dtype = torch.bool if is_bool else torch.float64 if is_float else torch.int64
-        return self._call_typed(
-            torch.ops.aten.scalar_tensor.default,
-            [argument],
-            TensorType(dtype, ()),
-            location,
-            dtype=dtype,
-        )
-
     def _call(
         self, op: Any, args: list[Argument], like: Value, dims_less: int, location: SourceLocation
     ) -> Value:
@@ -305,3 +254,15 @@ class Regions:
         value = Value(f"region_{self._count}", type)
         self._converter.append(Node(op, bind(op, args, kwargs), [value], location))
         return value
+
+
+def _tensors(carried: Sequence[Argument], location: SourceLocation) -> list[Value]:
+    numbers = [c for c in carried if not isinstance(c, Value)]
+    if numbers:
+        raise UnsupportedOperatorError(
+            format_message(
+                f"a loop that carries the Python number {numbers[0]} has no ONNX form yet",
+                [("first", location.describe()), ("try", f"torch.tensor({numbers[0]})")],
+            )
+        )
+    return list(carried)

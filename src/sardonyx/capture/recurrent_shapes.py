@@ -104,9 +104,12 @@ def _size_known_at_run_time(fake: torch.Tensor) -> Any:
     return _torch_private.new_data_dependent_size(_torch_private.fake_mode_of(fake))
 
 
-SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+PACKED_SEQUENCES: dict[Any, Callable[..., Any]] = {
     aten._pack_padded_sequence.default: _packed,
     aten._pad_packed_sequence.default: _padded,
+}
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **PACKED_SEQUENCES,
     aten.lstm.input: _layers_with_cell_state,
     aten.lstm.data: _packed_layers_with_cell_state,
     **dict.fromkeys((aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), _layers),

@@ -29,3 +29,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **slice_shapes.SHAPE_RULES,
 }
 """By operator, a function with its signature that gives results of the right shapes."""
+SIZES_DEPEND_ON_DATA = frozenset(
+    {*data_dependent_shapes.SHAPE_RULES, *recurrent_shapes.PACKED_SEQUENCES}
+)
+"""Operators whose results have other sizes for other values, though PyTorch does not say so."""

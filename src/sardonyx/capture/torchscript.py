@@ -31,6 +31,7 @@ from sardonyx.capture.location import ModuleNames, from_source_range
 from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.shape_rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
@@ -261,7 +262,11 @@ class GraphReader:
         self, node: Any, op: Any, arguments: dict[str, Argument]
     ) -> list[TensorType] | None:
         """The types the trace saw, where they are the types of every run."""
-        if torch.Tag.dynamic_output_shape in op.tags or _reads_a_mask(op, arguments):
+        if (
+            torch.Tag.dynamic_output_shape in op.tags
+            or op in SIZES_DEPEND_ON_DATA
+            or _reads_a_mask(op, arguments)
+        ):
             return None
         if any(is_symbolic(a) for a in arguments.values()):
             return None

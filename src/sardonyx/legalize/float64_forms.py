@@ -24,8 +24,28 @@ def _where_negative(b: Emitter, x: ir.Value, then: ir.Value, otherwise: ir.Value
     return b.Where(b.Less(x, _number(b, 0.0)), then, otherwise)
 
 
+def _expm1(b: Emitter, x: ir.Value) -> ir.Value:
+    """exp(x) - 1 to full precision near zero, as tanh(x / 2) * (exp(x) + 1)."""
+    return b.Mul(b.Tanh(b.Mul(x, _number(b, 0.5))), b.Add(b.Exp(x), _number(b, 1.0)))
+
+
+def _log1p(b: Emitter, x: ir.Value) -> ir.Value:
+    """log(1 + x) to full precision near zero: what 1 + x rounds away is added back."""
+    one = _number(b, 1.0)
+    total = b.Add(x, one)
+    lost = b.Div(b.Sub(x, b.Sub(total, one)), total)
+    # At -1 and infinity the lost part is 0/0 and inf - inf.
+    return b.Add(b.Log(total), b.Where(b.IsNaN(lost), _number(b, 0.0), lost))
+
+
+def _odd(b: Emitter, x: ir.Value, of_size: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """An odd function, from what it is of |x|."""
+    result = of_size(b.Abs(x))
+    return _where_negative(b, x, b.Neg(result), result)
+
+
 def _exponential_unit(b: Emitter, x: ir.Value, alpha: float) -> ir.Value:
-    below = b.Sub(b.Exp(b.Min(x, _number(b, 0.0))), _number(b, 1.0))
+    below = _expm1(b, b.Min(x, _number(b, 0.0)))
     return _where_negative(b, x, b.Mul(below, _number(b, alpha)), x)
 
 
@@ -56,7 +76,7 @@ def _thresholded_relu(b: Emitter, node: ir.Node) -> ir.Value:
 
 
 def _soft_plus(b: Emitter, x: ir.Value) -> ir.Value:
-    tail = b.Log(b.Add(b.Exp(b.Neg(b.Abs(x))), _number(b, 1.0)))
+    tail = _log1p(b, b.Exp(b.Neg(b.Abs(x))))
     return b.Add(b.Max(x, _number(b, 0.0)), tail)
 
 
@@ -94,38 +114,44 @@ def _tan(b: Emitter, node: ir.Node) -> ir.Value:
     return b.Div(b.Sin(x), b.Cos(x))
 
 
-def _half_exponentials(b: Emitter, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """exp(x) / 2 and exp(-x) / 2; the first is finite wherever sinh and cosh are."""
+def _hyperbolic_cosine(b: Emitter, x: ir.Value) -> ir.Value:
+    """exp(x) / 2 + exp(-x) / 2, halved in the exponent so as to overflow no sooner than cosh."""
     log_2 = _number(b, math.log(2))
-    return b.Exp(b.Sub(x, log_2)), b.Exp(b.Sub(b.Neg(x), log_2))
+    return b.Add(b.Exp(b.Sub(x, log_2)), b.Exp(b.Sub(b.Neg(x), log_2)))
 
 
 def _sinh(b: Emitter, node: ir.Node) -> ir.Value:
-    return b.Sub(*_half_exponentials(b, required_input(node, 0)))
+    x = required_input(node, 0)
+    return b.Mul(b.Tanh(x), _hyperbolic_cosine(b, x))
 
 
 def _cosh(b: Emitter, node: ir.Node) -> ir.Value:
-    return b.Add(*_half_exponentials(b, required_input(node, 0)))
+    return _hyperbolic_cosine(b, required_input(node, 0))
 
 
 def _asinh(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    size, one = b.Abs(x), _number(b, 1.0)
-    near = b.Log(b.Add(size, b.Sqrt(b.Add(b.Mul(size, size), one))))
-    far = b.Add(b.Log(size), _number(b, math.log(2)))  # the square would overflow
-    result = b.Where(b.Greater(size, _number(b, 1e100)), far, near)
-    return _where_negative(b, x, b.Neg(result), result)
+    def of_size(size: ir.Value) -> ir.Value:
+        one, square = _number(b, 1.0), b.Mul(size, size)
+        above = b.Div(square, b.Add(b.Sqrt(b.Add(square, one)), one))
+        near = _log1p(b, b.Add(size, above))
+        far = b.Add(b.Log(size), _number(b, math.log(2)))  # the square would overflow
+        return b.Where(b.Greater(size, _number(b, 1e100)), far, near)
+
+    return _odd(b, required_input(node, 0), of_size)
 
 
 def _acosh(b: Emitter, node: ir.Node) -> ir.Value:
-    x, one = required_input(node, 0), _number(b, 1.0)
-    root = b.Mul(b.Sqrt(b.Sub(x, one)), b.Sqrt(b.Add(x, one)))
-    return b.Log(b.Add(x, root))
+    above = b.Sub(required_input(node, 0), _number(b, 1.0))
+    root = b.Mul(b.Sqrt(above), b.Sqrt(b.Add(above, _number(b, 2.0))))
+    return _log1p(b, b.Add(above, root))
 
 
 def _atanh(b: Emitter, node: ir.Node) -> ir.Value:
-    x, one = required_input(node, 0), _number(b, 1.0)
-    return b.Mul(b.Log(b.Div(b.Add(one, x), b.Sub(one, x))), _number(b, 0.5))
+    def of_size(size: ir.Value) -> ir.Value:
+        ratio = b.Div(b.Mul(size, _number(b, 2.0)), b.Sub(_number(b, 1.0), size))
+        return b.Mul(_log1p(b, ratio), _number(b, 0.5))
+
+    return _odd(b, required_input(node, 0), of_size)
 
 
 def _arc_tangent(b: Emitter, x: ir.Value) -> ir.Value:

@@ -100,7 +100,7 @@ def _body(
 
 
 def _truth(b: Builder, condition: Argument) -> Tensor:
-    tensor = condition if isinstance(condition, Tensor) else b.scalar(condition, torch.bool)
+    tensor = condition if isinstance(condition, Tensor) else b.scalar(condition)
     tensor = b.cast(tensor, torch.bool)
     return tensor if tensor.rank == 0 else b.reshape(tensor, [])
 

@@ -101,8 +101,8 @@ def _run(node: Node) -> list[torch.Tensor] | None:
     try:
         with torch.no_grad():
             result = node.op(*positional, **keyword)
-    except (RuntimeError, NotImplementedError):
-        return None
+    except (RuntimeError, LookupError, ValueError, TypeError):
+        return None  # it may stand in a branch that is never taken
     results = list(result) if isinstance(result, (list, tuple)) else [result]
     tensors = [r for r in results if isinstance(r, torch.Tensor)]
     return tensors if len(tensors) == len(node.outputs) else None

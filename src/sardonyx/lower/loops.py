@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import onnx_ir as ir
 import torch
@@ -15,6 +16,8 @@ Step = Callable[[Tensor, list[Tensor]], Sequence[Tensor]]
 Condition = Callable[[Tensor, list[Tensor]], Tensor]
 """Whether to go on (a bool of any shape of one element), from the number of the step just taken
 and what it gave."""
+KeepingStep = Callable[[Tensor, list[Tensor]], tuple[Sequence[Tensor], Sequence[Tensor]]]
+"""(the number of the step as a scalar, what is carried) -> (what is carried on, what is kept)."""
 
 
 def repeat(
@@ -25,29 +28,107 @@ def repeat(
     go_on: Condition | None = None,
 ) -> list[Tensor]:
     """`step` taken `count` times, or as long as `go_on` says."""
+
+    def taken(number: Tensor, carried: list[Tensor]) -> _Taken:
+        position = b.reshape(number, [1])
+        after = list(step(position, carried))
+        return _Taken(after, goes_on=None if go_on is None else go_on(position, after))
+
+    return _loop(b, b.scalar(count, torch.int64), b.const(True), start, taken)[0]
+
+
+def repeat_while(
+    b: Builder,
+    unfinished: Callable[[Sequence[Tensor]], Tensor],
+    step: Callable[[Tensor, list[Tensor]], Sequence[Tensor]],
+    start: Sequence[Tensor],
+    limit: int | None = None,
+) -> list[Tensor]:
+    """`step` (from its number as a scalar and what is carried) while any element of what is carried
+    is unfinished, at most `limit` times."""
+
+    def goes_on(carried: Sequence[Tensor]) -> Tensor:
+        count = b.ReduceSum(b.cast(unfinished(carried), torch.int32), keepdims=0)
+        more: Tensor = b.Greater(count, 0)
+        return more
+
+    def taken(number: Tensor, carried: list[Tensor]) -> _Taken:
+        after = list(step(number, carried))
+        return _Taken(after, goes_on=goes_on(after))
+
+    trips = None if limit is None else b.scalar(limit, torch.int64)
+    return _loop(b, trips, goes_on(start), start, taken)[0]
+
+
+def run_steps(
+    b: Builder, count: Dim | Tensor, step: KeepingStep, start: Sequence[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What is carried after `count` steps, and what each of them kept, one below the other."""
+
+    def taken(number: Tensor, carried: list[Tensor]) -> _Taken:
+        return _Taken(*step(number, carried))
+
+    trips = b.scalar(count, torch.int64)
+    length = None if isinstance(count, Tensor) else count
+    return _loop(b, trips, b.const(True), start, taken, length)
+
+
+def alike(b: Builder, *tensors: Tensor) -> list[Tensor]:
+    """All tensors expanded to their common shape: what is carried keeps its shape."""
+    shape = b.broadcast_shape(*tensors)
+    if shape is not None and None not in shape:
+        dims = [d for d in shape if d is not None]
+        return [b.expand(x, dims) for x in tensors]
+    total = tensors[0]
+    for other in tensors[1:]:
+        total = b.Add(b.cast(total, other.dtype), other)
+    size = b.Shape(total)
+    return [b.Expand(x, size) for x in tensors]
+
+
+class _Taken(NamedTuple):
+    """What a step gives."""
+
+    carried: Sequence[Tensor]
+    kept: Sequence[Tensor] = ()
+    goes_on: Tensor | None = None
+
+
+def _loop(
+    b: Builder,
+    trips: Tensor | None,
+    begins: Tensor,
+    start: Sequence[Tensor],
+    step: Callable[[Tensor, list[Tensor]], _Taken],
+    length: Dim | None = None,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What is carried in the end, and what was kept: `length` pieces of it."""
     with b.body() as nodes:
         number = _body_input(b, "number", torch.int64, ())
         condition = _body_input(b, "condition", torch.bool, ())
         carried = [_body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(start)]
-        position = b.reshape(number, [1])
-        after = list(step(position, list(carried)))
-        again = b.Identity(condition) if go_on is None else b.reshape(go_on(position, after), [])
-        written = {id(node) for node in nodes}
-        results = [x if id(x.value.producer()) in written else b.Identity(x) for x in after]
+        taken = step(number, list(carried))
+        again = condition if taken.goes_on is None else b.reshape(taken.goes_on, [])
+        leaving: list[ir.Value] = []
+        for x in (again, *taken.carried, *taken.kept):
+            # A value may leave the body once only, and not as it came in.
+            inside = any(x.value.producer() is node for node in nodes)
+            leaving.append(x.value if inside and x.value not in leaving else b.Identity(x).value)
         body = ir.Graph(
-            [x.value for x in (number, condition, *carried)],
-            [x.value for x in (again, *results)],
-            nodes=nodes,
-            name="step",
+            [x.value for x in (number, condition, *carried)], leaving, nodes=nodes, name="step"
         )
-    trips = b.scalar(count, torch.int64)
-    trips = b.reshape(trips, []) if trips.rank else trips
-    looped = b.Loop(trips, b.const(True), *start, outputs=len(start), body=body)
-    given = [looped] if len(start) == 1 else list(looped)
-    final = [Tensor(x.value, s.dtype, s.shape) for x, s in zip(given, start, strict=True)]
-    for x in final:
-        b.declare(x)
-    return final
+    if trips is not None and trips.rank:
+        trips = b.reshape(trips, [])
+    outputs = len(start) + len(taken.kept)
+    results = b.Loop(trips, begins, *start, outputs=outputs, body=body)
+    types = [(x.dtype, x.shape) for x in start]
+    types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in taken.kept]
+    made = []
+    given = [results] if outputs == 1 else list(results)
+    for result, (dtype, shape) in zip(given, types, strict=True):
+        made.append(Tensor(result.value, dtype, shape))
+        b.declare(made[-1])
+    return made[: len(start)], made[len(start) :]
 
 
 def _body_input(

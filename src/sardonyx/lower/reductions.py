@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-import sympy
 import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.integer_reductions import EXACT_FORMS, needs_exact_form, product_of
 from sardonyx.lower.values import Tensor
 
 _ACCUMULATED_IN = {
@@ -50,19 +50,15 @@ def accumulate(
 ) -> Tensor:
     """As reduce_dims, in the dtype ATen accumulates in, given back in the dtype of `x`."""
     wide = b.cast(x, accumulation_dtype(x.dtype))
+    exact = EXACT_FORMS.get(op)
+    if exact is not None and needs_exact_form(op, wide, axes_of(wide, dim)):
+        return b.cast(exact(b, wide, axes_of(wide, dim), keepdim), x.dtype)
     return b.cast(reduce_dims(b, op, wide, dim, keepdim), x.dtype)
 
 
 def reduced_count(x: Tensor, dim: int | Sequence[int] | None) -> Dim:
     """How many elements go into each result."""
     return product_of([x.dim(axis) for axis in axes_of(x, dim)])
-
-
-def product_of(dims: Iterable[Dim]) -> Dim:
-    total: Dim = 1
-    for d in dims:
-        total = total * d
-    return int(total) if isinstance(total, sympy.Integer) else total
 
 
 def may_be_empty(x: Tensor, dim: int | Sequence[int] | None) -> bool:

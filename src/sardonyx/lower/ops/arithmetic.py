@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from sardonyx.lower import elementwise, iteration, promote
+from sardonyx.lower import elementwise, loops, promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -133,7 +133,7 @@ def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
 def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     x, y = b.promote(self, other)
     dtype = x.dtype
-    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in iteration.alike(b, x, y))
+    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in loops.alike(b, x, y))
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         result: Tensor = b.Not(b.Equal(carried[0], 0))
@@ -145,7 +145,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         rest = b.Mod(y, b.Where(done, 1, x))
         return [b.Where(done, 0, rest), b.Where(done, y, x)]
 
-    return b.cast(iteration.repeat_while(b, unfinished, step, [x, y])[1], dtype)
+    return b.cast(loops.repeat_while(b, unfinished, step, [x, y])[1], dtype)
 
 
 @lowering("aten::reciprocal")
@@ -204,7 +204,7 @@ def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
 
 def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     """By squaring, as many times as the powers have bits."""
-    base, power = iteration.alike(b, base, power)
+    base, power = loops.alike(b, base, power)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         result: Tensor = b.Greater(carried[2], 0)
@@ -217,7 +217,7 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
         return [result, b.Mul(square, square), b.Div(left, 2)]
 
     start = [b.full_like(base, 1), base, b.Abs(power)]
-    result: Tensor = iteration.repeat_while(b, unfinished, step, start)[0]
+    result: Tensor = loops.repeat_while(b, unfinished, step, start)[0]
     # A negative power is a fraction, hence 0, but for 1 and -1.
     fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
     result = b.Where(fraction, 0, result)

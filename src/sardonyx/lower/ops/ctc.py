@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.loops import run_steps
 from sardonyx.lower.positions import arange
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.steps import run_steps
 from sardonyx.lower.values import Dim, Dims, Tensor
 
 _NONE, _MEAN, _SUM = 0, 1, 2

@@ -47,7 +47,7 @@ def _max_pool(
     pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
     if x.dtype not in _MAX_POOL_DTYPES:
         axes = _pooling_axes(b, x, kernel, strides, pads, dilations, ceil_mode)
-        return largest_of_windows(b, x, [axis.positions_inside(b) for axis in axes])
+        return _largest(b, x, [axis.positions_inside(b) for axis in axes])
     results = b.op(
         "MaxPool",
         batched(b, x, spatial),
@@ -64,6 +64,12 @@ def _max_pool(
     # ONNX counts through batch and channels as well.
     within = b.Mod(indices, b.size(_area(b, x, spatial)))
     return unbatched_like(b, values, x, spatial), unbatched_like(b, within, x, spatial)
+
+
+def _largest(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    wide = b.cast(x, torch.int32) if x.dtype == torch.int16 else x  # ONNX compares no int16
+    values, indices = largest_of_windows(b, wide, positions)
+    return b.cast(values, x.dtype), indices
 
 
 def _area(b: Builder, x: Tensor, spatial: int) -> Dim:
@@ -257,7 +263,7 @@ def _adaptive_max_pool_over(spatial: int) -> Callable[..., tuple[Tensor, ...]]:
             _single_elements(b, size) if size == count else adaptive_positions(b, size, count)[0]
             for size, count in zip(dims, sizes, strict=True)
         ]
-        return largest_of_windows(b, self, positions)
+        return _largest(b, self, positions)
 
     return adaptive_max_pool
 

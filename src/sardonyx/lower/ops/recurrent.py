@@ -13,9 +13,9 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.loops import run_steps
 from sardonyx.lower.positions import sizes_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.steps import run_steps
 from sardonyx.lower.values import Dim, Scalar, Tensor
 from sardonyx.lower.windows import index_range
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from sardonyx.lower import elementwise, iteration, series
+from sardonyx.lower import elementwise, loops, series
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
@@ -194,7 +194,7 @@ def _zeta(b: Builder, x: Tensor, q: Tensor) -> Tensor:
     x, q = b.cast(x, torch.float64), b.cast(q, torch.float64)
     whole = b.Equal(q, b.Floor(q))
     pole = b.And(b.LessOrEqual(q, 0), whole)
-    x, start = iteration.alike(b, x, b.Where(pole, 1, q))
+    x, start = loops.alike(b, x, b.Where(pole, 1, q))
     power = b.Neg(x)
     # Nine steps at least: the formula is good only where x is not much larger than q + k.
     last = b.Max(b.Min(b.Add(start, 8), 1e9), 9.0)
@@ -215,7 +215,7 @@ def _zeta(b: Builder, x: Tensor, q: Tensor) -> Tensor:
         ]
 
     first = b.Pow(start, power)
-    place, total, term = iteration.repeat_while(b, unfinished, step, [start, first, first])
+    place, total, term = loops.repeat_while(b, unfinished, step, [start, first, first])
     total = b.Add(total, b.Div(b.Mul(term, place), b.Sub(x, 1)))
     total = b.Sub(total, b.Mul(term, 0.5))
     factor = b.Div(b.Mul(term, x), place)
@@ -253,7 +253,7 @@ def _incomplete(b: Builder, a: Tensor, x: Tensor, *, upper: bool) -> Tensor:
     """The regularized incomplete gamma functions, in float64: their factor is a difference of
     large logarithms."""
     dtype = a.dtype
-    given = iteration.alike(b, b.cast(a, torch.float64), b.cast(x, torch.float64))
+    given = loops.alike(b, b.cast(a, torch.float64), b.cast(x, torch.float64))
     inside = b.And(*(b.And(b.Greater(v, 0), b.Less(v, math.inf)) for v in given))
     a, x = (b.Where(inside, v, 1) for v in given)
     large = b.Greater(a, _LARGEST_ITERATED)
@@ -315,7 +315,7 @@ def _lower_series(b: Builder, a: Tensor, x: Tensor) -> Tensor:
         term = b.Mul(term, b.Div(x, place))
         return [term, b.Add(total, term)]
 
-    _, total = iteration.repeat_while(b, unfinished, step, [first, first], _MOST_STEPS)
+    _, total = loops.repeat_while(b, unfinished, step, [first, first], _MOST_STEPS)
     return total
 
 
@@ -339,7 +339,7 @@ def _upper_fraction(b: Builder, a: Tensor, x: Tensor) -> Tensor:
         return [above, below, b.Mul(total, change), change]
 
     start = [b.full_like(base, 1e300), first, first, b.full_like(base, 0)]
-    return iteration.repeat_while(b, unfinished, step, start, _MOST_STEPS)[2]
+    return loops.repeat_while(b, unfinished, step, start, _MOST_STEPS)[2]
 
 
 def _large_upper(b: Builder, a: Tensor, x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from sardonyx.lower import elementwise, iteration
+from sardonyx.lower import elementwise, loops
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -68,7 +68,7 @@ def _of_known_degree(b: Builder, family: _Family, x: Tensor, degree: int) -> Ten
 
 
 def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
-    x, n = iteration.alike(b, x, elementwise.truncate(b, n))
+    x, n = loops.alike(b, x, elementwise.truncate(b, n))
     # A degree that is no int64 counts as a negative one.
     n = b.Where(b.And(b.GreaterOrEqual(n, 0), b.Less(n, 2.0**63)), n, -1)
     left = b.Sub(n, 1)
@@ -92,7 +92,7 @@ def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
 
     first = family.first(b, x)
     start = [left, first, b.full_like(first, 1)]
-    result: Tensor = iteration.repeat_while(b, unfinished, step, start)[1]
+    result: Tensor = loops.repeat_while(b, unfinished, step, start)[1]
     if family.within is not None:
         result = b.Where(by_form, family.within(b, x, n), result)
     if family.ends is not None:
