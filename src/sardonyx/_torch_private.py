@@ -542,6 +542,44 @@ def takes_numbers_for_tensors(op: Any) -> bool:
     return bool(torch._C._should_allow_numbers_as_tensors(name))
 
 
+def is_tracing() -> bool:
+    return bool(torch._C._is_tracing())
+
+
+def _traced_value(tensor: torch.Tensor) -> Any:
+    """What stands for a tensor in the graph that is being traced; None where nothing can."""
+    try:
+        return torch._C._get_value_trace(tensor)  # type: ignore[attr-defined]
+    except RuntimeError:  # it requires grad and is no input
+        return None
+
+
+def use_count(tensor: torch.Tensor) -> int:
+    """How often the graph that is being traced takes a tensor."""
+    value = _traced_value(tensor)
+    return 0 if value is None else len(value.uses())
+
+
+def is_traced_constant(tensor: torch.Tensor) -> bool:
+    value = _traced_value(tensor)
+    return value is not None and value.node().kind() == "prim::Constant"
+
+
+def is_of_data(tensor: torch.Tensor) -> bool:
+    """Whether a traced tensor is computed from what the inputs hold, not from their sizes alone."""
+    value = _traced_value(tensor)
+    pending = [] if value is None else [value]
+    seen: set[Any] = set()
+    while pending:
+        node = pending.pop().node()
+        if node.kind() == "prim::Param":
+            return True
+        if node not in seen and node.kind() not in ("aten::size", "aten::numel", "aten::dim"):
+            seen.add(node)
+            pending.extend(node.inputs())
+    return False
+
+
 @contextlib.contextmanager
 def tracing_paused() -> Iterator[None]:
     """What runs in the body is no part of a trace that is being made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -52,7 +52,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         _check_meta_device(model, inputs, options)
         with undisturbed(model), model_mode(model, options.training):
             record = partial(_record, way=_way(model, options.capture))
-            recorded = checked_at_example(record, model, inputs)
+            recorded = _at_generic_sizes(record, model, inputs)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
     given = [spec for spec in inputs.specs() if isinstance(spec, InputSpec)]
@@ -106,6 +106,22 @@ def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> 
             raise CaptureError(
                 f"the input {name!r} is on the meta device, the model is not: give real values"
             )
+
+
+def _at_generic_sizes(
+    record: Callable[[Any, PreparedInputs], Recorded], model: Any, inputs: PreparedInputs
+) -> Recorded:
+    """The recording; where a small size of the example gets fixed, one at a larger size."""
+    try:
+        return checked_at_example(record, model, inputs)
+    except DynamicDimError as refusal:
+        larger = inputs.recorded_larger()
+        if larger is None:
+            raise
+        try:
+            return checked_at_example(record, model, larger)
+        except CaptureError:
+            raise refusal from refusal.__cause__
 
 
 def _order_parameters(graph: AtenGraph, model: Any) -> None:

@@ -34,6 +34,8 @@ class PreparedInputs:
     """Positions of Python numbers that the model needs as such: part of the graph, no inputs."""
     argument_names: tuple[str, ...] = ()
     """Forward's own names of the positional arguments."""
+    smallest_generic: int = 2
+    """Dynamic dims of a smaller size are recorded with another one."""
 
     @property
     def input_positions(self) -> list[int]:
@@ -64,7 +66,17 @@ class PreparedInputs:
 
     def leaves_of_a_third_size(self) -> tuple[Any, ...]:
         """With a size that is neither the example's nor the recorded one, where those differ."""
-        return _with_generic_sizes(self.leaves, self.dynamic, larger_by=1)
+        return _with_generic_sizes(
+            self.leaves, self.dynamic, larger_by=1, smallest=self.smallest_generic
+        )
+
+    def recorded_larger(self) -> PreparedInputs | None:
+        """With sizes 2 and 3 recorded as larger ones: what the model makes of them, as in `x[1:]`,
+        may have a special size. None where there are no such dims."""
+        larger = _with_generic_sizes(self.leaves, self.dynamic, smallest=_SMALLEST_OF_ALL)
+        if self.smallest_generic == _SMALLEST_OF_ALL or _sizes(larger) == self.recorded_sizes:
+            return None
+        return replace(self, capture_leaves=larger, smallest_generic=_SMALLEST_OF_ALL)
 
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
@@ -72,7 +84,7 @@ class PreparedInputs:
             {axis: dim for axis, dim in axes.items() if (position, axis) not in fixed}
             for position, axes in enumerate(self.dynamic)
         )
-        sized = _with_generic_sizes(self.leaves, dynamic)
+        sized = _with_generic_sizes(self.leaves, dynamic, smallest=self.smallest_generic)
         return replace(self, dynamic=dynamic, capture_leaves=sized)
 
     def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
@@ -299,10 +311,13 @@ def _check_sizes(
             raise InvalidOptionError(f"{place}, but {dim.root!r} is {sizes[dim.root]}")
 
 
+_SMALLEST_OF_ALL = 4
+
+
 def _with_generic_sizes(
-    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int = 0
+    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int = 0, smallest: int = 2
 ) -> tuple[Any, ...]:
-    wanted = _generic_sizes(leaves, dynamic, larger_by)
+    wanted = _generic_sizes(leaves, dynamic, larger_by, smallest)
     return tuple(
         _resized(leaf, axes, wanted)
         if isinstance(leaf, torch.Tensor)
@@ -317,18 +332,22 @@ def _generic_number(leaf: Any, larger_by: int) -> Any:
 
 
 def _generic_sizes(
-    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int
+    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int, smallest: int
 ) -> dict[str, int]:
-    """By name, the sizes to record dims with whose example size is 0 or 1."""
+    """By name, the sizes to record dims with whose example size is less than `smallest`."""
     dims: dict[str, tuple[DynamicDim, int]] = {}
     for leaf, axes in zip(leaves, dynamic, strict=True):
         if isinstance(leaf, torch.Tensor):
             dims.update({dim.name: (dim, leaf.shape[axis]) for axis, dim in axes.items()})
     special = {
-        dim.root if dim.root in dims else name for name, (dim, size) in dims.items() if size < 2
+        dim.root if dim.root in dims else name
+        for name, (dim, size) in dims.items()
+        if size < smallest
     }
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
-    generic = next((n for n in (3, 5, 7, 11, 13, 17, 19) if n not in taken), 23)
+    # Models that halve a dim or take it by threes go on doing so at the larger sizes.
+    candidates = (3, 5, 7, 11, 13, 17, 19, 23) if smallest == 2 else (6, 12, 18, 24, 30, 36)
+    generic = next((n for n in candidates if n not in taken), candidates[-1])
     enlarged = {
         name: dims[name][0].within(generic + larger_by) for name in special if name is not None
     }

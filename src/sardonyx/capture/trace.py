@@ -1,50 +1,27 @@
-"""The model recorded by torch.jit.trace."""
+"""The model recorded by PyTorch's tracer, as a TorchScript graph."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import sympy
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
+from sardonyx.capture.baked_values import BakedValues, baked_values, without_static_loops
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
-from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import (
-    ModuleNames,
-    innermost_user_place,
-    is_asked_by_torch_nn,
-    place_text,
-)
+from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.recordable_calls import RecordableCalls
 from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
-
-_ITERATES = "a Python loop runs over a tensor"
-_BAKES = {
-    "Python boolean": "a tensor decides a Python branch",
-    "Python integer": "a tensor becomes a Python int",
-    "Python float": "a tensor becomes a Python float",
-    "Python number": "a tensor becomes a Python number",
-    "Python index": "a tensor becomes a Python index",
-    "NumPy array": "a tensor becomes a NumPy array",
-    "Iterating over a tensor": _ITERATES,
-    "torch.from_numpy results": "a NumPy array becomes a constant",
-    "results are registered as constants": "a tensor made of Python values is a constant",
-    "Using len": "len() of a tensor is a constant",
-    "Python list": "a tensor becomes a Python list",
-}
-
 
 def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
     try:
@@ -63,8 +40,8 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
-    with _tracer_warnings(flat) as told:
-        recording = _trace(flat, tensors, model, inputs)
+    with baked_values() as watch:
+        recording = _trace(flat, tensors, model, inputs, watch)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
         if constant:
@@ -80,7 +57,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         for (p, a), symbol in symbols.items()
     }
     graph = reader.read(recording.graph, recording.state)
-    baked = _without_static_loops(told, graph)
+    baked = without_static_loops(watch.lines, graph)
     fixed: set[tuple[int, int]] = set()
     for (position, axis), symbol in symbols.items():
         if symbol in reader.fixed:
@@ -129,14 +106,36 @@ def _symbols_of_dims(
 
 
 def _trace(
-    flat: FlatModel, tensors: tuple[torch.Tensor, ...], model: Any, inputs: PreparedInputs
+    flat: FlatModel,
+    tensors: tuple[torch.Tensor, ...],
+    model: Any,
+    inputs: PreparedInputs,
+    watch: BakedValues,
 ) -> _Recording:
     try:
-        return _record(flat, tensors)
+        return _record(flat, tensors, watch)
     except CaptureError:
         raise
     except Exception as error:
+        unknown = _UNKNOWN_CALL.search(str(error))
+        if unknown is not None:
+            raise _unknown_call(unknown["op"], unknown["types"].strip()) from error
         raise model_raises(error, model, inputs) from error
+
+
+_UNKNOWN_CALL = re.compile(
+    r"We don't have an op for (?P<op>\S+) but it isn't a special case\."
+    r"(?:\s*Argument types: (?P<types>[^\n]*?),?\s*(?:\n|$))?"
+)
+
+
+def _unknown_call(op: str, types: str | None) -> CaptureError:
+    return CaptureError(
+        format_message(
+            f"a call cannot be traced: {op} with arguments of the types {types or 'given'}",
+            [("try", 'capture="export", or a tensor where the call has a Python value')],
+        )
+    )
 
 
 class _Recording(NamedTuple):
@@ -146,21 +145,40 @@ class _Recording(NamedTuple):
     """None where the graph has the module itself as its first input."""
 
 
-def _record(flat: FlatModel, tensors: tuple[torch.Tensor, ...]) -> _Recording:
-    # The model may write its inputs and its state; the reader wants both as they were before.
-    copies = tuple(tensor.clone() for tensor in tensors)
-    with state_restored(flat.model) as writes:
-        flat.modes = (*flat.modes, RecordableCalls(), writes)
-        # What TorchScript itself made is no state that could be an input.
-        if not any(_holds_script_objects(m) for m in flat.modules()):
-            state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
+def _record(
+    flat: FlatModel, tensors: tuple[torch.Tensor, ...], watch: BakedValues | None = None
+) -> _Recording:
+    # What TorchScript itself made is no state that could be an input.
+    if not any(_holds_script_objects(m) for m in flat.modules()):
+        state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
+        with _run_of(flat, tensors, watch) as copies:
             graph = _torch_private.trace_graph(flat, copies, list(state.values()))
-            if graph is not None:
-                return _Recording(graph, state)
+        if graph is not None:
+            return _Recording(graph, state)
+    with _run_of(flat, tensors, watch) as copies:
         traced = torch.jit.trace(  # type: ignore[no-untyped-call]
             flat, copies, check_trace=False, strict=False
         )
-        return _Recording(traced.inlined_graph, None)
+    return _Recording(traced.inlined_graph, None)
+
+
+@contextlib.contextmanager
+def _run_of(
+    flat: FlatModel, tensors: tuple[torch.Tensor, ...], watch: BakedValues | None
+) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Copies to run the model on, once. It may write its inputs and its state; the reader, and
+    another run, want both as they were before."""
+    copies = tuple(tensor.clone() for tensor in tensors)
+    modes = flat.modes
+    if watch is not None:
+        watch.know_inputs(copies)
+        flat.modes = (*flat.modes, watch)
+    with state_restored(flat.model) as writes:
+        flat.modes = (*flat.modes, RecordableCalls(), writes)
+        try:
+            yield copies
+        finally:
+            flat.modes = modes
 
 
 def _holds_script_objects(module: torch.nn.Module) -> bool:
@@ -181,7 +199,7 @@ def _difference_at_other_sizes(
     """What a trace with other dynamic sizes does otherwise: it was baked from a size. Not every
     such thing comes with a warning of the tracer."""
     dynamic = [inputs.dynamic[position] for position in inputs.input_positions]
-    with _tracer_warnings():
+    with baked_values():
         return differing_constants(
             _tracer(model, inputs), graph, tensors, dynamic, everywhere=everywhere
         )
@@ -208,7 +226,7 @@ def _baked_numbers(
     model: Any, inputs: PreparedInputs, tensors: tuple[torch.Tensor, ...], graph: Any
 ) -> list[int]:
     """Positions of the Python numbers whose value decides what is traced."""
-    with _tracer_warnings():
+    with baked_values():
         return [
             position
             for index, position in enumerate(inputs.input_positions)
@@ -225,92 +243,3 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
         return _record(flat, tensors).graph
 
     return trace
-
-
-class _Watch(TorchFunctionMode):
-    """Tells of tensors that become Python indices, as in range(n), of which the tracer is silent;
-    knows tensors made of Python values alone, which the tracer warns of without need: where such a
-    value was read off a tensor, it warned then."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self._tell = tell
-        self.makes_literal = False
-
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if func == torch.Tensor.__index__:
-            self._tell(_BAKES["Python index"])
-        self.makes_literal = func in _OF_PYTHON_VALUES and not _holds_tensor(args)
-        try:
-            return func(*args, **(kwargs or {}))
-        finally:
-            self.makes_literal = False
-
-
-_OF_PYTHON_VALUES = (torch.tensor, torch.as_tensor, torch.asarray)
-
-
-def _holds_tensor(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_holds_tensor, value))
-    return isinstance(value, torch.Tensor)
-
-
-def _without_static_loops(baked: Iterable[str], graph: AtenGraph) -> list[str]:
-    """What is baked but for loops over dims of a fixed size, which always run as they ran."""
-    iterated: dict[str, bool] = {}
-    for node in graph.nodes:
-        if node.op is torch.ops.aten.unbind.int:
-            tensor = node.arguments["self"]
-            static = isinstance(tensor.shape[node.arguments["dim"]], int)
-            at = node.location
-            line = _baked_line(_ITERATES, place_text((at.file, at.line, at.text)))
-            iterated[line] = iterated.get(line, True) and static
-    return [line for line in baked if not iterated.get(line, False)]
-
-
-def _baked_line(what: str, place: str) -> str:
-    return f"tracing bakes a value: {what} at {place}"
-
-
-@contextlib.contextmanager
-def _tracer_warnings(flat: FlatModel | None = None) -> Iterator[dict[str, None]]:
-    """One line for each place where tracing turns a computed value into a constant; what the tracer
-    does not tell is watched for in `flat`."""
-    lines: dict[str, None] = {}
-
-    def note(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: Any = None,
-        line: str | None = None,
-    ) -> None:
-        if not issubclass(category, torch.jit.TracerWarning):  # type: ignore[attr-defined]
-            return
-        text = str(message)
-        if watch.makes_literal and "results are registered as constants" in text:
-            return
-        add(next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0]))
-
-    def add(what: str) -> None:
-        frame = sys._getframe(1)
-        if is_asked_by_torch_nn(frame):
-            return
-        place = place_text(innermost_user_place(frame))
-        lines[_baked_line(what, place)] = None
-
-    watch = _Watch(add)
-    if flat is not None:
-        flat.modes = (*flat.modes, watch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = note
-        yield lines
