@@ -98,7 +98,7 @@ def _outcome(calls: list[Call], fresh: list[Call | None], capture: str, *, unset
         with _time_limit(SECONDS):
             return _compared(calls, fresh, capture, unset=unset)
     except sardonyx.SardonyxError as error:
-        return Outcome("refused", _line(error))
+        return Outcome("refused", _why(error))
     except TimeoutError:
         return Outcome("timeout", f"{SECONDS} s")
     except Exception as error:
@@ -282,6 +282,14 @@ def _reason(error: sardonyx.VerificationError) -> str:
     lines = [line.strip() for line in str(error).splitlines()]
     told = [line.removeprefix("reason").strip() for line in lines if line.startswith("reason")]
     return (told or lines)[0][:200]
+
+
+def _why(error: sardonyx.SardonyxError) -> str:
+    """The first operator that has no form, and why; or else the first line."""
+    lines = [" ".join(line.split()) for line in str(error).splitlines()]
+    if lines and lines[0].startswith("no ONNX form for"):
+        return next((line for line in lines[1:] if "::" in line.split(" ")[0]), lines[0])[:200]
+    return _line(error)
 
 
 def _line(error: BaseException) -> str:

@@ -146,7 +146,12 @@ class DataAsDetach(TorchFunctionMode):
 
 _READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 _EXCHANGE_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-_CHANGES_MEMORY = (torch.Tensor.resize_, torch.Tensor.resize_as_, torch.Tensor.set_)
+_CHANGES_MEMORY = (
+    torch.Tensor.resize_,
+    torch.Tensor.resize_as_,
+    torch.Tensor.set_,
+    torch.resize_as_,
+)
 
 
 def _has_data(tensor: torch.Tensor) -> bool:

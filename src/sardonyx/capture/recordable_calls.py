@@ -1,34 +1,21 @@
-"""Calls that torch.jit.trace has no record for, made by ones it has."""
+"""Calls that the tracer has no record for, made by ones it has."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
+from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-_FILL_POSITIONS = {
-    "_unsafe_masked_index": 3,
-    "constant_pad_nd": 2,
-    "fill": 1,
-    "fill_": 1,
-    "full": 1,
-    "full_like": 1,
-    "index_fill": 3,
-    "index_fill_": 3,
-    "masked_fill": 2,
-    "masked_fill_": 2,
-    "new_full": 2,
-    "pad": 3,
-}
-"""Where the number stands that fills a tensor of known dtype."""
-_NUMBERS = ("alpha", "beta", "fill_value", "value")
-"""Keyword arguments that are numbers."""
+Rewrite: TypeAlias = Callable[..., Any]
+"""Takes the function and its arguments, and gives what the function gives for them."""
 
 
 class RecordableCalls(TorchFunctionMode):
-    """A Python bool that is taken for a number is given as one: a trace has no type for it. And
-    the lists of numbers that `torch.gradient` takes are given one by one."""
+    """Makes the calls of `_REWRITES` in another way. Most have a Python bool where a trace only
+    knows numbers."""
 
     def __torch_function__(
         self,
@@ -37,39 +24,164 @@ class RecordableCalls(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
-        if func is torch.gradient and _has_numbers(kwargs.get("spacing")):
-            return _gradient_by_dim(*args, **kwargs)
-        if func is torch.fill and "value" in kwargs:
-            args, kwargs = (*args, kwargs["value"]), {}
-        name = getattr(func, "__name__", "")
-        if name not in _FILL_POSITIONS and not kwargs.keys() & _NUMBERS:
-            return func(*args, **kwargs)
-        position = _FILL_POSITIONS.get(name, len(args))
-        given = args[position : position + 1]
-        number = [int(g) if isinstance(g, bool) else g for g in given]
-        changed: dict[str, Any] = {
-            k: int(kwargs[k]) for k in _NUMBERS if isinstance(kwargs.get(k), bool)
-        }
-        filled = kwargs.get("fill_value", next(iter(given), None))
-        if name == "full" and kwargs.get("dtype") is None and isinstance(filled, bool):
-            changed["dtype"] = torch.bool
-        if func is torch.fill and number and not isinstance(number[0], torch.Tensor):
-            func = torch.full_like  # as which it is recorded, but without all arguments
-        return func(*args[:position], *number, *args[position + 1 :], **{**kwargs, **changed})
+        rewrite = _REWRITES.get(func)
+        if rewrite is None:
+            return func(*args, **(kwargs or {}))
+        return rewrite(func, *args, **(kwargs or {}))
 
 
-def _has_numbers(spacing: Any) -> bool:
-    return isinstance(spacing, (list, tuple)) and not isinstance(
-        next(iter(spacing), None), torch.Tensor
-    )
+class _Numbers(NamedTuple):
+    """The arguments of a function that are numbers."""
+
+    position: int
+    """Of the first; the others follow it."""
+    names: tuple[str, ...]
+
+    def changed(
+        self, change: Callable[[bool], Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, with those of the numbers changed that are Python bools."""
+        positions = range(self.position, self.position + len(self.names))
+        return (
+            [
+                change(a) if p in positions and isinstance(a, bool) else a
+                for p, a in enumerate(args)
+            ],
+            {
+                k: change(a) if k in self.names and isinstance(a, bool) else a
+                for k, a in kwargs.items()
+            },
+        )
 
 
-def _gradient_by_dim(
-    input: torch.Tensor, *, spacing: Any, dim: Any = None, edge_order: int = 1
-) -> tuple[torch.Tensor, ...]:
+def _with_integers(numbers: _Numbers) -> Rewrite:
+    """For numbers that do not decide the dtype of the result."""
+
+    def rewrite(func: Any, *args: Any, **kwargs: Any) -> Any:
+        args_, kwargs_ = numbers.changed(int, args, kwargs)
+        return func(*args_, **kwargs_)
+
+    return rewrite
+
+
+def _with_operands(numbers: _Numbers) -> Rewrite:
+    """For numbers that PyTorch computes with in the dtype that they and the tensors have."""
+
+    def rewrite(func: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+
+        def operand(value: bool) -> Any:
+            if all(tensor.dtype != torch.bool for tensor in tensors):
+                return int(value)
+            # An integer would make integers of bools.
+            return torch.full((), int(value), dtype=torch.bool, device=tensors[0].device)
+
+        args_, kwargs_ = numbers.changed(operand, args, kwargs)
+        return func(*args_, **kwargs_)
+
+    return rewrite
+
+
+def _full(func: Any, size: Any, fill_value: Any, **kwargs: Any) -> Any:
+    if isinstance(fill_value, bool):
+        if kwargs.get("dtype") is None:
+            kwargs["dtype"] = torch.bool
+        fill_value = int(fill_value)
+    return func(size, fill_value, **kwargs)
+
+
+def _fill(func: Any, input: torch.Tensor, value: Any) -> torch.Tensor:
+    """Its own record lacks arguments."""
+    return input.clone().fill_(int(value) if isinstance(value, bool) else value)
+
+
+def _deepcopy(func: Any, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+    """Its own form copies memory, of which the tracer knows nothing."""
+    if id(tensor) not in memo:
+        memo[id(tensor)] = tensor.clone()
+    copy: torch.Tensor = memo[id(tensor)]
+    return copy
+
+
+def _gradient(func: Any, input: torch.Tensor, **kwargs: Any) -> Any:
+    """The lists of numbers that `spacing` takes are given one by one."""
+    spacing = kwargs.get("spacing")
+    if not isinstance(spacing, (list, tuple)) or any(isinstance(s, torch.Tensor) for s in spacing):
+        return func(input, **kwargs)
+    dim = kwargs.get("dim")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     return tuple(
-        torch.gradient(input, spacing=step, dim=axis, edge_order=edge_order)[0]
+        func(input, **{**kwargs, "spacing": step, "dim": axis})[0]
         for step, axis in zip(spacing, dims, strict=True)
     )
+
+
+def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any:
+    """A mask without dims, of which the tracer notes what it says, has one of size 1; it stands
+    for a dim of the result that has the size 1 or 0."""
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(mask, torch.Tensor) and mask.dim() == 0 and mask.dtype == torch.bool:
+        return func(tensor.unsqueeze(0), mask.reshape(1), *assigned)
+    return func(tensor, index, *assigned)
+
+
+def _named(names: Iterable[str]) -> Iterator[Any]:
+    """The functions, methods and methods that write in place which have one of these names."""
+    for name in names:
+        for owner in (torch, torch.Tensor, F):
+            for spelled in (name, f"{name}_"):
+                if hasattr(owner, spelled):
+                    yield getattr(owner, spelled)
+
+
+def _operators(names: Iterable[str]) -> Iterator[Any]:
+    for name in names:
+        for spelled in (f"__{name}__", f"__r{name}__", f"__i{name}__"):
+            if hasattr(torch.Tensor, spelled):
+                yield getattr(torch.Tensor, spelled)
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_LONG_COMPARISONS = (
+    "not_equal", "less", "less_equal", "greater", "greater_equal",
+)  # fmt: skip
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+_WITH_TWO_OPERANDS = (
+    "copysign", "float_power", "floor_divide", "fmod", "pow", "remainder", "rsub", "xlogy",
+)  # fmt: skip
+_PRODUCTS = ("addbmm", "addmm", "addmv", "addr", "baddbmm")
+_OPERANDS = _Numbers(0, ("self", "input", "other", "exponent"))
+_REWRITES: dict[Any, Rewrite] = {
+    **dict.fromkeys(
+        [
+            *_named([*_COMPARISONS, *_LONG_COMPARISONS, *_BITWISE, *_WITH_TWO_OPERANDS]),
+            *_operators([*_COMPARISONS, "and", "or", "xor", "mod", "pow", "floordiv"]),
+        ],
+        _with_operands(_OPERANDS),
+    ),
+    torch.where: _with_operands(_Numbers(1, ("input", "other"))),
+    torch.Tensor.where: _with_operands(_Numbers(0, ("input", "condition", "other"))),
+    **dict.fromkeys(_named(["clamp", "clip"]), _with_operands(_Numbers(1, ("min", "max")))),
+    **dict.fromkeys(_named(["clamp_min"]), _with_operands(_Numbers(1, ("min",)))),
+    **dict.fromkeys(_named(["clamp_max"]), _with_operands(_Numbers(1, ("max",)))),
+    **dict.fromkeys(_named(["add", "sub", "subtract", "rsub", "index_add"]), _with_integers(
+        _Numbers(9, ("alpha",))
+    )),
+    **dict.fromkeys(_named(_PRODUCTS), _with_integers(_Numbers(9, ("alpha", "beta")))),
+    **dict.fromkeys(_named(["addcmul", "addcdiv"]), _with_integers(_Numbers(9, ("value",)))),
+    **dict.fromkeys(_named(["full_like"]), _with_integers(_Numbers(1, ("fill_value",)))),
+    **dict.fromkeys(_named(["new_full"]), _with_integers(_Numbers(2, ("fill_value",)))),
+    **dict.fromkeys(_named(["masked_fill"]), _with_integers(_Numbers(2, ("value",)))),
+    **dict.fromkeys(_named(["index_fill"]), _with_integers(_Numbers(3, ("value",)))),
+    **dict.fromkeys(_named(["constant_pad_nd"]), _with_integers(_Numbers(2, ("value",)))),
+    **dict.fromkeys(_named(["pad"]), _with_integers(_Numbers(3, ("value",)))),
+    **dict.fromkeys(_named(["_unsafe_masked_index"]), _with_integers(_Numbers(3, ("fill",)))),
+    torch.Tensor.fill_: _with_integers(_Numbers(1, ("value",))),
+    torch.fill_: _with_integers(_Numbers(1, ("value",))),
+    torch.fill: _fill,
+    torch.full: _full,
+    torch.gradient: _gradient,
+    torch.Tensor.__deepcopy__: _deepcopy,
+    torch.Tensor.__getitem__: _indexed,
+    torch.Tensor.__setitem__: _indexed,
+}

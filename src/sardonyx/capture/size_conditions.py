@@ -107,6 +107,8 @@ def check_conditions(
         at = f" at {place}" if place else ""
         if symbols and (condition.in_model_code or fixed):
             notes[f"the recording holds where {text}: the model decides by it{at}"] = None
+        elif symbols and _counts_pieces(expression, symbols, sizes):
+            notes[f"the recording holds where {text}: an operator gives so many tensors{at}"] = None
         elif _makes_one(expression, origins):
             notes[f"the recording holds where {text}: an operator takes them for one size{at}"] = (
                 None
@@ -120,6 +122,18 @@ def _makes_one(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOri
     return isinstance(expression, sympy.Eq) and all(
         side in origins and origins[side].required for side in expression.args
     )
+
+
+def _counts_pieces(
+    expression: sympy.Basic, symbols: set[sympy.Symbol], sizes: Mapping[sympy.Symbol, int]
+) -> bool:
+    """Whether a quotient of sizes must be a number, and is another one for some sizes: 9 elements
+    make 3 chunks where 4 are asked for."""
+    if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
+        return False
+    if not any(_torch_private.is_floor_quotient(a) for a in expression.args):
+        return False
+    return any(_outcomes(expression, s, sizes, least=2).count(False) for s in symbols)
 
 
 _SIZES_TRIED = 64

@@ -26,6 +26,10 @@ class Labelled:
 
 def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     """numpy's matmul; integers that runtimes cannot multiply go through int32 and wrap alike."""
+    if right.rank == 1 and _may_be_empty(left):
+        # ONNX Runtime leaves the product with a vector unset, or does not run, where there is
+        # nothing to sum or no row; that with a column it computes.
+        return b.squeeze(matmul(b, left, b.unsqueeze(right, [1])), [-1])
     if left.rank > 1 and right.rank > 1 and left.static_dim(-1) == 0:
         # ONNX Runtime leaves all but the first of a batch of such products unset.
         return zeros_of_product(b, left, right)
@@ -34,6 +38,10 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         return b.cast(product, left.dtype)
     result: Tensor = b.MatMul(left, right)
     return result
+
+
+def _may_be_empty(x: Tensor) -> bool:
+    return not all(x.static_dim(axis) for axis in range(x.rank))
 
 
 def contract(b: Builder, operands: Sequence[Labelled], output: Sequence[int]) -> Tensor:

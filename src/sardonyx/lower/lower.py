@@ -116,7 +116,7 @@ def _expanded(
                 raise NoDecomposition("its decomposition leads back to it")
             parts = decompose(graph, node, inference)
         except NoDecomposition as reason:
-            told = _NO_SPARSE if _is_sparse(node) else _missing_reason(str(reason), within)
+            told = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
             problems.append(_Problem(node, told))
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
@@ -130,9 +130,10 @@ def _is_sparse(node: Node) -> bool:
     return any(v.fake is not None and v.fake.layout != torch.strided for v in node.outputs)
 
 
-def _missing_reason(reason: str, within: tuple[str, ...]) -> str:
+def _missing_reason(node: Node, reason: str, within: tuple[str, ...]) -> str:
     part = f" (a part of {within[0]})" if within else ""
-    return f"no lowering, and {reason}{part}"
+    numbers = " for complex numbers" if is_complex_call(node) else ""
+    return f"no lowering{numbers}, and {reason}{part}"
 
 
 class _Emitter:

@@ -8,6 +8,7 @@ from sardonyx import _torch_private
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.linear import linear
+from sardonyx.lower.ops.reduction import mean
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -22,7 +23,7 @@ _REDUCTIONS_BY_NAME = {name: number for number, name in _REDUCTION_NAMES.items()
 def _reduced(b: Builder, loss: Tensor, reduction: int) -> Tensor:
     if reduction == _NONE:
         return loss
-    return accumulate(b, "ReduceMean" if reduction == _MEAN else "ReduceSum", loss, None)
+    return mean(b, loss) if reduction == _MEAN else accumulate(b, "ReduceSum", loss, None)
 
 
 # -- regression ------------------------------------------------------------------------------------
