@@ -255,6 +255,12 @@ def memory_address(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
 
 
+def has_foreign_memory(tensor: torch.Tensor) -> bool:
+    """Whether PyTorch did not allocate where a tensor lies, as for one made of a NumPy array."""
+    with torch._C.DisableTorchFunction():
+        return not tensor.untyped_storage().resizable()
+
+
 def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
     """All the bytes a tensor is a view of."""
     with torch._C.DisableTorchFunction():

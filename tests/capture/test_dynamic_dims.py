@@ -527,7 +527,7 @@ def test_layers_at_size_one_are_not_special(capture):
 
 
 @pytest.mark.parametrize(
-    "model", [lambda x, n: x.roll(n), lambda x, n: x.sum(n - 3)], ids=["roll", "sum"]
+    "model", [lambda x, n: x.flip(n - 3), lambda x, n: x.sum(n - 3)], ids=["flip", "sum"]
 )
 def test_a_number_that_a_trace_bakes_without_a_warning_is_part_of_the_graph(model):
     program = check(model, (r(4, 6), 3), [], "trace")
@@ -553,3 +553,39 @@ def test_float_arguments_have_the_default_dtype(capture):
     finally:
         torch.set_default_dtype(before)
     assert program.signature.inputs[1].dtype == torch.float64
+
+
+REGRESSIONS = [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss]
+
+
+@BOTH
+@pytest.mark.parametrize("loss", REGRESSIONS)
+def test_losses_of_inputs_with_sizes_of_one_name(loss, capture):
+    axes = {name: {0: "n", 1: "m"} for name in ("x", "y")}
+    others = [(r(5, 2), r(5, 2)), (r(1, 4), r(1, 4))]
+    example = r(3, 4), r(3, 4)
+    check(loss, example, others, capture, input_names=["x", "y"], dynamic_axes=axes)
+
+
+def test_sizes_of_two_names_broadcast_where_one_is_1():
+    axes = {"x": {0: "n"}, "y": {0: "k"}}
+    others = [(r(5, 4), r(5, 4)), (r(5, 4), r(1, 4)), (r(1, 4), r(5, 4))]
+
+    def both(x, y):
+        first, second = torch.broadcast_tensors(x, y)
+        return first - second
+
+    example = r(3, 4), r(3, 4)
+    check(both, example, others, "trace", input_names=["x", "y"], dynamic_axes=axes)
+
+
+@BOTH
+def test_a_size_of_one_name_is_one_size_in_three_inputs(capture):
+    names = ["x", "y", "z"]
+    axes = {name: {0: "n", 1: "n"} for name in names}
+
+    def model(x, y, z):
+        return torch.stack(torch.broadcast_tensors(x, y, z)).reshape(3, -1)
+
+    others = [tuple(r(5, 5) for _ in names), tuple(r(1, 1) for _ in names)]
+    check(model, (r(3, 3), r(3, 3), r(3, 3)), others, capture, input_names=names, dynamic_axes=axes)

@@ -1,4 +1,6 @@
-"""What torch.jit.trace itself refuses is recorded all the same."""
+"""What the tracer itself refuses, or records wrongly, is recorded all the same."""
+
+import copy
 
 import pytest
 import torch
@@ -6,7 +8,49 @@ import torch.nn.functional as F
 
 import sardonyx
 
+
+def writes_where_a_number_says(x):
+    z = x.float()
+    z[x[0]] = 9.0
+    return z
+
+
+def copies_twice(x):
+    left, right = copy.deepcopy([x, x])
+    left.logical_not_()
+    return left, right
+
+
 CALLS = {
+    "equal": lambda x: x == True,  # noqa: E712
+    "not equal": lambda x: torch.ne(x, other=True),
+    "less": lambda x: x.float() < True,
+    "or": lambda x: x | True,
+    "or of a bool": lambda x: True | x,
+    "xor": lambda x: x ^ True,
+    "bitwise and": lambda x: torch.bitwise_and(x, False),
+    "xor of integers": lambda x: x.long() ^ True,
+    "power": lambda x: (x.float() + 2) ** True,
+    "power of a bool": lambda x: True ** (x.float() + 2),
+    "where of bools": lambda x: torch.where(x, True, False),
+    "where of a tensor": lambda x: torch.where(x, x.float() * 3, True),
+    "where of numbers": lambda x: torch.where(x, True, 2.5),
+    "where as a method": lambda x: x.where(x, other=True),
+    "clamp": lambda x: (x.float() * 3 - 1).clamp(False, True),
+    "clamp from below": lambda x: (x.float() * 3 - 1).clamp(min=False),
+    "clamp_max_": lambda x: (x.float() * 3 - 1).clamp_max_(True),
+    "addcmul": lambda x: torch.addcmul(x.float(), x.float(), x.float(), value=True),
+    "fill by names": lambda x: torch.fill(input=x, value=3),
+    "fill with a tensor": lambda x: torch.fill(x.clone(), x[0]),
+    "fill_": lambda x: x.clone().fill_(True),
+    "deepcopy": lambda x: copy.deepcopy(x) ^ x,
+    "deepcopy of one tensor twice": copies_twice,
+    "mask without dims": lambda x: x[x[0]],
+    "mask without dims in a tuple": lambda x: x[(x[0],)],
+    "write by a mask without dims": writes_where_a_number_says,
+    "roll by a tensor": lambda x: x.roll(x[0].long()),
+    "roll of dims": lambda x: torch.roll(x.float(), x[0].long(), 0),
+    "roll by a number": lambda x: torch.roll(x, 1),
     "fill": lambda x: torch.fill(x, True),
     "fill with a number": lambda x: torch.fill(x.float(), 2.5),
     "full": lambda x: (torch.full((2,), True), x),
@@ -26,6 +70,7 @@ CALLS = {
 def test_a_call_is_recorded(call):
     x = torch.tensor([True, False, True])
     program = sardonyx.export(call, (x,), capture="trace")
+    assert program.notes == ()
     for given in (x, ~x):
         expected = call(given)
         expected = expected if isinstance(expected, (tuple, list)) else (expected,)
@@ -33,3 +78,10 @@ def test_a_call_is_recorded(call):
         found = found if isinstance(found, (tuple, list)) else (found,)
         for ours, theirs in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, theirs)
+
+
+def test_a_call_that_cannot_be_traced_is_named():
+    with pytest.raises(sardonyx.SardonyxError, match=r"aten::hardtanh .*Tensor, bool") as refusal:
+        sardonyx.export(lambda x: F.hardtanh(x, False, True), (torch.ones(3),), capture="trace")
+    assert "INTERNAL ASSERT" not in str(refusal.value)
+    assert 'capture="export"' in str(refusal.value)

@@ -206,6 +206,33 @@ def test_float64_keeps_its_digits(
         torch.testing.assert_close(result, expected(x), rtol=1e-11, atol=1e-14, equal_nan=True)
 
 
+NEAR_ZERO = of(FLOAT64, -1e-3, -1e-10, -1e-17, -1e-200, 1e-200, 1e-17, 1e-10, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "function", "x"),
+    [
+        ("Acosh", torch.acosh, of(FLOAT64, 1 + 1e-15, 1 + 1e-10, 1.001, 1e300)),
+        ("Asinh", torch.asinh, NEAR_ZERO),
+        ("Atanh", torch.atanh, torch.cat([NEAR_ZERO, of(FLOAT64, 1e-12 - 1, 1 - 1e-12, -1, 1)])),
+        ("Elu", F.elu, NEAR_ZERO),
+        ("Mish", F.mish, of(FLOAT64, -600, -40, -20, -1e-17, 1e-17)),
+        ("Selu", lambda x: 0.5 * F.elu(x, 2.0), NEAR_ZERO),
+        ("Sinh", torch.sinh, NEAR_ZERO),
+        ("Softplus", F.softplus, of(FLOAT64, -600, -40, -20, 0, 10)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_float64_keeps_its_digits_where_results_are_small(
+    op_type: str, function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor
+) -> None:
+    options = {"alpha": 2.0, "gamma": 0.5} if op_type == "Selu" else {}
+    model = single(Case(op_type, [x], [], None, options))
+    assert use_available_kernels(model) == ()
+    result = Session(model).run({"in0": x})["out0"]
+    torch.testing.assert_close(result, function(x), rtol=1e-14, atol=0)
+
+
 def test_what_has_no_exact_type_is_left_alone() -> None:
     """An int64 is held by nothing wider: ONNX Runtime says itself that it cannot run this."""
     model = single(Case("DepthToSpace", [BLOCKS.long()], [], None, {"blocksize": 2}))

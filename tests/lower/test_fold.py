@@ -76,3 +76,20 @@ def test_the_parameters_are_not_changed() -> None:
     before = {k: v.clone() for k, v in model.state_dict().items()}
     sardonyx.export(model, (torch.randn(2, 64),))
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+
+
+def test_what_fails_in_a_branch_never_taken_is_left_to_it() -> None:
+    class Lookup(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.tensor([1.0, 2.0, 3.0]))
+
+        def beyond(self, x: torch.Tensor) -> torch.Tensor:
+            return self.table[torch.tensor([5])] + x
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 1e9, self.beyond, lambda x: x + 1, (x,))
+
+    x = torch.tensor([1.0, -2.0, 3.0, 4.0])
+    program = sardonyx.export(Lookup(), (x,))
+    torch.testing.assert_close(program(x), x + 1)

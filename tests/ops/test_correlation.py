@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -35,3 +37,10 @@ def test_correlation_of_a_variable_that_does_not_vary() -> None:
 
 def test_correlation_at_another_size() -> None:
     check(torch.corrcoef, rand(3, 5), dynamic={0: [0, 1]}, others=[(rand(4, 7),)])
+
+
+@pytest.mark.parametrize("function", [torch.cov, torch.corrcoef])
+def test_dynamic_rows(function: Callable[..., torch.Tensor]) -> None:
+    program = check(function, rand(3, 5), dynamic={0: [0]}, others=[(rand(4, 5),)])
+    assert ["two rows or more" in note for note in program.notes] == [True]
+    assert not check(function, rand(3, 5), dynamic={0: [1]}).notes

@@ -283,3 +283,9 @@ def test_scalars() -> None:
     check(lambda x, i: (x.gather(0, i), x.index_select(0, i)), M[0], torch.tensor([2]))
     check(lambda x, i: x.index_fill(0, i, 3), M[0, 1], zero)
     check(lambda x, m: x.masked_fill(m, 3), M[0, 1], torch.tensor(True))
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_writes_where_a_uint8_mask_is_not_zero() -> None:
+    mask = torch.tensor([1, 0, 2, 0], dtype=torch.uint8)
+    check(lambda x, mask: x.index_put((mask,), x[:2] + 7), torch.arange(4.0), mask)

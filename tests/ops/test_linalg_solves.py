@@ -106,3 +106,36 @@ def test_symmetric_systems(shape: tuple[int, ...]) -> None:
     x = rand(*shape) * (1 - torch.eye(shape[-1]) * 0.9)
     check(solve, x + x.mT, rand(shape[-1], 2), rtol=1e-3, atol=1e-4)
     check(solve, x + x.mT, rand(*shape), rtol=1e-3, atol=1e-4, captures=("trace",))
+
+
+def _ldl(n: int, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    factors = torch.linalg.ldl_factor(positive(batch, n, n) - 2 * torch.eye(n))
+    return factors.LD, factors.pivots
+
+
+def _lu(n: int, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return tuple(torch.linalg.lu_factor(positive(batch, n, n)))
+
+
+@pytest.mark.parametrize(
+    ("solve", "factors"),
+    [
+        (lambda f, y: torch.cholesky_solve(y, f, upper=True),
+         lambda n, k: (torch.linalg.cholesky(positive(k, n, n)).mT.contiguous(),)),
+        (lambda f, y: torch.cholesky_solve(y, f),
+         lambda n, k: (torch.linalg.cholesky(positive(k, n, n)),)),
+        (lambda a, y: torch.linalg.solve(a, y), lambda n, k: (positive(k, n, n),)),
+        (lambda a, y: torch.linalg.solve(a, y.mT, left=False), lambda n, k: (positive(k, n, n),)),
+        (lambda f, p, y: torch.linalg.ldl_solve(f, p, y), _ldl),
+        (lambda f, p, y: torch.linalg.lu_solve(f, p, y), _lu),
+    ],
+)  # fmt: skip
+def test_batches_of_systems_of_any_size(solve: Any, factors: Any) -> None:
+    """Every size of every input is dynamic, and has a name of its own."""
+    example, *others = (
+        (*factors(n, batch), rand(batch, n, columns))
+        for n, batch, columns in ((3, 2, 2), (4, 3, 1), (1, 1, 1))
+    )
+    every = {k: range(x.dim()) for k, x in enumerate(example)}
+    check(solve, *example, dynamic=every, others=others, captures=("trace",), opsets=(20,),
+          rtol=1e-2, atol=1e-3)  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.ops.harness import check
-from tests.ops.test_linalg_factorizations import rand
+from tests.ops.test_linalg_factorizations import positive, rand
 
 SHAPES = [(3, 3), (5, 2), (2, 4), (2, 1, 3, 4), (1, 1), (0, 3, 3), (3, 0), (9, 8)]
 
@@ -110,3 +110,18 @@ def test_exponential(shape: tuple[int, ...]) -> None:
 def test_exponential_at_another_size() -> None:
     check(torch.matrix_exp, rand(2, 3, 3), dynamic={0: [0, 1, 2]}, others=[(rand(4, 5, 5),)],
           captures=("trace",), rtol=1e-3)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.linalg.eigvalsh(x, UPLO="U"),
+        lambda x: torch.linalg.eigvalsh(x, UPLO="L"),
+        lambda x: torch.linalg.matrix_rank(x, hermitian=True),
+        lambda x: torch.linalg.pinv(x, hermitian=True),
+    ],
+)
+def test_batches_of_symmetric_matrices_of_any_size(function: Any) -> None:
+    example, *others = ((positive(batch, n, n),) for n, batch in ((3, 2), (4, 3), (1, 1)))
+    check(function, *example, dynamic={0: (0, 1, 2)}, others=others, captures=("trace",),
+          opsets=(20,), rtol=1e-2, atol=1e-3)  # fmt: skip

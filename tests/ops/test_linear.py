@@ -169,3 +169,14 @@ def test_einsum_at_other_sizes(equation: str) -> None:
 def test_diagonal_of_dynamic_matrices() -> None:
     check(lambda x: torch.einsum("bii->bi", x @ x.mT), rand(2, 3, 4), dynamic={0: [0, 1]},
           others=[(rand(3, 5, 4),)])  # fmt: skip
+
+
+@pytest.mark.parametrize("product", [torch.mv, torch.matmul, F.linear])
+def test_matrix_by_vector_of_nothing(product: Callable[..., Any]) -> None:
+    def of_part(x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = product(x, x.new_ones(x.shape[1]))
+        return result
+
+    others = [(rand(0, 3),), (rand(4, 0),), (rand(0, 0),), (rand(5, 6),)]
+    check(of_part, M, dynamic={0: [0, 1]}, others=others)
+    check(of_part, rand(2, 0))

@@ -155,3 +155,26 @@ def test_core_nll() -> None:
 def test_half_precision() -> None:
     check(lambda x, y: (F.mse_loss(x, y), F.smooth_l1_loss(x, y)), X.half(), Y.half())
     check(lambda x, t: F.cross_entropy(x, t), X.half(), CLASSES)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
+     F.binary_cross_entropy_with_logits, F.hinge_embedding_loss, F.soft_margin_loss],
+)  # fmt: skip
+def test_mean_over_an_empty_batch(loss: Callable[..., Any]) -> None:
+    check(lambda p: loss(p, p.detach()), P, dynamic={0: [0]}, others=[(P[:0],), (P[:2],)])
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "none"])
+@pytest.mark.parametrize("options", [{}, {"ignore_index": 1}, {"weight": torch.rand(3)}])
+def test_cross_entropy_of_an_empty_batch(reduction, options):
+    def loss(x, y):
+        return F.cross_entropy(x, y, reduction=reduction, **options)
+
+    def sample(n, *rest):
+        return torch.randn(n, 3, *rest), torch.randint(0, 3, (n, *rest))
+
+    check(loss, *sample(2), dynamic={0: [0], 1: [0]}, others=[sample(0), sample(5)])
+    check(loss, *sample(2, 4), dynamic={0: [0], 1: [0]}, others=[sample(0, 4), sample(5, 4)])
+    check(loss, *sample(0))

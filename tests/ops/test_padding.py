@@ -83,3 +83,20 @@ def test_other_opsets():
     check(
         every_mode, X, dynamic={0: (0, 2)}, others=[(torch.randn(1, 3, 9, 7),)], opsets=(17, 20, 23)
     )
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_circular_padding_of_an_empty_batch(spatial):
+    pad = getattr(torch.nn, f"CircularPad{spatial}d")(tuple(range(2 * spatial)))
+    sizes = (5, 6, 7)[:spatial]
+    others = [(torch.randn(n, 2, *sizes),) for n in (0, 1, 3)]
+    check(pad, torch.randn(2, 2, *sizes), dynamic={0: (0,)}, others=others)
+
+
+def test_circular_padding_that_crops_an_empty_batch():
+    others = [(torch.randn(n, 2, 6, 5),) for n in (0, 1)]
+
+    def pad(x):
+        return F.pad(x, (2, -1, -1, 2), "circular")
+
+    check(pad, torch.randn(2, 2, 4, 5), dynamic={0: (0, 2)}, others=others)

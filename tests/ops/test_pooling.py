@@ -190,3 +190,23 @@ def test_fractional_max_pooling_draws_anew():
     runs = [program(X2) for _ in range(5)]
     assert any(not torch.equal(runs[0], other) for other in runs[1:])
     assert torch.isin(runs[0], X2).all()
+
+
+def test_max_pool_of_int16() -> None:
+    x = torch.arange(32, dtype=torch.int16).reshape(1, 2, 4, 4) * 1001 - 16000
+    check(lambda x: F.max_pool2d(x, 2), x, dynamic={0: [0, 2]}, others=[(x[:, :, :3],)])
+    check(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), x)
+
+
+def test_windows_that_step_over_an_axis_are_refused() -> None:
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="dilation 2"):
+        check(lambda x: F.max_pool2d(x, 3, None, 1, (1, 2), True), torch.rand(1, 1, 1))
+
+
+def test_adaptive_max_pool_with_indices_of_an_empty_batch():
+    others = [(torch.randn(n, 2, 4),) for n in (0, 3)]
+
+    def pool(x):
+        return F.adaptive_max_pool1d(x, 3, return_indices=True)
+
+    check(pool, torch.randn(2, 2, 4), dynamic={0: (0,)}, others=others)

@@ -199,3 +199,56 @@ def test_elementwise_max_and_min_of_mixed_dtypes() -> None:
                 torch.min(b, ~b), torch.max(i.short(), i.short().neg())]  # fmt: skip
 
     check(extremes, X[0, :2, :3], INTS, BOOLS)
+
+
+LARGE = torch.tensor([[2**53 + 1, 2**62, 3], [-2, 2**62, 2**62], [2**53 + 1, 0, 5]])
+
+
+@pytest.mark.parametrize("reduce", [torch.sum, torch.prod])
+@pytest.mark.parametrize("dims", [(), (0,), (1,), (1, True)], ids=str)
+def test_large_integers_are_exact_and_wrap(
+    reduce: Callable[..., torch.Tensor], dims: tuple[Any, ...]
+) -> None:
+    others = [(LARGE[:2, 1:],), (LARGE[:, :0],), (LARGE[:0],)]
+    check(lambda x: reduce(x, *dims), LARGE)
+    check(lambda x: reduce(x, *dims), LARGE, dynamic={0: [0, 1]}, others=others)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 2), (1, 3)], ids=str)
+def test_sums_of_large_integers_over_any_dims(dims: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(-(2**62), 2**62, (2, 3, 4, 2), generator=generator)
+    check(lambda x: x.sum(dims), x, captures=["trace"])
+    others = [(x[:1, :, :, :1],), (x[:0],)]
+    sums = check(lambda x: x.sum(dims, True), x, dynamic={0: [0, 3]}, others=others, opsets=[20])
+    assert "MatMul" in {node.op_type for node in sums.model.graph}
+
+
+def test_sums_in_int32_wrap() -> None:
+    x = torch.full((2, 3), 2**31 - 1, dtype=torch.int32)
+    check(lambda x: x.sum(-1, dtype=torch.int32), x)
+    check(lambda x: x.prod(-1, dtype=torch.int32), x)
+
+
+def test_products_of_small_types_are_exact() -> None:
+    check(lambda x: x.prod(-1), torch.full((1, 9), -32767, dtype=torch.int16))
+    check(lambda x: x.prod(), torch.full((11,), 251, dtype=torch.uint8))
+
+
+def test_the_large_integers_that_a_mask_keeps() -> None:
+    check(lambda x: (x[x > 0].sum(), x[x > 0].prod()), LARGE, opsets=[20])
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda x: (x > 1).sum(-1),
+        lambda x: (x > 1).long().sum(),
+        lambda x: x.to(torch.int16).unsqueeze(0).sum((0, 1)),
+    ],
+)
+def test_sums_that_stay_small_are_one_node(count: Callable[[torch.Tensor], Any]) -> None:
+    program = check(count, INTS, dynamic={0: [0]})
+    types = [node.op_type for node in program.model.graph]
+    assert "ReduceSum" in types
+    assert "MatMul" not in types

@@ -133,3 +133,15 @@ def test_dtypes(dtype: torch.dtype) -> None:
             PLACES,
             (SRC * 3).to(dtype),
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.uint8])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_mean_of_integers_that_wraps(dtype: torch.dtype, include_self: bool) -> None:
+    low = torch.iinfo(dtype).min
+    check(
+        lambda x: x[:2].scatter_reduce(
+            0, torch.arange(6) % 2, x, "mean", include_self=include_self
+        ),
+        torch.tensor([low, 100, 0, 90, 0, 50], dtype=dtype),
+    )

@@ -139,3 +139,18 @@ def test_dtypes(dtype: torch.dtype) -> None:
         ),
         X.to(dtype),
     )
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+def test_number_of_chunks_of_a_dynamic_dim(chunks: int, capture: str) -> None:
+    program = check(
+        lambda x: x.chunk(chunks)[-1],
+        torch.arange(8.0),
+        dynamic={0: [0]},
+        others=[(torch.arange(12.0),)],
+        captures=(capture,),
+    )
+    # 9 elements make 3 chunks where 4 are asked for; two chunks there always are.
+    assert [n for n in program.notes if "so many tensors" in n] == list(program.notes)
+    assert len(program.notes) == (chunks == 4)

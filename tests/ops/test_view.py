@@ -158,3 +158,25 @@ def test_view_as_dtype() -> None:
 
 def test_empty_dims() -> None:
     check(lambda x: (x.view(-1), x.reshape(4, 0), x.transpose(0, 1)), torch.ones(0, 4))
+
+
+EMPTY = [(torch.randn(sizes),) for sizes in ((0, 3, 4), (2, 0, 4), (2, 3, 0))]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.repeat_interleave(2, 0),
+        lambda x: x.repeat_interleave(2, 1),
+        lambda x: x.repeat_interleave(2, 2),
+        lambda x: x.reshape(x.shape[1], x.shape[0] * x.shape[2]),
+        lambda x: x.reshape(x.shape[2], x.shape[0], x.shape[1]),
+    ],
+)
+def test_reshaping_what_turns_out_to_be_empty(function):
+    check(function, torch.randn(2, 3, 4), dynamic={0: (0, 1, 2)}, others=EMPTY)
+
+
+def test_unflatten_of_an_empty_batch():
+    check(lambda x: x.unflatten(2, (2, -1)), torch.randn(2, 3, 4), dynamic={0: (0, 1)},
+          others=EMPTY[:2])  # fmt: skip

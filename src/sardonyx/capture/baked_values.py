@@ -20,6 +20,7 @@ _BAKES = {
     "Python boolean": "a tensor decides a Python branch",
     "Python integer": "a tensor becomes a Python int",
     "Python float": "a tensor becomes a Python float",
+    "Python complex": "a tensor becomes a Python complex number",
     "Python number": "a tensor becomes a Python number",
     "Python index": "a tensor becomes a Python index",
     "NumPy array": "a tensor becomes a NumPy array",
@@ -66,18 +67,18 @@ class BakedValues(TorchFunctionMode):
         super().__init__()
         self.lines: dict[str, None] = {}
         self._makes_literal = False
-        self._warnings = 0
+        self._told = 0
+        self._inputs: set[int] = set()
         self._computed: set[int] = set()
-        """Where in memory the inputs and what was made of them are."""
+        """Addresses in memory; another tensor may be where a computed one was."""
 
     def know_inputs(self, tensors: Iterable[torch.Tensor]) -> None:
-        self._computed = set(map(_torch_private.memory_address, tensors)) - {0}
+        self._inputs = _addresses(tensors)
 
     def tracer_warns(self, text: str) -> None:
-        self._warnings += 1
         if self._makes_literal and "results are registered as constants" in text:
             return
-        self._tell(
+        self._tell_unless_nn_asks(
             next((short for key, short in _BAKES.items() if key in text), text.splitlines()[0])
         )
 
@@ -94,30 +95,36 @@ class BakedValues(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         given = list(_tensors_in((*args, *kwargs.values())))
         if name in _LEAVES_TORCH:
-            self._tell(_LEAVES_TORCH[name])
+            self._tell_unless_nn_asks(_LEAVES_TORCH[name])
         elif any(self._is_lost(tensor) for tensor in given):
-            self._tell("a tensor that comes from outside of PyTorch is a constant")
-        numbers = {id(t): (t, _torch_private.use_count(t)) for t in given if t.dim() == 0}
-        warned = self._warnings
+            self._tell("a tensor from outside of PyTorch is a constant")
+        # x.new_tensor(1.0) asks the tensor for its dtype.
+        taken = given[1:] if name.startswith("new_") else given
+        numbers = {id(t): (t, _torch_private.use_count(t)) for t in taken if t.dim() == 0}
+        told = self._told
         self._makes_literal = func in _OF_PYTHON_VALUES and not given
         try:
             result = func(*args, **kwargs)
         finally:
             self._makes_literal = False
-        if self._warnings == warned and given:
+        if self._told == told and given:
             if isinstance(result, (bool, float)) and not _asks_what_a_tensor_is(name):
-                self._tell(f"{name}() of tensors becomes a Python {type(result).__name__}")
-            elif name == "__setitem__" or not _is_of(result, given):
-                self._tell_of_unused(name, numbers.values())
-        addresses = set(map(_torch_private.memory_address, _tensors_in(result)))
-        self._computed |= addresses - set(map(_torch_private.memory_address, given)) - {0}
+                self._tell_unless_nn_asks(
+                    f"{name}() of tensors becomes a Python {type(result).__name__}"
+                )
+            elif name == "__setitem__" or next(_tensors_in(result), None) is not None:
+                made = [id(tensor) for tensor in _tensors_in(result)]
+                self._tell_of_unused(name, [n for i, n in numbers.items() if i not in made])
+        self._computed |= _addresses(_tensors_in(result)) - _addresses(given)
         return result
 
     def _is_lost(self, tensor: torch.Tensor) -> bool:
         """Whether the tracer takes for a constant what lies where a computed tensor does."""
-        return _torch_private.memory_address(
-            tensor
-        ) in self._computed and _torch_private.is_traced_constant(tensor)
+        address = _torch_private.memory_address(tensor)
+        return (
+            address in self._inputs
+            or (address in self._computed and _torch_private.has_foreign_memory(tensor))
+        ) and _torch_private.is_traced_constant(tensor)
 
     def _tell_of_unused(self, name: str, numbers: Iterable[tuple[torch.Tensor, int]]) -> None:
         """A number that the call took, but not the record of the call, was read."""
@@ -125,10 +132,14 @@ class BakedValues(TorchFunctionMode):
             if _torch_private.use_count(tensor) == uses and _torch_private.is_of_data(tensor):
                 self._tell(f"a tensor becomes a Python number in {name}()")
 
+    def _tell_unless_nn_asks(self, what: str) -> None:
+        if not is_asked_by_torch_nn(sys._getframe(1)):
+            self._tell(what)
+
     def _tell(self, what: str) -> None:
-        frame = sys._getframe(1)
-        if not is_asked_by_torch_nn(frame):
-            self.lines[_baked_line(what, place_text(innermost_user_place(frame)))] = None
+        place = place_text(innermost_user_place(sys._getframe(1)))
+        self.lines[_baked_line(what, place)] = None
+        self._told += 1
 
 
 _OF_PYTHON_VALUES = (torch.tensor, torch.as_tensor, torch.asarray)
@@ -146,9 +157,8 @@ def _asks_what_a_tensor_is(name: str) -> bool:
     )
 
 
-def _is_of(result: Any, given: list[torch.Tensor]) -> bool:
-    """Whether a call gives no tensor that it made."""
-    return all(any(tensor is g for g in given) for tensor in _tensors_in(result))
+def _addresses(tensors: Iterable[torch.Tensor]) -> set[int]:
+    return set(map(_torch_private.memory_address, tensors)) - {0}
 
 
 def _tensors_in(value: Any) -> Iterator[torch.Tensor]:

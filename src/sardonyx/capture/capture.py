@@ -21,6 +21,7 @@ from sardonyx.capture.graph import AtenGraph, Value
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
+from sardonyx.capture.rank_conditions import notes_on_ranks
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
@@ -61,7 +62,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
-    notes = [*recorded.notes, *recorded.baked]
+    notes = [*recorded.notes, *recorded.baked, *notes_on_ranks(graph)]
     if mutated and not options.state_outputs:
         notes.append(
             f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"

@@ -116,6 +116,13 @@ def _gradient(func: Any, input: torch.Tensor, **kwargs: Any) -> Any:
     )
 
 
+def _roll(func: Any, input: torch.Tensor, shifts: Any, dims: Any = ()) -> Any:
+    """The tracer notes the numbers of lists."""
+    if isinstance(shifts, torch.Tensor) and shifts.dim() == 0:
+        return func(input, [shifts], [dims] if isinstance(dims, int) else dims)
+    return func(input, shifts, dims)
+
+
 def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any:
     """A mask without dims, of which the tracer notes what it says, has one of size 1; it stands
     for a dim of the result that has the size 1 or 0."""
@@ -164,9 +171,10 @@ _REWRITES: dict[Any, Rewrite] = {
     **dict.fromkeys(_named(["clamp", "clip"]), _with_operands(_Numbers(1, ("min", "max")))),
     **dict.fromkeys(_named(["clamp_min"]), _with_operands(_Numbers(1, ("min",)))),
     **dict.fromkeys(_named(["clamp_max"]), _with_operands(_Numbers(1, ("max",)))),
-    **dict.fromkeys(_named(["add", "sub", "subtract", "rsub", "index_add"]), _with_integers(
-        _Numbers(9, ("alpha",))
-    )),
+    **dict.fromkeys(
+        _named(["add", "sub", "subtract", "rsub", "index_add"]),
+        _with_integers(_Numbers(9, ("alpha",))),
+    ),
     **dict.fromkeys(_named(_PRODUCTS), _with_integers(_Numbers(9, ("alpha", "beta")))),
     **dict.fromkeys(_named(["addcmul", "addcdiv"]), _with_integers(_Numbers(9, ("value",)))),
     **dict.fromkeys(_named(["full_like"]), _with_integers(_Numbers(1, ("fill_value",)))),
@@ -181,6 +189,8 @@ _REWRITES: dict[Any, Rewrite] = {
     torch.fill: _fill,
     torch.full: _full,
     torch.gradient: _gradient,
+    torch.roll: _roll,
+    torch.Tensor.roll: _roll,
     torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.__getitem__: _indexed,
     torch.Tensor.__setitem__: _indexed,

@@ -4,7 +4,7 @@ only narrows one."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,9 +131,9 @@ def _counts_pieces(
     make 3 chunks where 4 are asked for."""
     if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
         return False
-    if not any(_torch_private.is_floor_quotient(a) for a in expression.args):
+    if not any(type(a).__name__ == "FloorDiv" for a in expression.args):
         return False
-    return any(_outcomes(expression, s, sizes, least=2).count(False) for s in symbols)
+    return any(False in _outcomes(expression, s, sizes, least=2) for s in symbols)
 
 
 _SIZES_TRIED = 64
@@ -151,15 +151,22 @@ def _fixes(
         return False
     if symbol in expression.args or not any(a.is_Integer for a in expression.args):
         return False
+    return True not in _outcomes(expression, symbol, sizes, least=sizes[symbol] + 1)
+
+
+def _outcomes(
+    expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int], least: int
+) -> Iterator[bool]:
+    """Whether a condition holds at sizes from `least` on, those at which it means nothing left
+    out; the other sizes are those of the example."""
     others = {s: sympy.Integer(n) for s, n in sizes.items() if s != symbol}
     partial = expression.xreplace(others)
-    for size in range(sizes[symbol] + 1, sizes[symbol] + 1 + _SIZES_TRIED):
+    for size in range(least, max(least, sizes.get(symbol, 0) + 1) + _SIZES_TRIED):
         try:
-            if partial.xreplace({symbol: sympy.Integer(size)}) == sympy.true:
-                return False
+            outcome = partial.xreplace({symbol: sympy.Integer(size)})
         except ZeroDivisionError:
             continue
-    return True
+        yield outcome == sympy.true
 
 
 def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:

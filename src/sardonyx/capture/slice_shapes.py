@@ -113,8 +113,20 @@ def _tensor_split(self: torch.Tensor, sections: int, dim: int = 0) -> list[torch
     ]
 
 
+def _chunk_cat(tensors: list[torch.Tensor], dim: int, num_chunks: int) -> torch.Tensor:
+    axis = dim % tensors[0].dim()
+    width: Any = 0
+    for tensor in tensors:
+        chunk: Any = (tensor.shape[axis] + num_chunks - 1) // num_chunks
+        for size in tensor.shape[axis + 1 :]:
+            chunk = chunk * size
+        width = width + chunk
+    return tensors[0].new_empty([*tensors[0].shape[:axis], num_chunks, width])
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.slice.Tensor: _slice,
     aten.slice_scatter.default: _slice_scatter,
     aten.tensor_split.sections: _tensor_split,
+    aten._chunk_cat.default: _chunk_cat,
 }

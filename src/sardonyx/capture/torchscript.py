@@ -92,6 +92,8 @@ class GraphReader:
                 # Comparing makes the two symbols one.
                 assert known == fake.shape[axis]
         self._graph.inputs.append(value)
+        for known_input in self._graph.inputs:
+            known_input.type = type_of(self._inference.fake_of(known_input))
 
     @property
     def inputs(self) -> list[Value]:

@@ -23,6 +23,7 @@ from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript import GraphReader
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
+
 def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
     try:
         return _captured(model, inputs)

@@ -350,6 +350,8 @@ class Builder:
             target = self.shape([0 if axis in symbolic else d for axis, d in enumerate(dims)])
         else:
             target = self.shape(dims)
+            # A size that turns out to be 0 is meant, and no order to copy one of the input's.
+            allowzero = 1 if -1 not in dims else allowzero
         result: Tensor = self.Reshape(x, target, allowzero=allowzero)
         return self.with_shape(result, [None if d == -1 else d for d in dims])
 

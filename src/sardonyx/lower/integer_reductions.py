@@ -21,7 +21,7 @@ _EXACT_IN_FLOAT64 = 2**53
 _LARGEST_COUNT = 2**31 - 1
 """Assumed of what is counted at run time."""
 _MOVES_ELEMENTS = frozenset(
-    ("Cast", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+    ("Cast", "Expand", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
 
 

@@ -30,7 +30,8 @@ def row_numbers(b: Builder, count: Dim) -> Tensor:
 def at(b: Builder, x: Tensor, axis: int, index: Tensor) -> Tensor:
     """What lies at `index` (of shape [1]) along `axis`, which stays with size 1."""
     result: Tensor = b.Gather(x, index, axis=axis)
-    return b.with_shape(result, [1 if a == axis % x.rank else d for a, d in enumerate(b.dims(x))])
+    sizes = x.shape or ()
+    return b.with_shape(result, [1 if a == axis % x.rank else d for a, d in enumerate(sizes)])
 
 
 def identity(b: Builder, size: Dim, dtype: torch.dtype, columns: Dim | None = None) -> Tensor:
@@ -53,8 +54,7 @@ def symmetric(b: Builder, x: Tensor, *, upper: bool = False) -> Tensor:
     """The symmetric matrix of which one triangle is given."""
     half = triangle(b, x, upper=upper)
     rest = triangle(b, x, upper=upper, diagonal=1 if upper else -1)
-    result: Tensor = b.Add(half, transposed(b, rest))
-    return result
+    return b.with_shape(b.Add(half, transposed(b, rest)), b.dims(x))
 
 
 def on_diagonal(b: Builder, x: Tensor) -> Tensor:
@@ -67,11 +67,12 @@ def on_diagonal(b: Builder, x: Tensor) -> Tensor:
 
 def zeros_of_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     """Zeros of the shape that the product of two stacks of matrices has."""
-    batch = broadcast_shapes(tuple(b.dims(left)[:-2]), tuple(b.dims(right)[:-2]))
-    known = [d for d in batch or () if d is not None]
-    if batch is not None and len(known) == len(batch):
-        return b.full([*known, left.dim(-2), right.dim(-1)], 0, right.dtype)
-    return b.zeros_like(b.MatMul(left, right))
+    batch = broadcast_shapes((left.shape or ())[:-2], (right.shape or ())[:-2]) or ()
+    known = [d for d in batch if d is not None]
+    dims = left.dim(-2), right.dim(-1)
+    if len(known) == len(batch):
+        return b.full([*known, *dims], 0, right.dtype)
+    return b.with_shape(b.zeros_like(b.MatMul(left, right)), [*batch, *dims])
 
 
 def expand_rows(b: Builder, x: Tensor, columns: Dim) -> Tensor:

@@ -32,7 +32,7 @@ def unbatched_like(b: Builder, result: Tensor, x: Tensor, spatial: int) -> Tenso
 
 def window_count(size: Dim, kernel: int, stride: int, dilation: int) -> Dim:
     """How many windows fit on an axis of `size` (padding included)."""
-    return _quotient(size - dilation * (kernel - 1) - 1, stride) + 1
+    return floor_divided(size - dilation * (kernel - 1) - 1, stride) + 1
 
 
 def pooled_size(
@@ -41,15 +41,15 @@ def pooled_size(
     """How many windows ATen places: none may start in the padding at the far end."""
     room = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
-        return _quotient(room, stride) + 1
-    count = _quotient(room + stride - 1, stride) + 1
-    starts = _quotient(size + padding + stride - 1, stride)
+        return floor_divided(room, stride) + 1
+    count = floor_divided(room + stride - 1, stride) + 1
+    starts = floor_divided(size + padding + stride - 1, stride)
     if isinstance(count, int) and isinstance(starts, int):
         return min(count, starts)
     return sympy.Min(count, starts)
 
 
-def _quotient(size: Dim, divisor: int) -> Dim:
+def floor_divided(size: Dim, divisor: int) -> Dim:
     if isinstance(size, int):
         return size // divisor
     quotient: Dim = size if divisor == 1 else _torch_private.floor_quotient(size, divisor)
@@ -173,7 +173,7 @@ def adaptive_positions(b: Builder, size: Dim, count: Dim) -> tuple[Tensor, Tenso
     ends = _ceil_divide(b, b.Mul(b.Add(indices, 1), total), parts)
     length: Dim | Tensor = b.Add(_ceil_divide(b, total, parts), 1)
     if isinstance(count, int):
-        length = _quotient(size + count - 1, count) + 1
+        length = floor_divided(size + count - 1, count) + 1
     offsets = b.Add(starts, index_range(b, length))
     positions = b.Min(offsets, b.Sub(ends, 1))
     dims = [count, None if isinstance(length, Tensor) else length]
@@ -204,7 +204,7 @@ def largest_of_windows(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tu
     # Kernel axes last and flat, so that the first of equal elements wins in ATen's order.
     kernels_last = b.transpose(windows, [*range(first), *counts, *kernels])
     flat = _flattened_from(b, kernels_last, first + spatial)
-    chosen = b.ArgMax(flat, axis=-1, keepdims=1)
+    chosen = b.ArgMax(flat, axis=flat.rank - 1, keepdims=1)
     table = b.Expand(_flat_positions(b, x, positions), b.Shape(flat))
     indices = b.GatherElements(table, chosen, axis=-1)
     return values, b.squeeze(indices, [-1])

@@ -10,10 +10,12 @@ from itertools import pairwise
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.integer_reductions import product_of
 from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from sardonyx.lower.positions import arange, is_number
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.windows import floor_divided
 
 
 @lowering("aten::cat", "aten::concat", "aten::concatenate")
@@ -110,3 +112,21 @@ def _rising(b: Builder, size: Dim, count: int, strictly: bool) -> Tensor:
     for left, right in pairwise(lines):
         rises = b.And(rises, b.op("Less" if strictly else "LessOrEqual", left, right))
     return b.transpose(b.NonZero(rises), [1, 0])
+
+
+@lowering("aten::_chunk_cat")
+def chunk_cat(b: Builder, tensors: list[Tensor], dim: int, num_chunks: int) -> Tensor:
+    """Each as many chunks, filled up with zeros; row k has the k-th chunk of all of them."""
+    axis = dim % tensors[0].rank
+    rows = []
+    for tensor in b.promote(*tensors):
+        dims = b.dims(tensor)
+        size = dims[axis]
+        piece = floor_divided(size + num_chunks - 1, num_chunks)
+        ends: list[Dim] = [0] * tensor.rank * 2
+        ends[tensor.rank + axis] = piece * num_chunks - size
+        if not is_number(ends[tensor.rank + axis], 0):
+            tensor = b.Pad(tensor, b.shape(ends), b.scalar(0, tensor.dtype))
+        width = product_of([piece, *dims[axis + 1 :]])
+        rows.append(b.reshape(tensor, [*dims[:axis], num_chunks, width]))
+    return cat(b, rows, axis + 1)

@@ -8,8 +8,7 @@ from sardonyx import _torch_private
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.linear import linear
-from sardonyx.lower.ops.reduction import mean
-from sardonyx.lower.reductions import accumulate
+from sardonyx.lower.reductions import accumulate, accumulation_dtype, reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -23,7 +22,14 @@ _REDUCTIONS_BY_NAME = {name: number for number, name in _REDUCTION_NAMES.items()
 def _reduced(b: Builder, loss: Tensor, reduction: int) -> Tensor:
     if reduction == _NONE:
         return loss
-    return mean(b, loss) if reduction == _MEAN else accumulate(b, "ReduceSum", loss, None)
+    if reduction == _SUM:
+        return accumulate(b, "ReduceSum", loss, None)
+    if all(loss.static_dim(axis) for axis in range(loss.rank)):
+        return accumulate(b, "ReduceMean", loss, None)
+    # The mean of nothing is NaN in ATen, 0 in ONNX Runtime.
+    wide = b.cast(loss, accumulation_dtype(loss.dtype))
+    total = reduce_dims(b, "ReduceSum", wide, None)
+    return b.cast(b.Div(total, b.cast(b.Size(loss), wide.dtype)), loss.dtype)
 
 
 # -- regression ------------------------------------------------------------------------------------
@@ -231,6 +237,10 @@ def cross_entropy_loss(
     if target.is_floating_point:
         return _loss_of_probabilities(b, self, target, weight, reduction, label_smoothing)
     if label_smoothing == 0:
+        if self.static_shape is None or 0 in self.static_shape:
+            # ONNX Runtime's SoftmaxCrossEntropyLoss takes no empty batch.
+            log_probabilities = b.LogSoftmax(self, axis=_class_axis(self))
+            return nll_loss(b, log_probabilities, target, weight, reduction, ignore_index)
         return _indexed_loss(
             b, "SoftmaxCrossEntropyLoss", self, target, weight, reduction, ignore_index
         )

@@ -36,13 +36,30 @@ def _pad(
         cropped = _crop(b, x, x, starts, ends, padded=False)
         if not grows:
             return cropped
-        is_empty = any(x.dim(axis) == 0 for axis in range(x.rank))  # nothing to wrap around to
-        wrapped: Tensor = b.Pad(
-            cropped, b.shape(grown), mode=_MODES["constant" if is_empty else mode]
-        )
-        return wrapped
+        if x.static_shape is not None and 0 not in x.static_shape:
+            wrapped: Tensor = b.Pad(cropped, b.shape(grown), mode=_MODES[mode])
+            return wrapped
+        return _wrap(b, cropped, x, starts, ends)
     result = b.Pad(x, b.shape(grown), mode=_MODES[mode]) if grows else x
     return _crop(b, x, result, starts, ends, padded=True)
+
+
+def _wrap(
+    b: Builder, cropped: Tensor, x: Tensor, starts: Sequence[Dim], ends: Sequence[Dim]
+) -> Tensor:
+    """Pad's wrap, for `x` cropped that may be empty: ONNX Runtime has none of such tensors."""
+    result = cropped
+    for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        before, after = _at_least_zero(start), _at_least_zero(end)
+        size = x.dim(axis) + _at_most_zero(start) + _at_most_zero(end)
+        parts = [result]
+        if before != 0:
+            parts.insert(0, b.slice(result, axis, size - before, None))
+        if after != 0:
+            parts.append(b.slice(result, axis, 0, after))
+        if len(parts) > 1:
+            result = b.Concat(*parts, axis=axis)
+    return result
 
 
 def _crop(

@@ -45,6 +45,12 @@ def _max_pool(
     kernel = per_axis(kernel_size, spatial)
     strides = per_axis(stride, spatial) or kernel
     pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
+    sizes = [x.static_dim(axis - spatial) for axis in range(spatial)]
+    for size, pad, step in zip(sizes, pads, dilations, strict=True):
+        if size is not None and pad and size < step:
+            raise b.refuse(
+                f"a window with dilation {step} may have no element of an axis of {size}"
+            )
     if x.dtype not in _MAX_POOL_DTYPES:
         axes = _pooling_axes(b, x, kernel, strides, pads, dilations, ceil_mode)
         return _largest(b, x, [axis.positions_inside(b) for axis in axes])

@@ -111,7 +111,10 @@ def _reduce_into(
     if x.is_floating_point:
         result: Tensor = b.Div(total, count)
     else:  # ATen's mean of integers rounds down; ONNX Div rounds toward zero.
-        result = b.Div(b.Sub(total, b.Mod(total, count)), count)
+        quotient = b.Div(total, count)
+        is_exact = b.Equal(b.Mul(quotient, count), total)
+        is_above = b.And(b.Less(total, b.scalar(0, x.dtype)), b.Not(is_exact))
+        result = b.Sub(quotient, b.cast(is_above, x.dtype))
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -70,6 +71,10 @@ def ravel(b: Builder, self: Tensor) -> Tensor:
 def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     axis = axis_of(self, dim)
     dims = b.dims(self)
+    size, given = dims[axis], [s for s in sizes if isinstance(s, int) and s != -1]
+    if isinstance(size, int) and len(given) == len(sizes) - 1 and 0 not in given:
+        # Said in numbers: of an empty tensor a runtime cannot infer a size.
+        sizes = [size // math.prod(given) if s == -1 else s for s in sizes]
     return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 
@@ -92,10 +97,13 @@ def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 @lowering("aten::broadcast_tensors")
 def broadcast_tensors(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
     shape = b.broadcast_shape(*tensors)
-    if shape is None or any(d is None for d in shape):
+    if shape is None:
         raise b.refuse("the common shape of the tensors is not known")
     dims = [d for d in shape if d is not None]
-    return [b.expand(t, dims) for t in tensors]
+    if len(dims) == len(shape):
+        return [b.expand(t, dims) for t in tensors]
+    sizes = [b.Shape(t) for t in tensors]
+    return [b.with_shape(reduce(b.Expand, sizes, t), shape) for t in tensors]
 
 
 @lowering("aten::squeeze", "aten::squeeze_copy")
