@@ -37,10 +37,17 @@ def page() -> str:
             states = " | ".join(_state(entry, dtype) for dtype in DTYPES)
             text += f"| {entry.name} | {_operator(entry.info)} | {states} |\n"
     named = {_operator(e.info) for e in entries.values()}
-    rest = sorted({name.split(".")[0] for name in LIBRARY.names()} - {n.strip("`") for n in named})
+    own = (name for name in LIBRARY.names() if _is_ours(name))
+    rest = sorted({name.split(".")[0] for name in own} - {n.strip("`") for n in named})
     text += "\n## Other ATen operators with a lowering\n\n"
     text += "Without samples in PyTorch, or under another name there; `tests/ops` has them.\n\n"
     return text + ", ".join(f"`{name}`" for name in rest) + "\n"
+
+
+def _is_ours(name: str) -> bool:
+    """Whether it is no plugin's, which may or may not be loaded."""
+    lowering = LIBRARY.get(name)
+    return lowering is not None and lowering.function.__module__.startswith("sardonyx.lower.ops.")
 
 
 def _state(entry: Entry, dtype: str) -> str:

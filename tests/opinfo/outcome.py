@@ -160,7 +160,8 @@ def _in_double(model: CallModel) -> list[torch.Tensor] | None:
     positions and partial sums, or overflow, where the runtime computes in float32."""
     wide = [t.double() if t.dtype in HALVES else t for t in model.tensors]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return [_tensor(r) for r in copy.deepcopy(model).double()(*wide)]
     except Exception:
         return None

@@ -143,7 +143,7 @@ def solve_by_ldl(b: Builder, packed: Tensor, pivots: Tensor, right: Tensor) -> T
 
     (x,) = repeat(b, n, [right], forward)
     x = b.MatMul(_inverse_of_blocks(b, on_diagonal(b, packed), beside), x)
-    return repeat(b, n, [b.with_shape(x, b.dims(right))], backward)[0]
+    return repeat(b, n, [b.with_shape(x, right.shape or ())], backward)[0]
 
 
 def _inverse_of_blocks(b: Builder, diagonal: Tensor, beside: Tensor) -> Tensor:
