@@ -72,6 +72,12 @@ def dim_of(size: Any) -> Any:
     return size
 
 
+def is_scripted(function: Any) -> bool:
+    """Whether it is TorchScript: Python knows nothing of its arguments, or what a wrapper says that
+    parts of torch put around all of them."""
+    return isinstance(function, (torch._C.ScriptMethod, torch._C.ScriptFunction))
+
+
 def is_fake(value: Any) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes, from_dynamic_shapes
 from sardonyx.capture.signature import ConstantLeaf, InputSpec
@@ -215,6 +216,8 @@ def _bind_to_forward(
     forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], hint: str
 ) -> tuple[list[str], dict[str, Any]]:
     """The names of the positional arguments, and the keyword arguments in forward's order."""
+    if _torch_private.is_scripted(forward):
+        return _schema_names(forward, len(args)), kwargs
     try:
         signature = inspect.signature(forward)
     except (TypeError, ValueError):
