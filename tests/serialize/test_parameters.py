@@ -35,7 +35,7 @@ def test_without_data_the_caller_feeds_the_parameters():
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     feeds = {"x": x, "fc.weight": layer.weight.detach(), "fc.bias": layer.bias.detach()}
     [y] = session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
-    np.testing.assert_allclose(y, layer(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y, layer(x).detach().numpy(), rtol=1e-6, atol=1e-7)
 
 
 def test_with_data_they_are_inputs_with_a_default():
@@ -48,7 +48,7 @@ def test_with_data_they_are_inputs_with_a_default():
     x = torch.randn(2, 3)
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     [y] = session.run(None, {"x": x.numpy()})
-    np.testing.assert_allclose(y, layer(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y, layer(x).detach().numpy(), rtol=1e-6, atol=1e-7)
     zero = np.zeros((4, 3), np.float32)
     [y] = session.run(None, {"x": x.numpy(), "fc.weight": zero})
     np.testing.assert_allclose(y, layer.bias.detach().expand(2, 4).numpy(), rtol=1e-6)
