@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import inspect
 import linecache
 import logging
 import os
 import re
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +21,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 OpOverload: TypeAlias = torch._ops.OpOverload
+WITHOUT_TORCH_FUNCTION: Any = torch._C._disabled_torch_function_impl
+"""The `__torch_function__` of a class of tensors whose operators give plain tensors."""
 
 
 def open_registered_pytree(
@@ -61,15 +66,19 @@ def in_onnx_export() -> Iterator[None]:
 def dim_of(size: Any) -> Any:
     """A size as the graph holds it: int, or the sympy expression of a symbolic one."""
     if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        expression = size.node.expr
-        if expression.is_Integer:
-            return int(expression)
-        if expression.is_Float:
-            return float(expression)
-        if expression.is_Boolean and expression in (True, False):
-            return bool(expression)
-        return expression
+        return plain_number(size.node.expr)
     return size
+
+
+def plain_number(expression: Any) -> Any:
+    """The Python number that a sympy expression is, or the expression."""
+    if expression.is_Integer:
+        return int(expression)
+    if expression.is_Float or expression.is_Rational:
+        return float(expression)
+    if expression.is_Boolean and expression in (True, False):
+        return bool(expression)
+    return expression
 
 
 def is_scripted(function: Any) -> bool:
@@ -94,15 +103,158 @@ def is_refusal_of_control_flow(error: BaseException | None) -> bool:
     return "dynamo-optimized function" in text or "HigherOrderOperator" in text
 
 
-def inlined_subgraph_call(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """(graph-module attribute, arguments) of a region that only switches a mode around its body."""
+def leaves_modes_to_be_applied(program: Any) -> bool:
+    """Whether an exported program only says that operators run under autocast or torch.vmap."""
+    return any(_is_under_vmap(node) or _is_autocast(node) for node in _all_nodes(program))
+
+
+def _all_nodes(program: Any) -> Iterator[Any]:
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
+
+
+def _is_under_vmap(node: Any) -> bool:
+    return getattr(node.target, "__module__", "") == "torch._functorch.predispatch"
+
+
+def _is_autocast(node: Any) -> bool:
     name = higher_order_name(node.target)
-    if name == "wrap_with_set_grad_enabled":
-        return node.args[1], node.args[2:]
-    if name == "wrap_with_autocast":
-        enabled, body = node.args[2], node.args[4]
-        return None if enabled else (body, node.args[5:])
-    return None
+    return name == "_enter_autocast" or (name == "wrap_with_autocast" and bool(node.args[2]))
+
+
+def with_modes_applied(program: Any, shape_rules: Mapping[Any, Callable[..., Any]]) -> Any:
+    """The program with the casts of autocast and the batch dims of torch.vmap in its operators."""
+    values = (node.meta.get("val") for node in program.graph.nodes)
+    modes = [mode for value in values if (mode := fake_mode_of(value)) is not None]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
+        stack.enter_context(quiet_loggers())
+        if modes:
+            stack.enter_context(_shapes_replaced(modes[0], shape_rules))
+        entered = stack.enter_context(_autocast_watched())
+        return program.run_decompositions(_unknown_to_autocast(program, entered))
+
+
+def _unknown_to_autocast(program: Any, entered: list[bool]) -> dict[Any, Callable[..., Any]]:
+    """Decompositions of the operators that autocast does not know: it casts where their parts are.
+    PyTorch would run them with autocast off."""
+    key = torch._C.DispatchKey
+    switched = torch._C.DispatchKeySet(key.AutocastCPU) | torch._C.DispatchKeySet(key.AutocastCUDA)
+
+    def in_parts(op: Any, *args: Any, **kwargs: Any) -> Any:
+        excluded = torch._C._dispatch_tls_local_exclude_set()
+        if entered and entered[-1]:
+            excluded = excluded - switched
+        included = torch._C._dispatch_tls_local_include_set()
+        with torch._C._ForceDispatchKeyGuard(included, excluded):
+            return op._op_dk(key.CompositeImplicitAutograd, *args, **kwargs)
+
+    if not any(map(_is_autocast, _all_nodes(program))):
+        return {}
+    operators = {node.target for node in _all_nodes(program)}
+    return {
+        op: functools.partial(in_parts, op)
+        for op in operators
+        if isinstance(op, OpOverload)
+        and is_composite(op)
+        and not torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "AutocastCPU")
+    }
+
+
+@contextlib.contextmanager
+def _autocast_watched() -> Iterator[list[bool]]:
+    """The autocast regions that are entered: whether each is switched on."""
+    entered: list[bool] = []
+    kind: Any = torch.autocast
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def watched_enter(self: Any) -> Any:
+        entered.append(self._enabled)
+        return enter(self)
+
+    def watched_leave(self: Any, *error: Any) -> Any:
+        entered.pop()
+        return leave(self, *error)
+
+    kind.__enter__, kind.__exit__ = watched_enter, watched_leave
+    try:
+        yield entered
+    finally:
+        kind.__enter__, kind.__exit__ = enter, leave
+
+
+@contextlib.contextmanager
+def _shapes_replaced(mode: Any, by: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
+    """As `kernels_replaced`, below the modes that make a program functional."""
+    original = mode.dispatch
+    running: set[Any] = set()
+
+    def dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in by or func in running:
+            return original(func, types, args, kwargs)
+        running.add(func)
+        try:
+            with mode:
+                return by[func](*args, **(kwargs or {}))
+        finally:
+            running.remove(func)
+
+    mode.dispatch = dispatch
+    try:
+        yield
+    finally:
+        del mode.dispatch
+
+
+@contextlib.contextmanager
+def associative_scans_recorded() -> Iterator[None]:
+    """Scans over a dim of open size stay one operator, rather than as many calls as one size takes."""
+    module = importlib.import_module("torch._higher_order_ops.associative_scan")
+    original = module.generic_associative_scan
+
+    def recorded(operator: Any, leaves: Any, dim: int = 0, additional_inputs: Any = ()) -> Any:
+        if all(isinstance(leaf.shape[dim], int) for leaf in leaves):
+            return original(operator, leaves, dim, additional_inputs)
+        # What it is given is the user's function under torch.vmap.
+        combine = inspect.getclosurevars(operator.keywords["combine_fn"]).nonlocals["func"]
+        of_items = functools.partial(operator.func, **{**operator.keywords, "combine_fn": combine})
+
+        def run(combine: Any, leaves: Any) -> Any:
+            return module.associative_scan_op(combine, leaves, additional_inputs=())
+
+        return pytree.tree_leaves(module._maybe_compile_and_run_fn(run, of_items, leaves))
+
+    module.generic_associative_scan = recorded
+    try:
+        yield
+    finally:
+        module.generic_associative_scan = original
+
+
+def flex_attention_form(node: Any) -> tuple[torch.fx.GraphModule, list[Any]]:
+    """What a call of flex_attention computes, as a graph of ATen operators; the tensors it takes.
+
+    PyTorch's own form for any device, run on the fake tensors of the program.
+    """
+    from torch._higher_order_ops.flex_attention import math_attention
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    owner = node.graph.owning_module
+    query, key, value, score, block_mask, scale, options, score_more, mask_more = node.args
+    score_mod, mask_mod = (getattr(owner, part.target) for part in (score, block_mask[-1]))
+    operands = [query, key, value, *score_more, *mask_more]
+    count = len(score_more)
+
+    def form(query: Any, key: Any, value: Any, *more: Any) -> Any:
+        return math_attention(
+            query, key, value, score_mod, (mask_mod,), scale, options, more[:count], more[count:]
+        )
+
+    fakes = [o.meta["val"] if isinstance(o, torch.fx.Node) else o for o in operands]
+    with fake_mode_of(fakes[0]), torch.no_grad():
+        graph = make_fx(form)(*fakes)
+    return graph, operands
 
 
 @contextlib.contextmanager
@@ -189,9 +341,27 @@ def new_data_dependent_size(mode: Any) -> Any:
 
 def new_data_dependent_size_of(fake: Any) -> Any:
     """As new_data_dependent_size, for a size of a result that `fake` decides."""
-    size = fake.fake_mode.shape_env.create_unbacked_symint()
+    mode = fake_mode_of(fake) or active_fake_mode()
+    size = mode.shape_env.create_unbacked_symint()
     torch._check(size >= 0)  # type: ignore[no-untyped-call]
     return size
+
+
+def new_symbol_like(mode: Any, symbol: Any) -> Any:
+    """Another symbol for a number of the same kind and range that is only known at run time."""
+    env = mode.shape_env
+    make = env.create_unbacked_symint if symbol.is_integer else env.create_unbacked_symfloat
+    new = make().node.expr
+    if symbol in env.var_to_range:
+        env.var_to_range[new] = env.var_to_range[symbol]
+    return new
+
+
+def fake_from_strides(
+    mode: Any, like: torch.Tensor, sizes: list[Any], strides: list[Any]
+) -> torch.Tensor:
+    with mode:
+        return torch.empty_strided(sizes, strides, dtype=like.dtype, device=like.device)
 
 
 def sym_int(mode: Any, expression: Any) -> Any:
@@ -338,7 +508,8 @@ def is_input_size(fake: Any, size: Any) -> bool:
     """Whether a size follows from the inputs, not from data; numbers do."""
     if isinstance(size, int):
         return True
-    return bool(size.node.expr.free_symbols <= example_sizes(fake.fake_mode).keys())
+    mode = fake_mode_of(fake) or active_fake_mode()
+    return bool(size.node.expr.free_symbols <= example_sizes(mode).keys())
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -577,19 +748,87 @@ def is_traced_constant(tensor: torch.Tensor) -> bool:
     return value is not None and value.node().kind() == "prim::Constant"
 
 
-def is_of_data(tensor: torch.Tensor) -> bool:
-    """Whether a traced tensor is computed from what the inputs hold, not from their sizes alone."""
-    value = _traced_value(tensor)
-    pending = [] if value is None else [value]
-    seen: set[Any] = set()
-    while pending:
-        node = pending.pop().node()
-        if node.kind() == "prim::Param":
-            return True
-        if node not in seen and node.kind() not in ("aten::size", "aten::numel", "aten::dim"):
+class TracedOrigins:
+    """What the tensors of a graph that is being traced are computed from."""
+
+    def __init__(self) -> None:
+        self._of_fixed_size: set[Any] = set()
+        """Nodes whose results have sizes that follow from the sizes of the inputs."""
+
+    def of(self, tensor: torch.Tensor) -> str:
+        """One of "data" (what the inputs hold, or a size that this decides), "sizes" (of the
+        inputs, and nothing else) and "constant"."""
+        value = _traced_value(tensor)
+        return "constant" if value is None else self._origin(value)
+
+    def _origin(self, value: Any) -> str:
+        origin = "constant"
+        pending, seen = [value], set()
+        while pending:
+            node = pending.pop().node()
+            if node in seen:
+                continue
             seen.add(node)
-            pending.extend(node.inputs())
-    return False
+            if node.kind() == "prim::Param":
+                return "data"
+            if node.kind() in ("aten::size", "aten::numel", "aten::dim"):
+                origin = "sizes"
+                if not self._is_of_fixed_size(next(node.inputs())):
+                    return "data"
+            else:
+                pending.extend(node.inputs())
+        return origin
+
+    def _is_of_fixed_size(self, value: Any) -> bool:
+        pending, seen = [value], set()
+        while pending:
+            node = pending.pop().node()
+            if node in seen or node in self._of_fixed_size:
+                continue
+            seen.add(node)
+            kind = node.kind()
+            if kind in _READS_NUMBERS:
+                if self._origin(next(node.inputs())) == "data":
+                    return False
+            elif _may_have_size_of_data(kind) or (
+                kind == "aten::where" and len(list(node.inputs())) == 1
+            ):
+                return False
+            else:
+                pending.extend(node.inputs())
+        self._of_fixed_size |= seen
+        return True
+
+
+_READS_NUMBERS = ("aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::Float")
+_OF_DATA_WITHOUT_TAG = frozenset(
+    f"aten::{name}"
+    for name in (
+        "_pack_padded_sequence",
+        "_pad_packed_sequence",
+        "_unsafe_index",
+        "combinations",
+        "index",
+        "nonzero_numpy",
+        "one_hot",
+        "tensor_split",
+    )
+)
+
+
+@functools.cache
+def _may_have_size_of_data(kind: str) -> bool:
+    """Whether the results of an operator may have as many elements as the data says."""
+    namespace, name = kind.split("::")
+    if namespace == "prim":
+        return name == "PythonOp"
+    if namespace != "aten" or kind in _OF_DATA_WITHOUT_TAG:
+        return True
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None:
+        return True
+    tags = (getattr(packet, overload).tags for overload in packet.overloads())
+    return any(torch.Tag.dynamic_output_shape in given for given in tags)
 
 
 @contextlib.contextmanager
@@ -621,3 +860,36 @@ def register_decomposed_quantization() -> None:
     Not done before it is needed: what PyTorch imports with it takes long.
     """
     importlib.import_module("torch.ao.quantization.fx._decomposed")
+
+
+def new_data_dependent_length(mode: Any) -> Any:
+    """A size symbol for a length that is only known at run time: not negative."""
+    size = mode.shape_env.create_unbacked_symint()
+    torch._check(size >= 0)  # type: ignore[no-untyped-call]
+    return size
+
+
+def new_data_dependent_float(mode: Any) -> Any:
+    """A symbol for a float that is only known at run time."""
+    return mode.shape_env.create_unbacked_symfloat()
+
+
+def sym_bool(mode: Any, expression: Any) -> Any:
+    """The torch.SymBool of a condition on sizes."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    return torch.SymBool(  # type: ignore[no-untyped-call]
+        SymNode(expression, mode.shape_env, bool, None)
+    )
+
+
+def run_script_operator(name: str, arguments: list[Any]) -> Any:
+    """What an operator that TorchScript alone has gives for Python values."""
+    operator, _ = torch._C._jit_get_operation(name)
+    return operator(*arguments)
+
+
+def script_schema(program: Any) -> Any:
+    """The schema of a scripted function, or of a scripted module's forward."""
+    scripted = program.forward if isinstance(program, torch.jit.ScriptModule) else program
+    return scripted.schema  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from typing import Any
 from sardonyx.errors import InvalidOptionError
 
 DEFAULT_OPSET = 20
-CAPTURES: Collection[str] = ("auto", "export", "trace")
+CAPTURES: Collection[str] = ("auto", "export", "trace", "script")
 
 
 class TrainingMode(enum.IntEnum):

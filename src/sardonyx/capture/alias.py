@@ -25,6 +25,8 @@ class Base:
     root: Value
     current: Value
     version: int = 0
+    is_uncertain: bool = False
+    """Whether it was written under a name that may, or may not, be one of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +58,16 @@ class AliasTracker:
     shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
     """Parameters that lie inside another one."""
     views: dict[Value, View] = field(default_factory=dict)
+    related: dict[Base, set[Base]] = field(default_factory=dict)
+    """Memory that may be the same: what one branch hands on, what lies in a list."""
+
+    def relate(self, left: Base, right: Base) -> None:
+        if left is not right:
+            self.related.setdefault(left, set()).add(right)
+            self.related.setdefault(right, set()).add(left)
+
+    def are_related(self, left: Base, right: Base) -> bool:
+        return left is right or right in self.related.get(left, ())
 
     def view_of(self, value: Value) -> View:
         view = self.views.get(value)
@@ -86,6 +98,11 @@ class AliasTracker:
         view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
+        if view.base.is_uncertain:
+            raise CaptureError(
+                f"{value.name} may share its memory with a tensor that was written since, which"
+                " depends on a branch, a loop or a list: clone() one of them before"
+            )
         if view.version != view.base.version:
             content = view.base.current
             for link in view.chain:
@@ -97,6 +114,8 @@ class AliasTracker:
         """`content` is written to where `value` lies; every other view sees it."""
         view = self.view_of(value)
         base = view.base
+        for other in self.related.get(base, ()):
+            other.is_uncertain = True
         base.current = self._written(self._writable(value, view), base.current, content)
         base.version += 1
         view.current, view.version = content, base.version

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
 from sardonyx.capture import tree
+from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
@@ -22,6 +23,7 @@ from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
+from sardonyx.capture.script import capture_by_script
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
@@ -38,6 +40,8 @@ class Captured:
     signature: Signature
     inputs: PreparedInputs
     notes: tuple[str, ...]
+    baked: tuple[BakedValue, ...] = ()
+    """Those of the notes that are about values which the recording fixed."""
 
 
 def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Options) -> Captured:
@@ -62,7 +66,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
-    notes = [*recorded.notes, *recorded.baked, *notes_on_ranks(graph)]
+    notes = [*recorded.notes, *map(str, recorded.baked), *notes_on_ranks(graph)]
     if mutated and not options.state_outputs:
         notes.append(
             f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"
@@ -72,7 +76,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
     if not graph.outputs and not graph.mutated:
         raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
-    return Captured(graph, signature, inputs, tuple(notes))
+    return Captured(graph, signature, inputs, tuple(notes), recorded.baked)
 
 
 def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> None:
@@ -135,18 +139,19 @@ def _order_parameters(graph: AtenGraph, model: Any) -> None:
 
 
 def _way(model: Any, asked: str) -> str:
-    """TorchScript is recorded by tracing: straight code as it stands, which is all of a traced
-    model; a branch or a loop in it is refused."""
+    """TorchScript is read as the program it is."""
     if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return asked
     if asked == "export":
-        raise InvalidOptionError('torch.export does not take TorchScript: use capture="trace"')
-    return "trace"
+        raise InvalidOptionError('torch.export does not take TorchScript: use capture="script"')
+    return "script" if asked == "auto" else asked
 
 
 def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     if way == "export":
         return capture_by_export(model, inputs)
+    if way == "script":
+        return capture_by_script(model, inputs)
     if way == "trace":
         return _traced_or_exported(model, inputs)
     try:
@@ -162,7 +167,7 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
                 "neither torch.export nor tracing can record the model faithfully",
                 [
                     ("export", str(refusal).splitlines()[0]),
-                    ("trace", recorded.baked),
+                    ("trace", [str(value) for value in recorded.baked]),
                     ("try", 'capture="trace" to accept the baked values'),
                 ],
             )

@@ -3,17 +3,27 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.alias import AS_STRIDED, AliasTracker, Origin, View, origins, strided_inside
+from sardonyx.capture.alias import (
+    AS_STRIDED,
+    AliasTracker,
+    Base,
+    Origin,
+    View,
+    origins,
+    strided_inside,
+)
 from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
 from sardonyx.capture.bind import parameters_of
-from sardonyx.capture.control_flow import all_nodes, map_blocks
+from sardonyx.capture.block_effects import unchanged_positions, written_from_outside
+from sardonyx.capture.control_flow import LOOP, all_nodes, map_blocks
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
@@ -38,6 +48,7 @@ from sardonyx.capture.pure_forms import (
     pure_form,
     writes_in_secret,
 )
+from sardonyx.capture.sequences import SHOWS_ITEMS, TAKES_ITEMS
 from sardonyx.capture.shape_rules import SHAPE_RULES
 from sardonyx.capture.storage import holds_memory
 from sardonyx.capture.views import Strided
@@ -101,6 +112,7 @@ class _Walk:
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
         shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
+        self._contents = 0
         self.aliases = AliasTracker(self._emit, self._fake, self._memory_of, shared)
         self._followed: set[Value] | None = set()
 
@@ -127,6 +139,9 @@ class _Walk:
             *(("input", v) for v in self._graph.inputs),
             *(("buffer", v) for v in self._graph.parameters.values()),
         ]:
+            view = self.aliases.views.get(value)
+            if kind == "input" and view is not None and view.base.is_uncertain:
+                continue
             final = self.aliases.current(value)
             if final is not value:
                 root = self.aliases.view_of(value).base.root
@@ -156,29 +171,198 @@ class _Walk:
             if self._graph.symbols[symbol].axis is None:
                 self._graph.symbols[symbol] = SymbolSource(self.aliases.current(read), None)
 
-    def _control(self, node: Node) -> None:
-        """A branch or a loop: its blocks read what the values around them hold now."""
-        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
-        blocks = [self._block(block) for block in node.blocks]
-        self.nodes.append(Node(node.op, arguments, node.outputs, node.location, blocks=blocks))
+    # -- branches and loops ----------------------------------------------------------------------
 
-    def _block(self, block: Block) -> Block:
+    def _control(self, node: Node) -> None:
+        """Its blocks read what the values around them hold now; memory from outside that they
+        write is one more of their results."""
+        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+        bases = {self.aliases.view_of(v).base: None for v in written_from_outside(node)}
+        written = [base for base in bases if base.root not in node.outputs]
+        if node.op is LOOP:
+            self._loop(node, arguments, written)
+        else:
+            self._branch(node, arguments, written)
+
+    def _branch(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
+        reads = [self._block(block, written) for block in node.blocks]
+        results: list[Value] = []
+        kept: list[int] = []
+        aliased: list[tuple[Value, View]] = []
+        for index, output in enumerate(node.outputs):
+            views = [read.views[index] for read in reads]
+            first = views[0]
+            if first is not None and all(_is_same_view(first, v) for v in views[1:]):
+                aliased.append((output, first))
+                continue
+            kept.append(index)
+            results.append(output)
+        blocks = [read.block for read in reads]
+        for block in blocks:
+            extra = block.outputs[len(node.outputs) :]
+            block.outputs = [*(block.outputs[i] for i in kept), *extra]
+        for output, view in aliased:
+            self.aliases.views[output] = View(view.base, view.chain, output, -1)
+        contents = self._new_contents(written)
+        if results or contents:
+            made = Node(node.op, arguments, [*results, *contents], node.location, blocks=blocks)
+            self.nodes.append(made)
+        for index in kept:
+            base = self.aliases.view_of(node.outputs[index]).base
+            for read in reads:
+                self._relate(base, read.bases[index], [*node.outputs], read.bases, kept)
+        self._note_written(written, contents)
+
+    def _loop(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
+        (block,) = node.blocks
+        count = len(block.inputs) - 1
+        unchanged = unchanged_positions(node)
+        kept = [position for position in range(count) if position not in unchanged]
+        for position in unchanged:
+            first = node.arguments["carried"][position]
+            self._alias_result(block.inputs[1 + position], first)
+        inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
+        starts = {}
+        for position in kept:
+            first = node.arguments["carried"][position]
+            starts[position] = self.aliases.view_of(block.inputs[1 + position]).base
+            self.aliases.relate(starts[position], self.aliases.view_of(first).base)
+        stacked = len(block.outputs) - 1 - count
+        returned = [
+            block.outputs[0],
+            *(block.outputs[1 + p] for p in kept),
+            *(block.outputs[len(block.outputs) - stacked :] if stacked else ()),
+        ]
+        fresh = self._new_contents(written)
+        read = self._block(Block(inputs, block.nodes, returned), written, fresh, starts.values())
+        self._check_carried(read, list(starts.values()), written)
+        extra = read.block.outputs[len(returned) :]
+        outputs = read.block.outputs[: len(returned)]
+        read.block.inputs = [*inputs, *fresh]
+        read.block.outputs = [*outputs[: 1 + len(kept)], *extra, *outputs[1 + len(kept) :]]
+        carried = [arguments["carried"][p] for p in kept] + [b.current for b in written]
+        contents = self._new_contents(written)
+        results = [
+            *(node.outputs[p] for p in kept),
+            *contents,
+            *node.outputs[count:],
+        ]
+        if results:
+            self.nodes.append(
+                Node(
+                    node.op,
+                    {**arguments, "carried": carried},
+                    results,
+                    node.location,
+                    blocks=[read.block],
+                )
+            )
+        for position in unchanged:
+            self._alias_result(node.outputs[position], node.arguments["carried"][position])
+        for position, start in starts.items():
+            base = self.aliases.view_of(node.outputs[position]).base
+            for other in self.aliases.related.get(start, ()):
+                self.aliases.relate(base, other)
+            found = read.bases[1 + kept.index(position)]
+            if found is not None:
+                self._relate(base, found, node.outputs, read.bases[1:], kept)
+        self._note_written(written, contents)
+
+    def _relate(
+        self,
+        result: Base,
+        found: Base | None,
+        outputs: Sequence[Value],
+        bases: Sequence[Base | None],
+        positions: Sequence[int],
+    ) -> None:
+        """A result of a block may share the memory of what the block gave for it."""
+        if found is None:
+            return
+        self.aliases.relate(result, found)
+        for other in list(self.aliases.related.get(found, ())):
+            self.aliases.relate(result, other)
+        for place, other_base in enumerate(bases):
+            if other_base is not None and self.aliases.are_related(found, other_base):
+                index = positions[place] if place < len(positions) else place
+                if index < len(outputs):
+                    self.aliases.relate(result, self.aliases.view_of(outputs[index]).base)
+
+    def _check_carried(self, read: _ReadBlock, starts: list[Base], written: list[Base]) -> None:
+        """What one iteration hands to the next must not be written there under another name."""
+        given = read.bases[1 : 1 + len(starts)]
+        for index, base in enumerate(given):
+            if base is None:
+                continue
+            shared = [b for b in written if self.aliases.are_related(base, b)]
+            for other_index, other in enumerate(given):
+                if other_index == index or other is None:
+                    continue
+                if self.aliases.are_related(base, other):
+                    ends = (starts[index], starts[other_index])
+                    shared += [start for start in ends if start in read.written]
+            if shared:
+                raise CaptureError(
+                    "a tensor that one iteration of a loop hands to the next, or puts into a list,"
+                    " shares memory that a later iteration writes: clone() it"
+                )
+
+    def _new_contents(self, written: list[Base]) -> list[Value]:
+        """A value each for what the memory holds inside, or after, a block."""
+        made = []
+        for base in written:
+            self._contents += 1
+            made.append(Value(f"{base.root.name}_written_{self._contents}", base.current.type))
+        return made
+
+    def _note_written(self, written: list[Base], contents: list[Value]) -> None:
+        for base, content in zip(written, contents, strict=True):
+            for other in self.aliases.related.get(base, ()):
+                other.is_uncertain = True
+            base.current = content
+            base.version += 1
+            self._first_write.setdefault(base.root, self._location)
+
+    def _block(
+        self,
+        block: Block,
+        written: list[Base],
+        contents: Sequence[Value] = (),
+        starts: Iterable[Base] = (),
+    ) -> _ReadBlock:
+        """A block without writes; `written` is what it may write, and returns at its end."""
+        for base in written:
+            self._check_writable(View(base, (), base.current))
         outer, self.nodes = self.nodes, []
+        location = self._location
         state = self.aliases.state()
+        for base, content in zip(written, contents, strict=False):
+            base.current = content
+            base.version += 1
         self.run(block.nodes)
         outputs = [map_values(o, self.aliases.current) for o in block.outputs]
-        made = {*block.inputs, *(o for n in all_nodes(self.nodes) for o in n.outputs)}
-        written = [root for root in self.aliases.restore(state) if root not in made]
-        if written:
-            raise CaptureError(
-                f"{written[0].name} is written inside a branch or a loop: return it from there"
-            )
+        outputs += [base.current for base in written]
+        made = {*block.inputs, *(o for n in all_nodes(block.nodes) for o in n.outputs)}
+        seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
+        views = [v if v is not None and v.base.root not in made else None for v in seen]
+        bases = [None if v is None else v.base for v in seen]
+        changed = [base for base in starts if base.version > 0]
+        roots = {base.root for base in written}
+        for root in self.aliases.restore(state):
+            if root not in roots and root not in made:
+                raise CaptureError(
+                    f"{root.name} is written inside a branch or a loop: return it from there"
+                )
         inner, self.nodes = self.nodes, outer
-        return Block(block.inputs, inner, outputs)
+        self._location = location
+        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, changed)
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""
         origin_of: dict[Value, Origin | None] = {}
+        if node.op.namespace == "sardonyx":
+            self._keep_list(node)
+            return
         if is_its_input(node):
             source = next(node.inputs())
             (output,) = node.outputs
@@ -193,6 +377,19 @@ class _Walk:
         for output, origin in origin_of.items():
             if origin is not None:
                 self.aliases.add_view(output, origin)
+
+    def _keep_list(self, node: Node) -> None:
+        """A list holds the tensors that were put into it, not copies of them."""
+        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+        self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+        if node.op not in TAKES_ITEMS and node.op not in SHOWS_ITEMS:
+            return
+        for output in node.outputs:
+            base = self.aliases.view_of(output).base
+            for value in node.inputs():
+                held = self.aliases.view_of(value).base
+                for other in (held, *self.aliases.related.get(held, ())):
+                    self.aliases.relate(base, other)
 
     def _is_followed(self, node: Node) -> bool:
         if self._followed is None:
@@ -343,6 +540,21 @@ class _Walk:
         node = self._inference.call(self._graph, op, args, self._location, kwargs)
         self.nodes.append(node)
         return node.outputs[result_index]
+
+
+@dataclass(slots=True)
+class _ReadBlock:
+    block: Block
+    views: list[View | None]
+    """Of its outputs: what they see of memory from outside."""
+    bases: list[Base | None]
+    """The memory of its outputs."""
+    written: list[Base]
+    """Of what it was given, what it wrote."""
+
+
+def _is_same_view(left: View, right: View | None) -> bool:
+    return right is not None and left.base is right.base and left.chain == right.chain
 
 
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:

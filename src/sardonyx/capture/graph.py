@@ -55,8 +55,16 @@ class TensorType:
         return f"{str(self.dtype).removeprefix('torch.')}[{dims}]"
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceType(TensorType):
+    """A list of tensors whose length is known at run time: dtype and dims are those of each."""
+
+    def __str__(self) -> str:
+        return f"list of {TensorType.__str__(self)}"
+
+
 class Value:
-    """A tensor in the graph. `fake` is its fake tensor where one was made."""
+    """A tensor in the graph, or a list of tensors. `fake` is its fake tensor where one was made."""
 
     __slots__ = ("constant", "fake", "name", "producer", "type")
 
@@ -81,6 +89,10 @@ class Value:
     @property
     def shape(self) -> tuple[Dim, ...]:
         return self.type.shape
+
+    @property
+    def is_sequence(self) -> bool:
+        return isinstance(self.type, SequenceType)
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"

@@ -40,8 +40,9 @@ def from_stack_trace(trace: str) -> Place:
 
 @cache
 def from_source_range(text: str) -> Place:
-    """The same from TorchScript's form, which lists the innermost frame first."""
-    return _innermost(_TORCHSCRIPT_FRAME.findall(text))
+    """The same from TorchScript's forms: a trace lists the innermost frame first, a script has
+    the line that was compiled."""
+    return _innermost(_TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text))
 
 
 def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
@@ -72,6 +73,12 @@ def is_asked_by_torch_nn(frame: FrameType | None) -> bool:
     folders = tuple(_TORCH_FOLDER + name + os.sep for name in ("nn", "ao"))
     code = running_model_code(frame)
     return code is not None and code.co_filename.startswith(folders)
+
+
+def is_asked_by_torch(frame: FrameType | None) -> bool:
+    """Whether the code that runs is PyTorch's, and not that of a model."""
+    code = running_model_code(frame)
+    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
 
 
 def running_model_code(frame: FrameType | None) -> CodeType | None:

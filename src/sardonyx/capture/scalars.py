@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import sympy
@@ -13,12 +14,10 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.graph import (
-    READS_A_NUMBER,
     Argument,
     AtenGraph,
     Node,
     SourceLocation,
-    SymbolSource,
     TensorType,
     Value,
     values_in,
@@ -47,6 +46,7 @@ class ScalarTracker:
         self._roots: dict[Value, Value] = {}
         """The value that another one may be a view of."""
         self._written: set[Value] = set()
+        self._in_block = False
         self._count = 0
 
     def read(self, op: Any, arguments: dict[str, Argument]) -> Read | None:
@@ -60,19 +60,30 @@ class ScalarTracker:
         if name == "aten::dim":
             return Read(len(arguments["self"].shape))
         convert = _CONVERSIONS.get(name)
-        if convert is not None:
-            return Read(self._converted(next(iter(arguments.values())), convert))
-        return None
+        return None if convert is None else self._converted(next(iter(arguments.values())), convert)
 
-    def tensor_of(self, number: Argument, location: SourceLocation) -> Node:
+    @contextmanager
+    def inside_a_block(self) -> Iterator[None]:
+        """What a tensor held before a block it may no longer hold in a later iteration."""
+        outer, self._in_block = self._in_block, True
+        try:
+            yield
+        finally:
+            self._in_block = outer
+
+    def tensor_of(
+        self, number: Argument, location: SourceLocation, dtype: torch.dtype | None = None
+    ) -> Node:
         """`aten::scalar_tensor` of a number, which stays known."""
-        dtype = torch.int64 if _is_integer(number) else torch.get_default_dtype()
-        if isinstance(number, bool):
-            dtype = torch.bool
+        if dtype is None:
+            dtype = torch.int64 if _is_integer(number) else torch.get_default_dtype()
+            if isinstance(number, bool):
+                dtype = torch.bool
         arguments = bind(torch.ops.aten.scalar_tensor.default, [number], {"dtype": dtype})
         self._count += 1
         value = Value(f"number_{self._count}", TensorType(dtype, ()))
-        self._note(value, self._symbolic(number))
+        if dtype != torch.bool:
+            self._note(value, self._symbolic(number))
         return Node(torch.ops.aten.scalar_tensor.default, arguments, [value], location)
 
     def follow(self, node: Node) -> None:
@@ -107,6 +118,8 @@ class ScalarTracker:
             del self._numbers[value]
 
     def _known(self, value: Value) -> Any:
+        if self._in_block:
+            return None
         if value in self._numbers:
             return self._numbers[value]
         return None if self._root(value) in self._written else _constant_number(value)
@@ -140,19 +153,10 @@ class ScalarTracker:
     def _symbolic(self, argument: Argument) -> Any:
         return self._inference.argument(argument) if isinstance(argument, sympy.Expr) else argument
 
-    def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Argument:
-        if not isinstance(argument, Value):
-            return _torch_private.dim_of(convert(self._symbolic(argument)))
-        number = self._known(argument)
-        if number is not None:
-            return _torch_private.dim_of(convert(number))
-        if argument.dtype.is_floating_point:
-            return argument
-        size = _torch_private.new_data_dependent_size(self._inference.mode)
-        symbol = _torch_private.dim_of(size)
-        self._graph.symbols[symbol] = SymbolSource(argument, None)
-        self._graph.nodes.append(Node(READS_A_NUMBER, {"self": argument}, []))
-        return symbol
+    def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Read | None:
+        """None where the number is one of the data."""
+        number = self._known(argument) if isinstance(argument, Value) else self._symbolic(argument)
+        return None if number is None else Read(_torch_private.dim_of(convert(number)))
 
 
 def _may_alias(node: Node) -> bool:

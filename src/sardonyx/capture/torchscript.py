@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import sympy
@@ -31,6 +32,23 @@ from sardonyx.capture.location import ModuleNames, from_source_range
 from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.script_blocks import ModelRaises, ScriptBlocks
+from sardonyx.capture.script_calls import NotHere, ScriptCalls
+from sardonyx.capture.script_lists import ScriptLists
+from sardonyx.capture.script_numbers import ScriptNumbers, is_arithmetic
+from sardonyx.capture.script_patterns import CannotJoin, Conform, OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.script_values import (
+    UNINITIALIZED,
+    ComputedNumber,
+    DynamicItems,
+    Heap,
+    MaybeNone,
+    ScriptDict,
+    ScriptInstance,
+    ScriptList,
+    is_constant,
+    number_dtype,
+)
 from sardonyx.capture.shape_rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.state import state_tensors
@@ -42,7 +60,9 @@ from sardonyx.errors import (
     format_message,
 )
 
-_WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print", "prim::RaiseException"})
+_WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
+_MOST_COPIES = 6
+"""Branches, one inside the other, that each take a copy of what follows them."""
 
 
 class _ModuleAt:
@@ -53,17 +73,31 @@ class _ModuleAt:
 
 
 class GraphReader:
-    def __init__(self, root: torch.nn.Module, modules: ModuleNames) -> None:
+    def __init__(
+        self, root: torch.nn.Module, modules: ModuleNames, captured_by: str = "torch.jit.trace"
+    ) -> None:
         self._root = root
         self._modules = modules
-        self._inference = TypeInference()
-        self._graph = AtenGraph(captured_by="torch.jit.trace")
+        self.inference = TypeInference()
+        self.graph = AtenGraph(captured_by=captured_by)
+        self.heap = Heap()
+        self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
+        self._lists = ScriptLists(self)
+        self._calls = ScriptCalls(self.heap, self._lists, self.numbers)
+        self._blocks = ScriptBlocks(self)
+        self.conform = Conform(self.numbers.as_tensor, self._lists.dynamic_content, self._filler)
+        self.notes: list[str] = []
         self._env: dict[str, Argument] = {}
-        self._scalars = ScalarTracker(self._inference, self._graph)
+        self._cells: dict[tuple[str, ...], ScriptInstance] = {}
+        """Attributes of modules, each the one of an object: programs may set them."""
+        self._held_before: dict[tuple[str, ...], Argument] = {}
+        self._scalars = ScalarTracker(self.inference, self.graph)
         self._quantized = QuantizedReader(
             self._emit, self._held, self._loop, lambda: self.example_sizes
         )
+        self._copies = 0
         self._loops = 0
+        self._location = SourceLocation()
         self._by_storage: dict[Any, Value] = {}
         self._attributes = {storage_key(t): path for path, t in state_tensors(root)}
         self._named_sizes: dict[str, Any] = {}
@@ -73,11 +107,11 @@ class GraphReader:
         """What operators asked of the sizes of their inputs."""
 
     def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
-        mode = self._inference.mode
-        tensor = self._inference.stand_in(tensor)
+        mode = self.inference.mode
+        tensor = self.inference.stand_in(tensor)
         if dynamic:
             fake = _torch_private.dynamic_fake(
-                mode, tensor, set(dynamic), f"input_{len(self._graph.inputs)}"
+                mode, tensor, set(dynamic), f"input_{len(self.graph.inputs)}"
             )
         else:
             fake = _torch_private.fake_from(mode, tensor)
@@ -85,61 +119,251 @@ class GraphReader:
         for axis, size_name in dynamic.items():
             symbol = value.shape[axis]
             assert isinstance(symbol, sympy.Symbol)
-            self._graph.symbols[symbol] = SymbolSource(value, axis)
-            self._graph.symbol_names[symbol] = size_name
+            self.graph.symbols[symbol] = SymbolSource(value, axis)
+            self.graph.symbol_names[symbol] = size_name
             known = self._named_sizes.setdefault(size_name, fake.shape[axis])
             if known is not fake.shape[axis]:
                 # Comparing makes the two symbols one.
                 assert known == fake.shape[axis]
-        self._graph.inputs.append(value)
-        for known_input in self._graph.inputs:
-            known_input.type = type_of(self._inference.fake_of(known_input))
+        self.graph.inputs.append(value)
+        for known_input in self.graph.inputs:
+            known_input.type = type_of(self.inference.fake_of(known_input))
 
     @property
     def inputs(self) -> list[Value]:
-        return self._graph.inputs
+        return self.graph.inputs
 
     @property
     def example_sizes(self) -> dict[sympy.Symbol, int]:
-        return _torch_private.example_sizes(self._inference.mode)
+        return _torch_private.example_sizes(self.inference.mode)
 
     def read(self, graph: Any, state: dict[str, torch.Tensor] | None) -> AtenGraph:
-        """A graph of the inputs and then `state`; without it, of the module and then the inputs."""
+        """A trace: of the inputs and then `state`; without it, of the module, then the inputs."""
         inputs = list(graph.inputs())
         if state is None:
             self._env[inputs.pop(0).debugName()] = _ModuleAt(())
-        for source, value in zip(inputs, self._graph.inputs, strict=state is None):
+        for source, value in zip(inputs, self.graph.inputs, strict=state is None):
             self._env[source.debugName()] = value
-        kept = inputs[len(self._graph.inputs) :]
+        kept = inputs[len(self.graph.inputs) :]
         for source, (path, tensor) in zip(kept, (state or {}).items(), strict=True):
             if source.uses():
                 self._env[source.debugName()] = self._parameter(path, tensor.detach())
-        for node in graph.nodes():
-            self._node(node)
-        outputs = [self._env[o.debugName()] for o in graph.outputs()]
-        is_tuple = len(outputs) == 1 and isinstance(outputs[0], list)
-        self._graph.outputs = list(outputs[0]) if is_tuple else outputs
-        for index, output in enumerate(self._graph.outputs):
+        outputs = self.read_block(list(graph.nodes()), list(graph.outputs()))
+        is_tuple = len(outputs) == 1 and isinstance(outputs[0], (tuple, ScriptList))
+        self.graph.outputs = list(self._plain(outputs[0]) if is_tuple else outputs)
+        self.check_outputs()
+        return self.graph
+
+    def read_program(self, graph: Any, arguments: dict[str, Argument]) -> Argument:
+        """A scripted function or method: what it returns of its arguments by name, the module as
+        `self` among them."""
+        for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
+            self._env[source.debugName()] = argument
+        try:
+            (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()))
+        except ModelRaises as error:
+            raise CaptureError(
+                format_message(f"the model raises: {error}", [("at", error.location.describe())])
+            ) from error
+        return result
+
+    def check_outputs(self) -> None:
+        for index, output in enumerate(self.graph.outputs):
             if isinstance(output, QuantizedTensor):
                 raise UnsupportedDtypeError(
                     f"output {index} is quantized, a type that ONNX does not have: return its"
                     " dequantize() or its int_repr()"
                 )
-        return self._graph
+
+    def module_at(self, path: tuple[str, ...]) -> Any:
+        """What a variable holds that is a module."""
+        return _ModuleAt(path)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # -- blocks ----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[Block]:
+        made = Block()
+        outer, self.graph.nodes = self.graph.nodes, made.nodes
+        try:
+            with self._scalars.inside_a_block():
+                yield made
+        finally:
+            self.graph.nodes = outer
+
+    def read_block(self, nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Argument]:
+        """Reads nodes into the current block; what the outputs hold at the end."""
+        for place, node in enumerate(nodes):
+            if node.kind() != "prim::If":
+                self._node(node)
+                continue
+            readings = [partial(self._branch, block) for block in node.blocks()]
+            (condition,) = self._inputs(node)
+            location = self._location = self.location(node)
+            try:
+                results = self._blocks.branch(condition, readings, location)
+            except CannotJoin as reason:
+                if self._copies >= _MOST_COPIES:
+                    raise CaptureError(
+                        format_message(
+                            f"the branches of an if leave different types: {reason}",
+                            [("at", location.describe())],
+                        )
+                    ) from reason
+                # What follows is read once more in each branch, where its types are known.
+                rest = [
+                    partial(self._branch_and_rest, node, block, nodes[place + 1 :], outputs)
+                    for block in node.blocks()
+                ]
+                self._copies += 1
+                try:
+                    return self._blocks.branch(condition, rest, location)
+                finally:
+                    self._copies -= 1
+            for output, result in zip(node.outputs(), results, strict=True):
+                self._env[output.debugName()] = result
+        return [self._env[o.debugName()] for o in outputs]
+
+    def _branch(self, block: Any) -> list[Argument]:
+        return self.read_block(list(block.nodes()), list(block.outputs()))
+
+    def _branch_and_rest(
+        self, node: Any, block: Any, rest: Sequence[Any], outputs: Sequence[Any]
+    ) -> list[Argument]:
+        for output, result in zip(node.outputs(), self._branch(block), strict=True):
+            self._env[output.debugName()] = result
+        return self.read_block(rest, outputs)
+
+    def _read_loop(self, node: Any) -> None:
+        count, condition, *start = self._inputs(node)
+        (block,) = node.blocks()
+        sources, nodes, outputs = list(block.inputs()), list(block.nodes()), list(block.outputs())
+
+        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            for source, argument in zip(sources, (iteration, *carried), strict=True):
+                self._env[source.debugName()] = argument
+            return self.read_block(nodes, outputs)
+
+        results = self._blocks.loop(count, condition, start, body, self._location)
+        for output, result in zip(node.outputs(), results, strict=True):
+            self._env[output.debugName()] = result
+
+    def repeat(
+        self,
+        count: Argument,
+        start: Sequence[Argument],
+        body: Callable[[Argument, Sequence[Argument]], list[Argument]],
+    ) -> list[Argument]:
+        """A loop that the program does not have itself; `body` gives what is carried on."""
+        return self._blocks.loop(
+            count, True, start, lambda i, carried: [True, *body(i, carried)], self._location
+        )
 
     # -- nodes -----------------------------------------------------------------------------------
 
     def _node(self, node: Any) -> None:
         kind = node.kind()
+        self._location = self.location(node)
+        try:
+            self._read_node(kind, node)
+        except CaptureError as error:
+            if "\n" in str(error):
+                raise
+            raise CaptureError(
+                format_message(str(error), [("at", self._location.describe())])
+            ) from error
+
+    def _read_node(self, kind: str, node: Any) -> None:
         reader = _READERS.get(kind)
         if reader is not None:
             reader(self, node)
-        elif kind in _WITHOUT_EFFECT:
             return
-        elif kind.startswith("prim::"):
-            raise _no_form(kind, self.location(node))
+        if kind in _WITHOUT_EFFECT:
+            return
+        operands = self._inputs(node)
+        try:
+            result = self._calls.call(kind, operands)
+        except NotHere:
+            pass
         else:
-            self._operator(node)
+            self._set_call_result(node, result)
+            return
+        if is_arithmetic(kind, operands) and not all(map(is_constant, operands)):
+            dtype = _NUMBERS.get(node.output().type().kind()) or number_dtype_of(operands)
+            self._set(node, self.numbers.compute(kind, operands, dtype))
+            return
+        optional = next((o for o in operands if isinstance(o, MaybeNone)), None)
+        if optional is not None:
+            self._of_optional(kind, node, optional)
+            return
+        op = _torch_private.overload_of(node)
+        if op is None or not _torch_private.is_known_to_dispatcher(op):
+            self._script_operator(kind, node, op, operands)
+        else:
+            self._operator(node, op)
+
+    def _set_call_result(self, node: Any, result: Argument) -> None:
+        outputs = list(node.outputs())
+        if outputs:
+            self._env[outputs[0].debugName()] = result
+
+    def _of_optional(self, kind: str, node: Any, optional: MaybeNone) -> None:
+        """A call that takes None as well: one call where it is, one where it is not."""
+        names = [i.debugName() for i in node.inputs() if self._env[i.debugName()] is optional]
+        outputs = [o.debugName() for o in node.outputs()]
+
+        def reading(argument: Argument) -> list[Argument]:
+            self._env.update(dict.fromkeys(names, argument))
+            try:
+                self._read_node(kind, node)
+            finally:
+                self._env.update(dict.fromkeys(names, optional))
+            return [self._env[name] for name in outputs]
+
+        results = self._blocks.branch(
+            optional.present,
+            [partial(reading, optional.content), partial(reading, None)],
+            self._location,
+        )
+        self._env.update(dict(zip(outputs, results, strict=True)))
+
+    def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
+        """What TorchScript alone has: run by it where all is known."""
+        if op is not None:
+            arguments = bind(op, [self._plain(o) for o in operands])
+            scalar = self._scalars.read(op, arguments)
+            if scalar is not None:
+                self._set(node, self.wrapped(scalar.value))
+                return
+            if self._reads_number(node, arguments):
+                return
+        if not all(map(is_constant, operands)):
+            raise _no_form(kind, self._location)
+        try:
+            result = _torch_private.run_script_operator(kind, [_python(o) for o in operands])
+        except RuntimeError as error:
+            raise _no_form(kind, self._location) from error
+        self._set_call_result(node, self.wrapped(result))
+
+    def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
+        """`int(x)`, `x.item()`."""
+        read = next(iter(arguments.values()), None)
+        if len(arguments) != 1 or not isinstance(read, Value) or not _gives_one(node):
+            return False
+        kind = node.output().type().kind()
+        dtype = _NUMBERS.get(kind)
+        if kind == "NumberType":
+            held = read.dtype
+            dtype = torch.float64 if held.is_floating_point else torch.int64
+            dtype = torch.bool if held == torch.bool else dtype
+        if dtype is None:
+            return False
+        self._set(node, self.numbers.read(read, dtype))
+        return True
 
     def _inputs(self, node: Any) -> list[Argument]:
         return [self._env[i.debugName()] for i in node.inputs()]
@@ -148,28 +372,23 @@ class GraphReader:
         (output,) = node.outputs()
         self._env[output.debugName()] = result
 
-    def _operator(self, node: Any) -> None:
-        op = _torch_private.overload_of(node)
-        if op is None:
-            raise UnsupportedOperatorError(
-                format_message(
-                    f"{node.kind()} is no operator PyTorch knows",
-                    [("first", self.location(node).describe())],
-                )
-            )
+    def _operator(self, node: Any, op: Any) -> None:
+        dynamic = _DYNAMIC_LISTS.get(op._schema.name)
+        if dynamic is not None and dynamic(self, node):
+            return
         arguments = bind(op, self._operands(node, op))
         scalar = self._scalars.read(op, arguments)
         if scalar is not None:
-            self._set(node, scalar.value)
+            self._set(node, self.wrapped(scalar.value))
             return
-        location = self.location(node)
+        if self._reads_number(node, arguments):
+            return
+        location = self._location
         if self._quantized.concerns(op, arguments):
             self._set_results(node, self._quantized.read(op, arguments, location))
             return
-        if not _torch_private.is_known_to_dispatcher(op):  # arithmetic of a scripted function
-            raise _no_form(str(op), location)
         made = self._typed(node, op, arguments, location)
-        self._graph.nodes.append(made)
+        self.graph.nodes.append(made)
         self._scalars.follow(made)
         self._set_results(node, list(made.outputs))
 
@@ -178,17 +397,54 @@ class GraphReader:
         for place, output in enumerate(outputs):
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
-                self._env[output.debugName()] = values[:count]
+                self._env[output.debugName()] = self._lists.new(values[:count])
                 values = values[count:]
             else:
                 self._env[output.debugName()], *values = values
+
+    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
+        """The results of an operator that is no node of the program."""
+        if op is torch.ops.aten.scalar_tensor.default:
+            made = self._scalars.tensor_of(args[0], self._location, kwargs["dtype"])
+        else:
+            made = self._inferred(op, bind(op, args, kwargs), self._location)
+        self.graph.nodes.append(made)
+        self._scalars.follow(made)
+        return made.outputs
+
+    def emit_typed(
+        self,
+        op: Any,
+        args: Sequence[Argument],
+        dtype: torch.dtype,
+        dims: OpenDims,
+        *,
+        is_sequence: bool = False,
+    ) -> Value:
+        """A call whose type PyTorch does not say; unknown dims become symbols."""
+        self._loops += 1
+        sizes = list(dims)
+        unknown = [] if is_sequence else [a for a, d in enumerate(sizes) if d is None]
+        for axis in unknown:
+            size = _torch_private.new_data_dependent_length(self.inference.mode)
+            sizes[axis] = _torch_private.dim_of(size)
+        value = Value(f"item_{self._loops}", leaf_type(dtype, tuple(sizes), is_sequence))
+        for axis in unknown:
+            self.graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
+        self.graph.nodes.append(Node(op, bind(op, args), [value], self._location))
+        return value
+
+    def _filler(self, leaf: TensorLeaf) -> Value:
+        """A tensor that nothing reads."""
+        sizes = [d if isinstance(d, int) else 1 for d in leaf.dims]
+        return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
     def _emit(
         self, op: Any, arguments: Sequence[Argument], location: SourceLocation
     ) -> list[Value]:
         """The results of an operator that is no node of the trace."""
         made = self._inferred(op, bind(op, arguments), location)
-        self._graph.nodes.append(made)
+        self.graph.nodes.append(made)
         self._scalars.follow(made)
         return made.outputs
 
@@ -200,21 +456,24 @@ class GraphReader:
         name = f"loop_{self._loops}"
         block = Block([Value(f"{name}_iteration", TensorType(torch.int64, ()))])
         block.inputs += [Value(f"{name}_carried_{i}", v.type) for i, v in enumerate(carried)]
-        outer, self._graph.nodes = self._graph.nodes, block.nodes
+        outer, self.graph.nodes = self.graph.nodes, block.nodes
         kept, stacked = body(block.inputs[0], block.inputs[1:])
-        self._graph.nodes = outer
+        self.graph.nodes = outer
         block.outputs = [None, *kept, *stacked]
         types = [v.type for v in carried]
         types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
         results = [Value(f"{name}_result_{i}", type) for i, type in enumerate(types)]
         arguments = bind(LOOP, [count, None, list(carried)])
-        self._graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[block]))
+        self.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[block]))
         return results
 
     def _operands(self, node: Any, op: Any) -> list[Argument]:
         """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
         only operators of arithmetic take for a tensor."""
-        operands = self._inputs(node)
+        operands = [
+            self._bound(operand, source)
+            for operand, source in zip(self._inputs(node), node.inputs(), strict=True)
+        ]
         if _torch_private.takes_numbers_for_tensors(op):
             return operands
         return [
@@ -223,6 +482,35 @@ class GraphReader:
             else operand
             for operand, source in zip(operands, node.inputs(), strict=True)
         ]
+
+    def _bound(self, operand: Argument, source: Any) -> Argument:
+        """As an operator takes it."""
+        if operand is UNINITIALIZED:
+            raise CaptureError("a variable is read that no path has set")
+        if isinstance(operand, ComputedNumber) and source.type().kind() == "TensorType":
+            return operand.value
+        return self._plain(operand)
+
+    def _plain(self, argument: Argument) -> Argument:
+        if isinstance(argument, ComputedNumber):
+            return self.numbers.as_scalar(argument)
+        if isinstance(argument, ScriptList):
+            if isinstance(argument.state, DynamicItems):
+                raise CaptureError("an operator takes a list whose length must be known")
+            return [self._plain(a) for a in argument.state]
+        if isinstance(argument, tuple):
+            return [self._plain(a) for a in argument]
+        return argument
+
+    def wrapped(self, found: Any) -> Argument:
+        """A Python value as the program's variables hold it."""
+        if isinstance(found, list):
+            return self._lists.new([self.wrapped(item) for item in found])
+        if isinstance(found, tuple):
+            return tuple(self.wrapped(item) for item in found)
+        if isinstance(found, dict):
+            return self.heap.new(ScriptDict({k: self.wrapped(v) for k, v in found.items()}))
+        return found
 
     def _as_tensor(self, number: float, source: Any) -> Value:
         tensor = torch.tensor(number, dtype=source.type().dtype())
@@ -241,9 +529,9 @@ class GraphReader:
         return Node(op, arguments, values, location)
 
     def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
-        known = _torch_private.guard_count(self._inference.mode)
+        known = _torch_private.guard_count(self.inference.mode)
         try:
-            result = self._inference.run(op, arguments)
+            result = self.inference.run(op, arguments)
         except Exception as error:
             raise CaptureError(
                 format_message(
@@ -252,13 +540,13 @@ class GraphReader:
                     [("at", location.describe())],
                 )
             ) from error
-        for symbol, size in _torch_private.fixed_symbols(self._inference.mode).items():
+        for symbol, size in _torch_private.fixed_symbols(self.inference.mode).items():
             self.fixed.setdefault(symbol, (size, location))
         place = (location.file, location.line, location.text)
-        for guard in _torch_private.guards(self._inference.mode, start=known):
+        for guard in _torch_private.guards(self.inference.mode, start=known):
             if not guard.is_layout_check:
                 self.conditions.append(SizeCondition(guard.expression, place, False))
-        return self._inference.node(self._graph, op, arguments, result, location)
+        return self.inference.node(self.graph, op, arguments, result, location)
 
     def _recorded_types(
         self, node: Any, op: Any, arguments: dict[str, Argument]
@@ -302,23 +590,65 @@ class GraphReader:
                 node, Value(node.output().debugName(), type_of(value), constant=value.detach())
             )
         else:
-            self._set(node, value)
+            self._set(node, self.wrapped(value))
 
     def _get_attribute(self, node: Any) -> None:
         (owner,) = self._inputs(node)
-        path = (*owner.path, node.s("name"))
-        found: Any = self._root
-        for name in path:
-            found = getattr(found, name)
-        if isinstance(found, torch.ScriptObject):
-            owners = [name for name in path if name != "_packed_params"]
-            self._set(node, PackedParameters(without_prefix(".".join(owners)), found))
-        elif isinstance(found, torch.Tensor):
-            self._set(node, self._parameter(".".join(path), found.detach()))
-        elif isinstance(found, torch.nn.Module):
-            self._set(node, _ModuleAt(path))
+        name = node.s("name")
+        if isinstance(owner, ScriptInstance):
+            self._set(node, owner.state[name])
         else:
-            self._set(node, found)
+            self._set(node, self._attribute((*owner.path, name)))
+
+    def _set_attribute(self, node: Any) -> None:
+        owner, content = self._inputs(node)
+        name = node.s("name")
+        if isinstance(owner, ScriptInstance):
+            self.heap.set(owner, {**owner.state, name: content})
+            return
+        self._attribute((*owner.path, name))
+        self.heap.set(self._cells[(*owner.path, name)], {name: content})
+
+    def _attribute(self, path: tuple[str, ...]) -> Argument:
+        cell = self._cells.get(path)
+        if cell is None:
+            found: Any = self._root
+            for name in path:
+                found = getattr(found, name)
+            if isinstance(found, torch.ScriptObject):
+                owners = [name for name in path if name != "_packed_params"]
+                return PackedParameters(without_prefix(".".join(owners)), found)
+            if isinstance(found, torch.nn.Module):
+                return _ModuleAt(path)
+            # Not new: it was there before any block that asks for it first.
+            cell = self._cells[path] = ScriptInstance(".".join(path))
+            self._held_before[path] = self._held_attribute(path, found)
+            cell.state = {path[-1]: self._held_before[path]}
+        return cell.state[path[-1]]
+
+    def _held_attribute(self, path: tuple[str, ...], found: Any) -> Argument:
+        if isinstance(found, torch.Tensor):
+            return self._parameter(".".join(path), found.detach())
+        if isinstance(found, (list, tuple)):
+            items = tuple(
+                self._held_attribute((*path, str(i)), item) for i, item in enumerate(found)
+            )
+            return ScriptList(items) if isinstance(found, list) else items
+        if isinstance(found, dict):
+            return ScriptDict(
+                {k: self._held_attribute((*path, str(k)), item) for k, item in found.items()}
+            )
+        return found
+
+    def attributes_set(self) -> list[tuple[str, Argument, Argument]]:
+        """What the program left in attributes of modules, if other than it found: the name, what
+        it found, what it left."""
+        found = []
+        for path, cell in self._cells.items():
+            before, after = self._held_before[path], cell.state[path[-1]]
+            if before is not after:
+                found.append((without_prefix(".".join(path)), before, after))
+        return found
 
     def _parameter(self, path: str, tensor: torch.Tensor) -> Value | QuantizedTensor:
         if tensor.is_quantized:
@@ -330,50 +660,132 @@ class GraphReader:
 
     def _held(self, name: str, tensor: torch.Tensor) -> Value:
         """A parameter of the graph, by the name it is known under."""
-        if name not in self._graph.parameters:
-            self._graph.parameters[name] = Value(name, type_of(tensor), constant=tensor)
-        return self._graph.parameters[name]
+        if name not in self.graph.parameters:
+            self.graph.parameters[name] = Value(name, type_of(tensor), constant=tensor)
+        return self.graph.parameters[name]
 
-    def _construct(self, node: Any) -> None:
-        self._set(node, self._inputs(node))
+    def _construct_list(self, node: Any) -> None:
+        self._set(node, self._lists.new(self._inputs(node)))
+
+    def _construct_tuple(self, node: Any) -> None:
+        self._set(node, tuple(self._inputs(node)))
+
+    def _construct_dict(self, node: Any) -> None:
+        inputs = self._inputs(node)
+        entries = dict(zip(inputs[::2], inputs[1::2], strict=True))
+        self._set(node, self.heap.new(ScriptDict(entries)))
+
+    def _create_object(self, node: Any) -> None:
+        self._set(node, self.heap.new(ScriptInstance(str(node.output().type()))))
 
     def _unpack(self, node: Any) -> None:
         (items,) = self._inputs(node)
-        for output, item in zip(node.outputs(), items, strict=True):
+        outputs = list(node.outputs())
+        if isinstance(items, ScriptList):
+            items = items.state
+        if isinstance(items, DynamicItems):
+            items = tuple(self._lists.at(items, index) for index in range(len(outputs)))
+        if len(items) != len(outputs):
+            raise CaptureError(f"{len(items)} values are unpacked into {len(outputs)} names")
+        for output, item in zip(outputs, items, strict=True):
             self._env[output.debugName()] = item
+
+    def _tuple_slice(self, node: Any) -> None:
+        (items,) = self._inputs(node)
+        self._set(node, items[node.i("beg") : node.i("end")])
+
+    def _uninitialized(self, node: Any) -> None:
+        self._set(node, UNINITIALIZED)
+
+    def _raise(self, node: Any) -> None:
+        message = self._inputs(node)[0]
+        text = message if isinstance(message, str) else "an exception"
+        raise ModelRaises(text, self._location)
+
+    def _dtype(self, node: Any) -> None:
+        (tensor,) = self._inputs(node)
+        self._set(node, tensor.dtype)
+
+    def _device(self, node: Any) -> None:
+        self._set(node, torch.device("cpu"))
+
+    def _layout(self, node: Any) -> None:
+        self._set(node, torch.strided)
+
+    def _is_training(self, node: Any) -> None:
+        self._set(node, False)
+
+    def _same(self, node: Any) -> None:
+        self._set(node, self._inputs(node)[0])
+
+    def _is_instance(self, node: Any) -> None:
+        raise _no_form(node.kind(), self._location)
+
+    def _dynamic_items(self, node: Any) -> list[DynamicItems]:
+        return [
+            operand.state
+            for operand in self._inputs(node)
+            if isinstance(operand, ScriptList) and isinstance(operand.state, DynamicItems)
+        ]
+
+    def _cat_dynamic(self, node: Any) -> bool:
+        """Of a list of dynamic length."""
+        items = self._dynamic_items(node)
+        if not items:
+            return False
+        dim = self._inputs(node)[1] if len(list(node.inputs())) > 1 else 0
+        join = self._lists.stacked if node.kind() == "aten::stack" else self._lists.concatenated
+        self._set(node, join(items[0], dim))
+        return True
+
+    def _unbind_dynamic(self, node: Any) -> bool:
+        """Along a dim whose size is known at run time."""
+        tensor, dim = self._inputs(node)
+        if isinstance(tensor.shape[dim], int) or _is_unpacked(node):
+            return False
+        axis = dim % tensor.type.rank
+        if axis:
+            tensor = self.emit(torch.ops.aten.movedim.int, [tensor, axis, 0])[0]
+        self._set(node, self._lists.new(DynamicItems(tensor, of_numbers=False)))
+        return True
 
     def _number_to_tensor(self, node: Any) -> None:
         number = self._inputs(node)[0]
-        made = self._scalars.tensor_of(number, self.location(node))
-        self._graph.nodes.append(made)
+        if isinstance(number, ComputedNumber):
+            self._set(node, number.value)
+            return
+        made = self._scalars.tensor_of(number, self._location)
+        self.graph.nodes.append(made)
         self._set(node, made.outputs[0])
 
     def _new_tensor(self, node: Any) -> None:
         """torch.tensor() in a scripted function: an operator that exists in TorchScript alone."""
         data, dtype = self._inputs(node)[:2]
-        if isinstance(data, list):
-            if is_symbolic(data) or any(True for _ in values_in(data)):
-                raise UnsupportedOperatorError(
-                    format_message(
-                        "torch.tensor() of a list of computed numbers has no ONNX form here",
-                        [("first", self.location(node).describe()), ("try", "torch.stack")],
-                    )
-                )
-            tensor = torch.tensor(data, dtype=None if dtype is None else dtype_from_number(dtype))
-            self._set(node, Value(node.output().debugName(), type_of(tensor), constant=tensor))
-            return
-        self._number_to_tensor(node)
-        if dtype is not None:
-            made = self._inference.call(
-                self._graph,
-                torch.ops.aten._to_copy.default,
-                [self._env[node.output().debugName()]],
-                self.location(node),
-                {"dtype": dtype_from_number(dtype)},
-            )
-            self._graph.nodes.append(made)
-            self._scalars.follow(made)
-            self._set(node, made.outputs[0])
+        wanted = None if dtype is None else _dtype_of(dtype)
+        if isinstance(data, Value):
+            made = self.emit(torch.ops.aten.clone.default, [data])[0]
+        elif isinstance(data, (ScriptList, tuple)):
+            made = self._tensor_of_list(data, wanted)
+        else:
+            self._number_to_tensor(node)
+            made = self._env[node.output().debugName()]
+        if wanted is None and made.dtype == torch.float64 and not isinstance(data, Value):
+            wanted = torch.get_default_dtype()
+        if wanted is not None and made.dtype != wanted:
+            made = self.emit(torch.ops.aten._to_copy.default, [made], dtype=wanted)[0]
+        self._set(node, made)
+
+    def _tensor_of_list(self, data: Argument, dtype: torch.dtype | None) -> Value:
+        items = data.state if isinstance(data, ScriptList) else data
+        if isinstance(items, DynamicItems):
+            return items.content
+        if is_constant(data):
+            tensor = torch.tensor(_python(data), dtype=dtype)
+            return Value("numbers", type_of(tensor), constant=tensor)
+        if any(isinstance(item, (ScriptList, tuple)) for item in items):
+            rows = [self._tensor_of_list(item, dtype) for item in items]
+            return self.emit(torch.ops.aten.stack.default, [rows, 0])[0]
+        return self._lists.numbers_tensor(items)
 
     def _autograd_function(self, node: Any) -> None:
         """The operators that ran inside the forward of a torch.autograd.Function, in its place."""
@@ -388,7 +800,7 @@ class GraphReader:
         results = [self._env[o.debugName()] for o in body.outputs()]
         self._env = outer
         gives_tuple = node.output().type().kind() == "TupleType"
-        self._set(node, results if gives_tuple else results[0])
+        self._set(node, tuple(results) if gives_tuple else results[0])
 
     def location(self, node: Any) -> SourceLocation:
         scope = node.scopeName().split("/")[-1]
@@ -399,14 +811,65 @@ class GraphReader:
 _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::Constant": GraphReader._constant,
     "prim::GetAttr": GraphReader._get_attribute,
-    "prim::ListConstruct": GraphReader._construct,
-    "prim::TupleConstruct": GraphReader._construct,
+    "prim::SetAttr": GraphReader._set_attribute,
+    "prim::ListConstruct": GraphReader._construct_list,
+    "prim::TupleConstruct": GraphReader._construct_tuple,
+    "prim::DictConstruct": GraphReader._construct_dict,
+    "prim::CreateObject": GraphReader._create_object,
     "prim::ListUnpack": GraphReader._unpack,
     "prim::TupleUnpack": GraphReader._unpack,
+    "prim::TupleSlice": GraphReader._tuple_slice,
+    "prim::Loop": GraphReader._read_loop,
+    "prim::Uninitialized": GraphReader._uninitialized,
+    "prim::RaiseException": GraphReader._raise,
+    "prim::dtype": GraphReader._dtype,
+    "prim::device": GraphReader._device,
+    "prim::layout": GraphReader._layout,
+    "prim::requires_grad": GraphReader._is_training,
+    "prim::is_cuda": GraphReader._is_training,
+    "prim::data": GraphReader._same,
     "prim::NumToTensor": GraphReader._number_to_tensor,
     "prim::PythonOp": GraphReader._autograd_function,
     "aten::tensor": GraphReader._new_tensor,
 }
+_DYNAMIC_LISTS: dict[str, Callable[[GraphReader, Any], bool]] = {
+    "aten::cat": GraphReader._cat_dynamic,
+    "aten::stack": GraphReader._cat_dynamic,
+    "aten::unbind": GraphReader._unbind_dynamic,
+}
+"""Operators that take or give a list of dynamic length; False where it is not one here."""
+_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
+
+
+def number_dtype_of(operands: Sequence[Argument]) -> torch.dtype:
+    """Of a Scalar, which TorchScript leaves open."""
+    kinds = [number_dtype(o) for o in operands]
+    return torch.float64 if torch.float64 in kinds else kinds[0]
+
+
+def _gives_one(node: Any) -> bool:
+    return len(list(node.outputs())) == 1
+
+
+def _is_unpacked(node: Any) -> bool:
+    uses = list(node.output().uses())
+    return len(uses) == 1 and uses[0].user.kind() == "prim::ListUnpack"
+
+
+def _dtype_of(dtype: Any) -> torch.dtype:
+    return dtype if isinstance(dtype, torch.dtype) else dtype_from_number(dtype)
+
+
+def _python(argument: Argument) -> Any:
+    """A known value as Python has it."""
+    if isinstance(argument, ScriptList):
+        assert isinstance(argument.state, tuple)
+        return [_python(a) for a in argument.state]
+    if isinstance(argument, ScriptDict):
+        return {k: _python(v) for k, v in argument.state.items()}
+    if isinstance(argument, tuple):
+        return tuple(_python(a) for a in argument)
+    return argument
 
 
 def _no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import sympy
@@ -12,7 +12,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
-from sardonyx.capture.baked_values import BakedValues, baked_values, without_static_loops
+from sardonyx.capture.baked_values import BakedValue, BakedValues, baked_values
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
@@ -21,6 +21,7 @@ from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_consta
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript import GraphReader
+from sardonyx.capture.traced_sizes import TracedSizes
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
@@ -40,9 +41,10 @@ def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
 def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
-    tensors = tuple(_traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
+    tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
+    sizes = TracedSizes()
     with baked_values() as watch:
-        recording = _trace(flat, tensors, model, inputs, watch)
+        recording = _trace(flat, tensors, model, inputs, watch, sizes)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
         if constant:
@@ -52,13 +54,13 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         axes = inputs.dynamic[position] if isinstance(inputs.leaves[position], torch.Tensor) else {}
         reader.add_input(inputs.names[position], tensor, {a: d.name for a, d in axes.items()})
     # Read off now: a symbol that gets fixed is no longer seen in the shape of its input.
-    symbols = _symbols_of_dims(reader, inputs)
+    symbols = symbols_of_dims(reader, inputs)
     origins = {
         symbol: SymbolOrigin(inputs.dynamic[p][a].name, inputs.dynamic[p][a].required)
         for (p, a), symbol in symbols.items()
     }
     graph = reader.read(recording.graph, recording.state)
-    baked = without_static_loops(watch.lines, graph)
+    baked = watch.found_in(graph)
     fixed: set[tuple[int, int]] = set()
     for (position, axis), symbol in symbols.items():
         if symbol in reader.fixed:
@@ -71,9 +73,11 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     difference = _difference_at_other_sizes(
-        model, inputs, tensors, recording.graph, everywhere=bool(baked)
+        model, inputs, tensors, recording.graph, bool(baked), sizes.compared if baked else ()
     )
-    if difference is not None:
+    if difference is not None and difference.is_beyond:
+        notes.append(f"the recording does not hold for all sizes: {difference.text}")
+    elif difference is not None:
         optional = {
             (position, axis)
             for position, axis in symbols
@@ -87,14 +91,14 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     return Recorded(graph, record, inputs, tuple(notes), tuple(baked))
 
 
-def _traced_input(leaf: Any) -> torch.Tensor:
+def traced_input(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
     dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
     return torch.tensor(leaf, dtype=dtype)
 
 
-def _symbols_of_dims(
+def symbols_of_dims(
     reader: GraphReader, inputs: PreparedInputs
 ) -> dict[tuple[int, int], sympy.Symbol]:
     """By (position of the leaf, axis)."""
@@ -112,9 +116,10 @@ def _trace(
     model: Any,
     inputs: PreparedInputs,
     watch: BakedValues,
+    sizes: TracedSizes,
 ) -> _Recording:
     try:
-        return _record(flat, tensors, watch)
+        return _record(flat, tensors, sizes, watch)
     except CaptureError:
         raise
     except Exception as error:
@@ -147,16 +152,19 @@ class _Recording(NamedTuple):
 
 
 def _record(
-    flat: FlatModel, tensors: tuple[torch.Tensor, ...], watch: BakedValues | None = None
+    flat: FlatModel,
+    tensors: tuple[torch.Tensor, ...],
+    sizes: TracedSizes,
+    watch: BakedValues | None = None,
 ) -> _Recording:
     # What TorchScript itself made is no state that could be an input.
     if not any(_holds_script_objects(m) for m in flat.modules()):
         state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
-        with _run_of(flat, tensors, watch) as copies:
+        with _run_of(flat, tensors, sizes, watch) as copies:
             graph = _torch_private.trace_graph(flat, copies, list(state.values()))
         if graph is not None:
             return _Recording(graph, state)
-    with _run_of(flat, tensors, watch) as copies:
+    with _run_of(flat, tensors, sizes, watch) as copies:
         traced = torch.jit.trace(  # type: ignore[no-untyped-call]
             flat, copies, check_trace=False, strict=False
         )
@@ -165,7 +173,10 @@ def _record(
 
 @contextlib.contextmanager
 def _run_of(
-    flat: FlatModel, tensors: tuple[torch.Tensor, ...], watch: BakedValues | None
+    flat: FlatModel,
+    tensors: tuple[torch.Tensor, ...],
+    sizes: TracedSizes,
+    watch: BakedValues | None,
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """Copies to run the model on, once. It may write its inputs and its state; the reader, and
     another run, want both as they were before."""
@@ -175,7 +186,7 @@ def _run_of(
         watch.know_inputs(copies)
         flat.modes = (*flat.modes, watch)
     with state_restored(flat.model) as writes:
-        flat.modes = (*flat.modes, RecordableCalls(), writes)
+        flat.modes = (*flat.modes, RecordableCalls(), sizes, writes)
         try:
             yield copies
         finally:
@@ -194,20 +205,25 @@ def _difference_at_other_sizes(
     inputs: PreparedInputs,
     tensors: tuple[torch.Tensor, ...],
     graph: Any,
-    *,
     everywhere: bool,
+    compared: Collection[float],
 ) -> Difference | None:
     """What a trace with other dynamic sizes does otherwise: it was baked from a size. Not every
     such thing comes with a warning of the tracer."""
     dynamic = [inputs.dynamic[position] for position in inputs.input_positions]
     with baked_values():
         return differing_constants(
-            _tracer(model, inputs), graph, tensors, dynamic, everywhere=everywhere
+            _tracer(model, inputs),
+            graph,
+            tensors,
+            dynamic,
+            everywhere=everywhere,
+            compared=compared,
         )
 
 
 def _baked_size_error(
-    difference: Difference, reader: GraphReader, baked: list[str]
+    difference: Difference, reader: GraphReader, baked: list[BakedValue]
 ) -> DynamicDimError:
     places = (reader.location(node) for node in difference.nodes)
     place = next((p for p in places if p.file), None)
@@ -216,7 +232,7 @@ def _baked_size_error(
             f"tracing bakes a size that was asked to be dynamic: {difference.text}",
             [
                 ("at", place.describe() if place else ""),
-                ("by", baked),
+                ("by", [str(value) for value in baked]),
                 ("try", 'capture="export", or sizes as x.shape[i] without int(), len() or range()'),
             ],
         )
@@ -241,6 +257,6 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
         flat = FlatModel(model, inputs, OutputRecord())
-        return _record(flat, tensors).graph
+        return _record(flat, tensors, TracedSizes()).graph
 
     return trace

@@ -74,17 +74,19 @@ class Builder:
         )
         self.nodes.append(node)
         shapes = output_shapes(schema, tensors, attributes, outputs, node)
-        results = []
+        results: list[Tensor] = []
         for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
             self._counter += 1
             value.name = f"v{self._counter}"
-            results.append(Tensor(value, dtype, shape))
+            is_sequence = schema.output_formal(len(results)).is_sequence
+            results.append(Tensor(value, dtype, shape, is_sequence=is_sequence))
             self.declare(results[-1])
         return results[0] if outputs == 1 else tuple(results)
 
     def declare(self, tensor: Tensor) -> None:
         """Record dtype and shape of `tensor` on its ONNX value."""
-        tensor.value.type = ir.TensorType(onnx_dtype(tensor.dtype))
+        type_ = ir.TensorType(onnx_dtype(tensor.dtype))
+        tensor.value.type = ir.SequenceType(type_) if tensor.is_sequence else type_
         if tensor.shape is not None:
             tensor.value.shape = ir.Shape([self.sizes.dim_name(d) for d in tensor.shape])
 

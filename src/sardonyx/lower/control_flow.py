@@ -71,10 +71,15 @@ def _loop(
 
 
 def _input(b: Builder, value: Value, declare: DeclareInput) -> Tensor:
-    tensor = Tensor(ir.Value(name=value.name), value.dtype, value.shape)
+    tensor = _like(ir.Value(name=value.name), value)
     b.declare(tensor)
     declare(value, tensor)
     return tensor
+
+
+def _like(made: ir.Value, value: Value) -> Tensor:
+    shape = None if value.is_sequence else value.shape
+    return Tensor(made, value.dtype, shape, is_sequence=value.is_sequence)
 
 
 def _body(
@@ -94,9 +99,16 @@ def _body(
             tensor = b.cast(tensor, value.dtype)
             producer = tensor.value.producer()
             if producer not in nodes or tensor.value in outputs or producer.op_type == "Constant":
-                tensor = b.Identity(tensor)
+                tensor = _identity(b, tensor)
             outputs.append(tensor.value)
         return ir.Graph([t.value for t in inputs], outputs, nodes=nodes, name=name)
+
+
+def _identity(b: Builder, tensor: Tensor) -> Tensor:
+    made = b.Identity(tensor)
+    same = Tensor(made.value, tensor.dtype, tensor.shape, is_sequence=tensor.is_sequence)
+    b.declare(same)
+    return same
 
 
 def _truth(b: Builder, condition: Argument) -> Tensor:
@@ -109,6 +121,6 @@ def _typed(b: Builder, made: Any, values: Sequence[Value]) -> list[Tensor]:
     tensors = [made] if len(values) == 1 else list(made)
     typed = []
     for tensor, value in zip(tensors, values, strict=True):
-        typed.append(Tensor(tensor.value, value.dtype, value.shape))
+        typed.append(_like(tensor.value, value))
         b.declare(typed[-1])
     return typed

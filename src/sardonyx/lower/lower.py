@@ -237,7 +237,11 @@ class _Emitter:
         try:
             for node in block.nodes:
                 self._node(node)
-            return [self._argument(output) for output in block.outputs]
+            # A number is computed here: what it is computed of is known in the block alone.
+            return [
+                self.b.scalar(output) if isinstance(output, sympy.Basic) else self._argument(output)
+                for output in block.outputs
+            ]
         finally:
             self._tensors = outer
 
@@ -324,6 +328,8 @@ class _Emitter:
         return self._known_part(value, tensor)
 
     def _known_part(self, value: Value, tensor: Tensor) -> Tensor:
+        if value.is_sequence:
+            return tensor
         differs = tensor.shape != value.shape
         tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
         if differs:
@@ -384,7 +390,7 @@ def call_lowering(
     """Calls a lowering with the arguments it declares; numbers in tensor slots become tensors
     unless the lowering takes scalars there."""
     for name, argument in arguments.items():
-        if isinstance(argument, (bool, int, float, sympy.Expr)) and lowering.annotations.get(
+        if isinstance(argument, (bool, int, float, sympy.Basic)) and lowering.annotations.get(
             name
         ) in (
             Tensor,

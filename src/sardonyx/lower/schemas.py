@@ -36,6 +36,7 @@ class Formal(NamedTuple):
     variadic: bool
     homogeneous: bool
     optional: bool
+    is_sequence: bool
 
 
 class OpSchema(NamedTuple):
@@ -74,6 +75,7 @@ def op_schema(name: str) -> OpSchema:
             parameter.option == option.Variadic,
             parameter.is_homogeneous,
             parameter.option == option.Optional,
+            all(n.startswith("seq(") for n in names),
         )
 
     return OpSchema(
@@ -92,9 +94,10 @@ def _attribute_type(kind: onnx.defs.OpSchema.AttrType) -> ir.AttributeType:
 
 
 def _dtype_of(type_name: str) -> torch.dtype | None:
+    type_name = type_name.removeprefix("seq(")
     if not type_name.startswith("tensor("):
         return None
-    data_type = _TYPE_NAMES.get(type_name[len("tensor(") : -1])
+    data_type = _TYPE_NAMES.get(type_name.rstrip(")")[len("tensor(") :])
     return None if data_type is None else ONNX_TO_TORCH[data_type]
 
 

@@ -264,6 +264,8 @@ def output_shapes(
 
 
 def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: int) -> list[Shape]:
+    if any(t is not None and t.is_sequence for t in inputs):
+        return [None] * count
     attributes = [a for a in node.attributes.values() if isinstance(a, ir.Attr)]
     if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
         return [None] * count

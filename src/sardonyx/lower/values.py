@@ -39,14 +39,14 @@ ONNX_TO_TORCH: dict[ir.DataType, torch.dtype] = {v: k for k, v in TORCH_TO_ONNX.
 
 
 class Tensor:
-    """A tensor in the ONNX graph under construction.
+    """A tensor in the ONNX graph under construction; or a sequence of tensors, of `dtype` each.
 
     `shape` is None while the rank is unknown; a dim is None while its size is unknown.
     `const` holds the value when it is known at export time (a weight or a small constant).
     `fake` is the fake tensor of the PyTorch value it stands for; it knows how that lay in memory.
     """
 
-    __slots__ = ("const", "dtype", "fake", "shape", "value")
+    __slots__ = ("const", "dtype", "fake", "is_sequence", "shape", "value")
 
     def __init__(
         self,
@@ -55,8 +55,11 @@ class Tensor:
         shape: tuple[Dim | None, ...] | None,
         const: torch.Tensor | None = None,
         fake: torch.Tensor | None = None,
+        *,
+        is_sequence: bool = False,
     ) -> None:
         self.value = value
+        self.is_sequence = is_sequence
         self.fake = fake
         self.dtype = dtype
         self.shape = shape

@@ -1,0 +1,152 @@
+"""A scripted model: its program is read, branches and loops and all, without being run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorded, is_graph_output
+from sardonyx.capture.graph import Argument, Mutation, SourceLocation, Value
+from sardonyx.capture.inputs import PreparedInputs
+from sardonyx.capture.location import ModuleNames
+from sardonyx.capture.refusals import fixed_dim_error
+from sardonyx.capture.script_values import (
+    ComputedNumber,
+    DynamicItems,
+    MaybeNone,
+    ScriptDict,
+    ScriptList,
+)
+from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
+from sardonyx.capture.torchscript import GraphReader
+from sardonyx.capture.trace import symbols_of_dims, traced_input
+from sardonyx.errors import CaptureError, InvalidOptionError, format_message
+
+
+def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
+    program = _scripted(model)
+    record = OutputRecord()
+    flat = FlatModel(program, inputs, record)
+    reader = GraphReader(flat, ModuleNames.of(model), "torch.jit.script")
+    leaves: list[Any] = list(inputs.leaves)
+    for position in inputs.input_positions:
+        leaf = inputs.leaves[position]
+        tensor = traced_input(inputs.capture_leaves[position])
+        axes = inputs.dynamic[position] if isinstance(leaf, torch.Tensor) else {}
+        reader.add_input(inputs.names[position], tensor, {a: d.name for a, d in axes.items()})
+        leaves[position] = reader.inputs[-1]
+    symbols = symbols_of_dims(reader, inputs)
+    origins = {
+        symbol: SymbolOrigin(inputs.dynamic[p][a].name, inputs.dynamic[p][a].required)
+        for (p, a), symbol in symbols.items()
+    }
+    for position in inputs.number_positions:
+        is_float = isinstance(inputs.leaves[position], float)
+        dtype = torch.float64 if is_float else torch.int64
+        leaves[position] = reader.numbers.read(leaves[position], dtype)
+    arguments = _arguments(program, inputs, reader, leaves)
+    result = reader.read_program(program.inlined_graph, arguments)
+    structured = _Results(reader)
+    record.note(structured.of(result))
+    reader.graph.outputs = [
+        structured.outputs.get(id(leaf), leaf) for leaf in record.leaves if is_graph_output(leaf)
+    ]
+    reader.check_outputs()
+    for (position, axis), symbol in symbols.items():
+        if symbol in reader.fixed:
+            size, place = reader.fixed[symbol]
+            dim = inputs.dynamic[position][axis]
+            if dim.required:
+                raise fixed_dim_error(inputs.names[position], axis, dim, size, [place.describe()])
+            return capture_by_script(model, inputs.without_dynamic({(position, axis)}))
+    notes = check_conditions(reader.conditions, origins, reader.example_sizes)
+    notes += [*reader.notes, *_attributes_set(reader)]
+    return Recorded(reader.graph, record, inputs, tuple(notes))
+
+
+def _scripted(model: Any) -> Any:
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        return model
+    try:
+        return torch.jit.script(model)
+    except Exception as error:
+        raise CaptureError(
+            format_message(
+                "torch.jit.script does not compile the model",
+                [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
+            )
+        ) from error
+
+
+def _arguments(
+    program: Any, inputs: PreparedInputs, reader: GraphReader, leaves: list[Any]
+) -> dict[str, Argument]:
+    """By the names of the program; the module itself is one."""
+    args, kwargs = inputs.rebuild(leaves)
+    schema = _torch_private.script_schema(program)
+    bound: dict[str, Argument] = {}
+    given = list(args)
+    for parameter in schema.arguments:
+        name = parameter.name
+        if name == "self" and isinstance(program, torch.jit.ScriptModule) and not bound:
+            bound[name] = reader.module_at((PREFIX,))
+        elif given:
+            bound[name] = reader.wrapped(given.pop(0))
+        elif name in kwargs:
+            bound[name] = reader.wrapped(kwargs[name])
+        elif parameter.has_default_value():
+            bound[name] = reader.wrapped(parameter.default_value)
+        else:
+            raise InvalidOptionError(f"the scripted model takes {name!r}, which was not given")
+    return bound
+
+
+class _Results:
+    """What the program returns as Python has it, a stand-in for each tensor."""
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self.outputs: dict[int, Argument] = {}
+        self._alive: list[torch.Tensor] = []
+
+    def of(self, result: Argument) -> Any:
+        if isinstance(result, ScriptList):
+            if isinstance(result.state, DynamicItems):
+                return self._stand_in(result.state.content)
+            return [self.of(item) for item in result.state]
+        if isinstance(result, ScriptDict):
+            return {key: self.of(item) for key, item in result.state.items()}
+        if isinstance(result, tuple):
+            return tuple(self.of(item) for item in result)
+        if isinstance(result, ComputedNumber):
+            return self._stand_in(self._as_number_output(result))
+        if isinstance(result, MaybeNone):
+            raise CaptureError(
+                "the model returns None for some inputs and a tensor for others, which a file"
+                " cannot: its outputs are always there"
+            )
+        return self._stand_in(result) if isinstance(result, Value) else result
+
+    def _stand_in(self, output: Argument) -> torch.Tensor:
+        made = torch.empty(0)
+        self._alive.append(made)
+        self.outputs[id(made)] = output
+        return made
+
+    def _as_number_output(self, number: ComputedNumber) -> Value:
+        if number.value.dtype != torch.float64:
+            return number.value
+        return self._reader.numbers.as_tensor(number, torch.get_default_dtype())
+
+
+def _attributes_set(reader: GraphReader) -> list[str]:
+    """Buffers that the program sets anew are written; of other attributes there is but a note."""
+    notes = []
+    for name, before, after in reader.attributes_set():
+        if isinstance(before, Value) and isinstance(after, Value):
+            reader.graph.mutated.append(Mutation(name, "buffer", after, SourceLocation()))
+        else:
+            notes.append(f"the model sets its attribute {name}, which a file does not keep")
+    return notes

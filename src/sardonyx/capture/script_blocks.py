@@ -1,0 +1,434 @@
+"""`prim::If` and `prim::Loop` as branches and loops of the graph.
+
+Both blocks of an If are read, and what they leave is joined. The body of a loop is read until what
+it leaves fits what it was given: dims that change become symbols, lists that grow dynamic ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.control_flow import BRANCH, LOOP
+from sardonyx.capture.graph import (
+    Argument,
+    AtenGraph,
+    Block,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+)
+from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.script_numbers import ScriptNumbers
+from sardonyx.capture.script_patterns import (
+    CannotJoin,
+    Conform,
+    OpenDims,
+    Pattern,
+    Same,
+    TupleOf,
+    instantiate,
+    instantiate_state,
+    join,
+    leaf_type,
+    pattern_of,
+    state_pattern,
+)
+from sardonyx.capture.script_values import (
+    ComputedNumber,
+    Heap,
+    Mutable,
+    ScriptDict,
+    ScriptInstance,
+    ScriptList,
+    is_number,
+)
+from sardonyx.errors import CaptureError, format_message
+
+Body = Callable[[Argument, Sequence[Argument]], list[Argument]]
+"""An iteration: of its number and what is carried, whether to go on and what is carried on."""
+_FOREVER = 2**63 - 1
+"""The count of a `while`."""
+_MOST_ITERATIONS = 256
+"""That a loop is unrolled to."""
+_MOST_BRANCHES = 32
+"""The same where each iteration may be the last."""
+_MOST_READINGS = 12
+"""Of the body of one loop: each joins a dim, a list or an optional at least."""
+
+
+class _Endless(Exception):
+    """The number of iterations is not known, or too large to write them one by one."""
+
+
+class ModelRaises(Exception):
+    """The program raises here, whatever its inputs are."""
+
+    def __init__(self, message: str, location: SourceLocation) -> None:
+        super().__init__(message)
+        self.location = location
+
+
+class BlockReader(Protocol):
+    """What the reader of a whole graph lends to its branches and loops."""
+
+    graph: AtenGraph
+    inference: TypeInference
+    heap: Heap
+    numbers: ScriptNumbers
+    conform: Conform
+
+    def block(self) -> AbstractContextManager[Block]:
+        """A context in which nodes go to a block of their own."""
+
+    def note(self, text: str) -> None: ...
+
+    def location(self, node: Any) -> SourceLocation: ...
+
+
+@dataclass(slots=True)
+class _Read:
+    """A block that was read: what it returns, and what it left in the objects it changed."""
+
+    block: Block
+    outputs: list[Argument]
+    changes: dict[Mutable, Any]
+
+
+class ScriptBlocks:
+    def __init__(self, reader: BlockReader) -> None:
+        self._reader = reader
+        self._count = 0
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def branch(
+        self,
+        condition: Argument,
+        readings: Sequence[Callable[[], list[Argument]]],
+        location: SourceLocation,
+    ) -> list[Argument]:
+        """What is returned by the one of two readings that the condition chooses."""
+        reader = self._reader
+        chosen = _known_truth(condition)
+        if chosen is not None:
+            return readings[0 if chosen else 1]()
+        known = set(reader.graph.symbols)
+        reads: list[_Read] = []
+        for index, reading in enumerate(readings):
+            try:
+                reads.append(self._read(reading))
+            except ModelRaises as error:
+                reader.note(
+                    f"the file does not check what {error.location.describe()} checks:"
+                    f" PyTorch raises {error} there"
+                )
+                return readings[1 - index]()
+        return self._joined(condition, reads, lambda d: _is_known(d, known), location)
+
+    def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
+        with self._reader.heap.frame() as changes, self._reader.block() as block:
+            outputs = reading()
+        return _Read(block, outputs, changes)
+
+    def _joined(
+        self,
+        condition: Argument,
+        reads: Sequence[_Read],
+        is_known: Callable[[sympy.Basic], bool],
+        location: SourceLocation,
+    ) -> list[Argument]:
+        first, second = reads
+        outputs = [
+            _merged(a, b, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
+        ]
+        changed = list({**first.changes, **second.changes})
+        states = [
+            join(*(state_pattern(r.changes.get(c, c.state), is_known) for r in reads))
+            for c in changed
+        ]
+        for read in reads:
+            with self._inside(read):
+                leaves = [
+                    leaf
+                    for argument, pattern in zip(read.outputs, outputs, strict=True)
+                    for leaf in self._reader.conform.leaves(argument, pattern)
+                ]
+                for change, pattern in zip(changed, states, strict=True):
+                    state = read.changes.get(change, change.state)
+                    leaves += self._reader.conform.state_leaves(state, pattern)
+            read.block.outputs = leaves
+        results: list[Value] = []
+        new = self._new_leaf(results)
+        made = [instantiate(p, new, self._reader.heap.new) for p in outputs]
+        for change, pattern in zip(changed, states, strict=True):
+            self._reader.heap.set(change, instantiate_state(pattern, new, self._reader.heap.new))
+        _entangle(reads, made)
+        if results:
+            truth = condition.value if isinstance(condition, ComputedNumber) else condition
+            arguments = bind(BRANCH, [truth])
+            blocks = [read.block for read in reads]
+            self._reader.graph.nodes.append(
+                Node(BRANCH, arguments, results, location, blocks=blocks)
+            )
+        return made
+
+    def _inside(self, read: _Read) -> AbstractContextManager[None]:
+        return _Into(self._reader.graph, read.block)
+
+    def _new_leaf(self, made: list[Value]) -> Callable[[torch.dtype, OpenDims, bool], Value]:
+        """Makes values, notes them in `made`; unknown dims become symbols of their own."""
+        graph, mode = self._reader.graph, self._reader.inference.mode
+
+        def new(dtype: torch.dtype, dims: OpenDims, is_sequence: bool) -> Value:
+            self._count += 1
+            unknown = [axis for axis, dim in enumerate(dims) if dim is None]
+            sizes = list(dims)
+            if not is_sequence:
+                for axis in unknown:
+                    sizes[axis] = _torch_private.dim_of(
+                        _torch_private.new_data_dependent_length(mode)
+                    )
+            value = Value(f"joined_{self._count}", leaf_type(dtype, tuple(sizes), is_sequence))
+            if not is_sequence:
+                for axis in unknown:
+                    graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
+            made.append(value)
+            return value
+
+        return new
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def loop(
+        self,
+        count: Argument,
+        condition: Argument,
+        start: Sequence[Argument],
+        body: Body,
+        location: SourceLocation,
+    ) -> list[Argument]:
+        """What is carried at the end."""
+        if count == 0 or _known_truth(condition) is False:
+            return list(start)
+        limit = None if count == _FOREVER else count
+        if limit == 1 and _known_truth(condition):
+            return body(0, start)[1:]
+        rolled = dict(self._reader.graph.symbols)
+        try:
+            return self._rolled(limit, condition, start, body, location)
+        except ModelRaises as error:
+            if _known_truth(condition) and isinstance(limit, int):
+                raise
+            self._reader.note(
+                f"the file takes it that the loop at {location.describe()} is not entered:"
+                f" PyTorch raises {error} in it"
+            )
+            return list(start)
+        except (CannotJoin, CaptureError) as refusal:
+            self._reader.graph.symbols = rolled
+            try:
+                if limit is not None and not isinstance(limit, int):
+                    raise _Endless
+                return self._unrolled(limit, condition, list(start), body, location)
+            except (_Endless, CannotJoin):
+                if isinstance(refusal, CaptureError):
+                    raise refusal from None
+                raise _cannot_be_carried(refusal, location) from None
+
+    def _rolled(
+        self,
+        limit: Argument,
+        condition: Argument,
+        start: Sequence[Argument],
+        body: Body,
+        location: SourceLocation,
+    ) -> list[Argument]:
+        reader = self._reader
+        known = set(reader.graph.symbols)
+
+        def is_known(size: sympy.Basic) -> bool:
+            return _is_known(size, known)
+
+        patterns = [pattern_of(a, is_known) for a in start]
+        carried: dict[Mutable, Pattern] = {}
+        for _ in range(_MOST_READINGS):
+            read, inputs = self._iteration(patterns, carried, body)
+            again, *after = read.outputs
+            joined = [
+                join(pattern, pattern_of(argument, is_known))
+                for pattern, argument in zip(patterns, after, strict=True)
+            ]
+            objects = {
+                changed: join(
+                    carried.get(changed) or state_pattern(changed.state, is_known),
+                    state_pattern(state, is_known),
+                )
+                for changed, state in read.changes.items()
+            }
+            objects = {**carried, **objects}
+            if joined == patterns and objects == carried:
+                break
+            patterns, carried = joined, objects
+        else:
+            raise CannotJoin("its types change with every iteration")
+        with self._inside(read):
+            leaves = self._leaves(after, patterns)
+            for changed, pattern in carried.items():
+                state = read.changes.get(changed, inputs[changed])
+                leaves += reader.conform.state_leaves(state, pattern)
+        goes_on = again.value if isinstance(again, ComputedNumber) else again
+        read.block.outputs = [None if goes_on is True else goes_on, *leaves]
+        first = self._leaves(start, patterns)
+        for changed, pattern in carried.items():
+            first += reader.conform.state_leaves(changed.state, pattern)
+        results: list[Value] = []
+        new = self._new_leaf(results)
+        made = [instantiate(p, new, reader.heap.new) for p in patterns]
+        for changed, pattern in carried.items():
+            reader.heap.set(changed, instantiate_state(pattern, new, reader.heap.new))
+        truth = condition.value if isinstance(condition, ComputedNumber) else condition
+        count = reader.numbers.as_scalar(limit) if is_number(limit) else None
+        arguments = bind(LOOP, [count, None if truth is True else truth, first])
+        reader.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[read.block]))
+        return made
+
+    def _leaves(self, arguments: Iterable[Argument], patterns: Iterable[Pattern]) -> list[Value]:
+        return [
+            leaf
+            for argument, pattern in zip(arguments, patterns, strict=True)
+            for leaf in self._reader.conform.leaves(argument, pattern)
+        ]
+
+    def _iteration(
+        self,
+        patterns: Sequence[Pattern],
+        carried: dict[Mutable, Pattern],
+        body: Body,
+    ) -> tuple[_Read, dict[Mutable, Any]]:
+        """Any iteration, of inputs that fit the patterns; what it found in the objects."""
+        reader = self._reader
+        self._count += 1
+        iteration = Value(f"iteration_{self._count}", TensorType(torch.int64, ()))
+        inputs = [iteration]
+        new = self._new_leaf(inputs)
+        found: dict[Mutable, Any] = {}
+        with reader.heap.frame() as changes, reader.block() as block:
+            given = [instantiate(p, new, reader.heap.new) for p in patterns]
+            for changed, pattern in carried.items():
+                found[changed] = instantiate_state(pattern, new, reader.heap.new)
+                reader.heap.set(changed, found[changed])
+            outputs = body(ComputedNumber(iteration), given)
+        block.inputs = inputs
+        changes = {c: state for c, state in changes.items() if state is not found.get(c)}
+        return _Read(block, outputs, changes), found
+
+    def _unrolled(
+        self,
+        limit: int | None,
+        goes_on: Argument,
+        carried: list[Argument],
+        body: Body,
+        location: SourceLocation,
+        iteration: int = 0,
+    ) -> list[Argument]:
+        """One iteration after the other, from one on; those that may not be reached in branches."""
+        while limit is None or iteration < limit:
+            truth = _known_truth(goes_on)
+            if truth is False:
+                break
+            if iteration >= (_MOST_ITERATIONS if truth else _MOST_BRANCHES):
+                raise _Endless
+            if truth is None:
+                next_iteration = partial(self._next, limit, carried, body, location, iteration)
+                return self.branch(goes_on, [next_iteration, partial(list, carried)], location)
+            goes_on, *carried = body(iteration, carried)
+            iteration += 1
+        return carried
+
+    def _next(
+        self,
+        limit: int | None,
+        carried: list[Argument],
+        body: Body,
+        location: SourceLocation,
+        iteration: int,
+    ) -> list[Argument]:
+        goes_on, *after = body(iteration, carried)
+        return self._unrolled(limit, goes_on, after, body, location, iteration + 1)
+
+
+class _Into:
+    """Nodes written meanwhile go to the end of a block that was read before."""
+
+    def __init__(self, graph: AtenGraph, block: Block) -> None:
+        self._graph = graph
+        self._block = block
+
+    def __enter__(self) -> None:
+        self._outer, self._graph.nodes = self._graph.nodes, self._block.nodes
+
+    def __exit__(self, *_: object) -> None:
+        self._graph.nodes = self._outer
+
+
+def _merged(left: Argument, right: Argument, is_known: Callable[[sympy.Basic], bool]) -> Pattern:
+    """The pattern of a variable after two branches."""
+    if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
+        return Same(left)
+    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
+        return TupleOf(tuple(_merged(a, b, is_known) for a, b in zip(left, right, strict=True)))
+    return join(pattern_of(left, is_known), pattern_of(right, is_known))
+
+
+def _is_plain(argument: Argument) -> bool:
+    return isinstance(argument, (bool, int, float, str, type(None), torch.dtype, sympy.Basic))
+
+
+def _equal(left: Argument, right: Argument) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _entangle(reads: Sequence[_Read], made: Sequence[Argument]) -> None:
+    """A list that one branch hands on as it is, and the other not, is no longer to be changed."""
+    for position, result in enumerate(made):
+        sides = [read.outputs[position] for read in reads]
+        if isinstance(result, (ScriptList, ScriptDict, ScriptInstance)) and result not in sides:
+            reason = (
+                "a list, dict or object that is another variable's in one branch only is changed"
+                " afterwards: copy it in that branch"
+            )
+            for side in sides:
+                if isinstance(side, Mutable) and side.serial < result.serial:
+                    side.entangled = side.entangled or reason
+
+
+def _known_truth(condition: Argument) -> bool | None:
+    if condition in (True, sympy.true):
+        return True
+    if condition in (False, sympy.false):
+        return False
+    return None
+
+
+def _is_known(size: sympy.Basic, known: set[sympy.Symbol]) -> bool:
+    return all(symbol in known for symbol in size.free_symbols)
+
+
+def _cannot_be_carried(reason: CannotJoin, location: SourceLocation) -> CaptureError:
+    return CaptureError(
+        format_message(
+            f"a loop changes the type of a variable that it carries on: {reason}",
+            [("at", location.describe())],
+        )
+    )

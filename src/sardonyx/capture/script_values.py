@@ -1,0 +1,153 @@
+"""What TorchScript's variables hold while a graph is read, besides tensors and constants.
+
+A number is a Python number, a sympy expression of sizes, or a ComputedNumber. A tuple is a tuple.
+Lists, dicts and objects are mutable and shared: a write of one variable is seen by every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+
+from sardonyx.capture.graph import Argument, SequenceType, Value
+from sardonyx.errors import CaptureError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputedNumber:
+    """A Python number that is known at run time: a 0-d tensor of int64, float64 or bool."""
+
+    value: Value
+
+
+class Uninitialized:
+    """What a variable holds where no path of the program reads it."""
+
+
+UNINITIALIZED = Uninitialized()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaybeNone:
+    """None, or `content` where the number `present` is true at run time."""
+
+    present: Argument
+    content: Argument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicItems:
+    """The items of a list whose length is known at run time: a sequence, or a tensor that has them
+    stacked along its first dim. Numbers are always stacked."""
+
+    content: Value
+    of_numbers: bool
+
+    @property
+    def is_sequence(self) -> bool:
+        return isinstance(self.content.type, SequenceType)
+
+
+ListItems: TypeAlias = tuple[Argument, ...] | DynamicItems
+
+
+class Mutable:
+    """An object of TorchScript that its program may change."""
+
+    state: Any
+    serial: int = 0
+    entangled: str = ""
+    """Why a change of it could not be followed."""
+
+
+class ScriptList(Mutable):
+    """`state` is a tuple of the items where the length is known, else DynamicItems."""
+
+    def __init__(self, items: Any = ()) -> None:
+        self.state: ListItems = items if isinstance(items, DynamicItems) else tuple(items)
+
+
+class ScriptDict(Mutable):
+    def __init__(self, entries: dict[Any, Argument]) -> None:
+        self.state: dict[Any, Argument] = entries
+
+
+class ScriptInstance(Mutable):
+    """An object of a scripted class, or the attributes that a program sets on a module."""
+
+    def __init__(self, class_name: str) -> None:
+        self.class_name = class_name
+        self.state: dict[str, Argument] = {}
+
+
+@dataclass(slots=True)
+class Heap:
+    """Knows which objects change inside a block, so that a block can be read more than once."""
+
+    _frames: list[dict[Mutable, Any]] = field(default_factory=list)
+    _count: int = 0
+
+    def new(self, made: Any) -> Any:
+        self._count += 1
+        made.serial = self._count
+        return made
+
+    def set(self, changed: Mutable, state: Any) -> None:
+        if changed.entangled:
+            raise CaptureError(changed.entangled)
+        if self._frames:
+            self._frames[-1].setdefault(changed, changed.state)
+        changed.state = state
+
+    @contextmanager
+    def frame(self) -> Iterator[dict[Mutable, Any]]:
+        """Everything is as before afterwards; what was changed, of the objects from before, and
+        what it held at the end, is in the dict it gives."""
+        first_new = self._count + 1
+        self._frames.append({})
+        changes: dict[Mutable, Any] = {}
+        try:
+            yield changes
+        finally:
+            for changed, before in self._frames.pop().items():
+                if changed.serial < first_new:
+                    changes[changed] = changed.state
+                changed.state = before
+
+
+def is_number(argument: Argument) -> bool:
+    return isinstance(argument, (bool, int, float, sympy.Basic, ComputedNumber))
+
+
+def is_constant(argument: Argument) -> bool:
+    """Whether it is known while the graph is read, all of it."""
+    if isinstance(argument, (Value, sympy.Basic, ComputedNumber, MaybeNone, Uninitialized)):
+        return False
+    if isinstance(argument, ScriptList):
+        return isinstance(argument.state, tuple) and all(map(is_constant, argument.state))
+    if isinstance(argument, ScriptDict):
+        return all(map(is_constant, argument.state.values()))
+    if isinstance(argument, tuple):
+        return all(map(is_constant, argument))
+    return not isinstance(argument, ScriptInstance)
+
+
+def number_dtype(number: Argument) -> torch.dtype:
+    """The dtype of the tensor that holds a number."""
+    if isinstance(number, ComputedNumber):
+        return number.value.dtype
+    if isinstance(number, bool) or is_condition(number):
+        return torch.bool
+    if isinstance(number, int) or (isinstance(number, sympy.Expr) and number.is_integer):
+        return torch.int64
+    return torch.float64
+
+
+def is_condition(number: Argument) -> bool:
+    """A symbol counts as a boolean in sympy, too."""
+    return isinstance(number, sympy.logic.boolalg.Boolean) and not isinstance(number, sympy.Symbol)
