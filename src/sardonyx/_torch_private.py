@@ -66,8 +66,21 @@ def in_onnx_export() -> Iterator[None]:
 def dim_of(size: Any) -> Any:
     """A size as the graph holds it: int, or the sympy expression of a symbolic one."""
     if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return plain_number(size.node.expr)
+        expression = plain_number(size.node.expr)
+        if isinstance(expression, sympy.Expr):
+            return _of_its_type(expression, isinstance(size, torch.SymInt))
+        return expression
     return size
+
+
+def _of_its_type(expression: Any, is_whole: bool) -> Any:
+    """The expression, so that sympy knows whether it is an integer: it takes any remainder for one
+    and no combination of bits."""
+    from torch.utils._sympy.functions import ToFloat, TruncToInt
+
+    if is_whole == bool(expression.is_integer):
+        return expression
+    return (TruncToInt if is_whole else ToFloat)(expression)
 
 
 def plain_number(expression: Any) -> Any:
@@ -136,16 +149,18 @@ def with_modes_applied(program: Any, shape_rules: Mapping[Any, Callable[..., Any
         return program.run_decompositions(_unknown_to_autocast(program, entered))
 
 
-def _unknown_to_autocast(program: Any, entered: list[bool]) -> dict[Any, Callable[..., Any]]:
+def _unknown_to_autocast(
+    program: Any, entered: list[frozenset[str]]
+) -> dict[Any, Callable[..., Any]]:
     """Decompositions of the operators that autocast does not know: it casts where their parts are.
     PyTorch would run them with autocast off."""
     key = torch._C.DispatchKey
-    switched = torch._C.DispatchKeySet(key.AutocastCPU) | torch._C.DispatchKeySet(key.AutocastCUDA)
+    keys = {"cpu": key.AutocastCPU, "cuda": key.AutocastCUDA}
 
     def in_parts(op: Any, *args: Any, **kwargs: Any) -> Any:
         excluded = torch._C._dispatch_tls_local_exclude_set()
-        if entered and entered[-1]:
-            excluded = excluded - switched
+        for device in entered[-1] & keys.keys():
+            excluded = excluded - torch._C.DispatchKeySet(keys[device])
         included = torch._C._dispatch_tls_local_include_set()
         with torch._C._ForceDispatchKeyGuard(included, excluded):
             return op._op_dk(key.CompositeImplicitAutograd, *args, **kwargs)
@@ -156,21 +171,24 @@ def _unknown_to_autocast(program: Any, entered: list[bool]) -> dict[Any, Callabl
     return {
         op: functools.partial(in_parts, op)
         for op in operators
-        if isinstance(op, OpOverload)
-        and is_composite(op)
-        and not torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "AutocastCPU")
+        if isinstance(op, OpOverload) and is_composite(op) and not _is_known_to_autocast(op)
     }
 
 
+def _is_known_to_autocast(op: Any) -> bool:
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "AutocastCPU"))
+
+
 @contextlib.contextmanager
-def _autocast_watched() -> Iterator[list[bool]]:
-    """The autocast regions that are entered: whether each is switched on."""
-    entered: list[bool] = []
+def _autocast_watched() -> Iterator[list[frozenset[str]]]:
+    """For each autocast region that is entered, the devices for which autocast is on there."""
+    entered: list[frozenset[str]] = [frozenset()]
     kind: Any = torch.autocast
     enter, leave = kind.__enter__, kind.__exit__
 
     def watched_enter(self: Any) -> Any:
-        entered.append(self._enabled)
+        device = {self.device}
+        entered.append(entered[-1] | device if self._enabled else entered[-1] - device)
         return enter(self)
 
     def watched_leave(self: Any, *error: Any) -> Any:
@@ -210,7 +228,7 @@ def _shapes_replaced(mode: Any, by: Mapping[Any, Callable[..., Any]]) -> Iterato
 @contextlib.contextmanager
 def associative_scans_recorded() -> Iterator[None]:
     """Scans over a dim of open size stay one operator, rather than as many calls as one size takes."""
-    module = importlib.import_module("torch._higher_order_ops.associative_scan")
+    module: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
     original = module.generic_associative_scan
 
     def recorded(operator: Any, leaves: Any, dim: int = 0, additional_inputs: Any = ()) -> Any:
@@ -883,7 +901,7 @@ def sym_bool(mode: Any, expression: Any) -> Any:
     )
 
 
-def run_script_operator(name: str, arguments: list[Any]) -> Any:
+def run_script_operator(name: str, *arguments: Any) -> Any:
     """What an operator that TorchScript alone has gives for Python values."""
     operator, _ = torch._C._jit_get_operation(name)
     return operator(*arguments)

@@ -174,13 +174,11 @@ class ScriptBlocks:
         for change, pattern in zip(changed, states, strict=True):
             self._reader.heap.set(change, instantiate_state(pattern, new, self._reader.heap.new))
         _entangle(reads, made)
-        if results:
-            truth = condition.value if isinstance(condition, ComputedNumber) else condition
-            arguments = bind(BRANCH, [truth])
-            blocks = [read.block for read in reads]
-            self._reader.graph.nodes.append(
-                Node(BRANCH, arguments, results, location, blocks=blocks)
-            )
+        # Without a result, too: its blocks may write.
+        truth = condition.value if isinstance(condition, ComputedNumber) else condition
+        arguments = bind(BRANCH, [truth])
+        blocks = [read.block for read in reads]
+        self._reader.graph.nodes.append(Node(BRANCH, arguments, results, location, blocks=blocks))
         return made
 
     def _inside(self, read: _Read) -> AbstractContextManager[None]:

@@ -344,7 +344,10 @@ class GraphReader:
         if not all(map(is_constant, operands)):
             raise _no_form(kind, self._location)
         try:
-            result = _torch_private.run_script_operator(kind, [_python(o) for o in operands])
+            given = [_python(o) for o in operands]
+            # Without its overload, an operator is the first that takes the values.
+            run = partial(_torch_private.run_script_operator, kind) if op is None else op
+            result = run(*given)
         except RuntimeError as error:
             raise _no_form(kind, self._location) from error
         self._set_call_result(node, self.wrapped(result))
