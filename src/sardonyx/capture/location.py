@@ -22,6 +22,7 @@ _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.s
 _BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
 """The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_SCRIPTED_MODULE = re.compile(r"([^.()]+)\([^()]*\)")
 _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 
@@ -43,6 +44,13 @@ def from_source_range(text: str) -> Place:
     """The same from TorchScript's forms: a trace lists the innermost frame first, a script has
     the line that was compiled."""
     return _innermost(_TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text))
+
+
+@cache
+def scripted_module_path(hierarchy: str) -> str:
+    """`features.0` for TorchScript's `features(Sequential).0(Conv2d).SELF(Conv2d)`."""
+    names = _SCRIPTED_MODULE.findall(hierarchy)
+    return ".".join(name for name in names if name not in ("SELF", "UNKNOWN_INSTANCE"))
 
 
 def _innermost(frames: Iterable[tuple[str, str]]) -> Place:

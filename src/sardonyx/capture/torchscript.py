@@ -28,7 +28,11 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.infer import TypeInference, type_of
-from sardonyx.capture.location import ModuleNames, from_source_range
+from sardonyx.capture.location import (
+    ModuleNames,
+    from_source_range,
+    scripted_module_path,
+)
 from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
@@ -808,6 +812,8 @@ class GraphReader:
     def location(self, node: Any) -> SourceLocation:
         scope = node.scopeName().split("/")[-1]
         path = without_prefix(scope.removeprefix("__module").removeprefix("."))
+        if not scope:
+            path = scripted_module_path(node.getModuleHierarchy())
         return self._modules.location(path, from_source_range(node.sourceRange()))
 
 

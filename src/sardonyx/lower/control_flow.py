@@ -35,6 +35,7 @@ def _branch(b: Builder, node: Node, condition: Tensor, emit_block: EmitBlock) ->
         _body(b, [], partial(emit_block, block), node.outputs, name)
         for block, name in zip(node.blocks, ("then", "else"), strict=True)
     )
+    b.location = node.location
     made = b.If(
         _truth(b, condition),
         outputs=len(node.outputs),
@@ -66,6 +67,7 @@ def _loop(
     expected = [Value("goes_on", TensorType(torch.bool, ())), *node.outputs]
     body = _body(b, [inputs[0], going, *inputs[1:]], results, expected, "body")
     first = _truth(b, True if condition is None else condition)
+    b.location = node.location
     made = b.Loop(limit, first, *carried, outputs=len(node.outputs), body=body)
     return _typed(b, made, node.outputs)
 

@@ -1,0 +1,105 @@
+"""Where the nodes of a scripted model come from, and what its file looks like."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+import torch
+from torch import Tensor, nn
+
+import sardonyx
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.features(x).mean([2, 3])
+        if x.sum() > 0:
+            x = x * 2
+        return self.head(x)
+
+
+def _nodes(program: sardonyx.ONNXProgram) -> list[ir.Node]:
+    return list(program.model.graph.all_nodes())
+
+
+def test_nodes_know_their_module_and_line() -> None:
+    program = sardonyx.export(torch.jit.script(Net()), (torch.randn(1, 3, 5, 5),))
+    conv = next(n for n in _nodes(program) if n.op_type == "Conv")
+    assert conv.metadata_props["sardonyx.module"] == "features.0"
+    assert conv.metadata_props["sardonyx.scope"] == "Net/Sequential[features]/Conv2d[0]"
+    branch = next(n for n in _nodes(program) if n.op_type == "If")
+    assert branch.metadata_props["sardonyx.source"].startswith("tests/script/test_provenance.py:")
+    assert branch.metadata_props["sardonyx.code"] == "if x.sum() > 0:"
+    assert set(program.model.graph.initializers) >= {"features.0.weight", "head.weight"}
+
+
+def repeated(x: Tensor, n: int) -> Tensor:
+    for i in range(n):
+        x = torch.relu(x * 2 - i)
+    return x
+
+
+def repeated_ten(x: Tensor) -> Tensor:
+    return repeated(x, 10)
+
+
+def repeated_thousand(x: Tensor) -> Tensor:
+    return repeated(x, 1000)
+
+
+def test_one_loop_whatever_the_count() -> None:
+    sizes = []
+    for function in (repeated_ten, repeated_thousand):
+        program = sardonyx.export(torch.jit.script(function), (torch.randn(2, 3),))
+        nodes = _nodes(program)
+        assert [n.op_type for n in nodes].count("Loop") == 1
+        sizes.append(len(nodes))
+    assert sizes[0] == sizes[1]
+
+
+def _long_program(path: Path, operators: int) -> Any:
+    lines = ["import torch", "", "def long(x: torch.Tensor) -> torch.Tensor:", "    y = x"]
+    for i in range(operators // 4):
+        lines += [f"    y = torch.relu(y * {i % 3}.5 + x)", "    y[0] += 1"]
+        if i % 20 == 0:
+            lines += ["    if y.sum() > 0:", "        y = y - 1"]
+    path.write_text("\n".join([*lines, "    return y", ""]))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return torch.jit.script(module.long)
+
+
+def _seconds(program: Any) -> float:
+    best = float("inf")
+    for _ in range(2):
+        start = time.process_time()
+        sardonyx.export(program, (torch.randn(3, 4),))
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def test_time_grows_with_the_length_of_the_program(tmp_path: Path) -> None:
+    short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (1000, 2000))
+    assert _seconds(long) < 2.5 * _seconds(short)
+
+
+def test_what_is_refused_names_the_line() -> None:
+    def grows(x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            x = x.unsqueeze(0)
+        return x
+
+    with pytest.raises(sardonyx.CaptureError, match=r"test_provenance.py:\d+"):
+        sardonyx.export(torch.jit.script(grows), (torch.randn(2), 3))
