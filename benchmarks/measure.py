@@ -11,6 +11,7 @@ import gc
 import io
 import json
 import logging
+import os
 import resource
 import statistics
 import sys
@@ -78,10 +79,18 @@ def jit_trace_alone(model: nn.Module, args: Args, path: Path) -> None:
         torch.jit.trace(model, args, check_trace=False)
 
 
+def forward_alone(model: nn.Module, args: Args, path: Path) -> None:
+    """What a trace does besides recording: it runs the model."""
+    with torch.no_grad():
+        model(*args)
+
+
 def weights_write_alone(model: nn.Module, args: Args, path: Path) -> None:
     """The floor that the disk sets: the bytes of the weights, and nothing else, into a file."""
-    with path.with_suffix(".bin").open("wb") as file:
-        for tensor in model.state_dict().values():
+    weights = model.state_dict().values()
+    with path.with_suffix(".bin").open("wb", buffering=0) as file:
+        os.posix_fallocate(file.fileno(), 0, sum(tensor.nbytes for tensor in weights))
+        for tensor in weights:
             file.write(memoryview(tensor.contiguous().numpy()).cast("B"))
 
 
@@ -94,6 +103,7 @@ METHODS: dict[str, Callable[[nn.Module, Args, Path], None]] = {
     "sardonyx_trace_program": sardonyx_trace_program,
     "torch_export_alone": torch_export_alone,
     "jit_trace_alone": jit_trace_alone,
+    "forward_alone": forward_alone,
     "weights_write_alone": weights_write_alone,
 }
 
@@ -173,7 +183,10 @@ def weight_bytes(model: nn.Module) -> int:
 
 
 def measure_export(method: str, model_name: str, path: Path, repeats: int) -> dict[str, Any]:
-    """Best wall time of `repeats`, and the memory growth of the first of them."""
+    """Best wall time of `repeats`, and the memory growth of the first of them.
+
+    Every export writes a new file: replacing an old one would cost the time to free its pages.
+    """
     export = METHODS[method]
     model, args = MODELS[model_name].make(), MODELS[model_name].example_inputs()
     with torch.no_grad():
@@ -184,6 +197,8 @@ def measure_export(method: str, model_name: str, path: Path, repeats: int) -> di
             warm_up = path.with_name("warm_up.onnx")
             export(*tiny_model(), warm_up)
             for repeat in range(repeats):
+                for old in path.parent.iterdir():
+                    old.unlink()
                 with contextlib.ExitStack() as stack:
                     if repeat == 0:
                         growth = stack.enter_context(MemoryGrowth())

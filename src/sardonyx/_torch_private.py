@@ -227,7 +227,8 @@ def _shapes_replaced(mode: Any, by: Mapping[Any, Callable[..., Any]]) -> Iterato
 
 @contextlib.contextmanager
 def associative_scans_recorded() -> Iterator[None]:
-    """Scans over a dim of open size stay one operator, rather than as many calls as one size takes."""
+    """Scans over a dim of open size stay one operator: PyTorch makes as many calls of them as the
+    example's size takes."""
     module: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
     original = module.generic_associative_scan
 

@@ -165,6 +165,7 @@ def run_stages(
         verifier_context=eager,
         fold_parameters=fold_parameters,
         notes=notes,
+        baked=captured.baked,
         stage_seconds=stages.seconds,
     )
     if options.verify:  # before the file gets its name: a wrong model never stands there

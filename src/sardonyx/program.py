@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 import torch
 
+from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.signature import Signature
 from sardonyx.errors import VerificationError
@@ -44,6 +45,7 @@ class ONNXProgram:
         verifier_context: EagerModel | None,
         fold_parameters: bool = True,
         notes: tuple[str, ...] = (),
+        baked: tuple[BakedValue, ...] = (),
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
     ) -> None:
@@ -51,6 +53,7 @@ class ONNXProgram:
         self.signature = signature
         self.options = options
         self.notes = notes
+        self._baked = baked
         self.stage_seconds: dict[str, float] = {} if stage_seconds is None else stage_seconds
         self.path = path
         self.verification: VerificationReport | None = None
@@ -134,6 +137,7 @@ class ONNXProgram:
             atol=self.options.atol if atol is None else atol,
             random=random_outputs(self.model),
             notes=self.notes,
+            baked=self._baked,
         )
         return self.verification
 

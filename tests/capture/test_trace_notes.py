@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -44,6 +47,10 @@ def loop_over_selection(x):
         lambda x: x.sum().new_tensor(2.0) * x,
         lambda x: x[(x[0, 0] > 0).long()],
         lambda x: x.clone().fill_(x[0, 0]),
+        lambda x: x * torch.as_tensor([x[0, 0], 1, 1, 1]),
+        lambda x: x + torch.from_numpy(np.arange(4.0, dtype=np.float32)),
+        lambda x: x * torch.tensor(2.5).item(),
+        lambda x: x[: int(x.shape[0]) - 1] * float(len(x)),
     ],
     ids=[
         "literal",
@@ -57,6 +64,10 @@ def loop_over_selection(x):
         "new_tensor",
         "index",
         "fill",
+        "tensor of values",
+        "NumPy literal",
+        "item of a literal",
+        "fixed sizes",
     ],
 )
 def test_what_never_changes_is_not_said_to_be_baked(model):
@@ -70,7 +81,6 @@ def test_what_never_changes_is_not_said_to_be_baked(model):
     [
         (lambda x: x * torch.tensor(x.sum().item()), "a tensor becomes a Python number"),
         (lambda x: x * torch.tensor([float(x[0, 0])]), "a tensor becomes a Python float"),
-        (lambda x: x * torch.as_tensor([x[0, 0], 1, 1, 1]), "made of Python values is a constant"),
         (lambda x: x + 1 if torch.allclose(x, x.abs()) else x, "allclose() of tensors becomes"),
         (lambda x: x + 1 if torch.equal(x, x.abs()) else x, "equal() of tensors becomes"),
         (lambda x: x + 1 if x.equal(x.abs()) else x, "equal() of tensors becomes"),
@@ -86,7 +96,6 @@ def test_what_never_changes_is_not_said_to_be_baked(model):
     ids=[
         "item",
         "float",
-        "as_tensor",
         "allclose",
         "equal",
         "equal method",
@@ -103,7 +112,7 @@ def test_what_never_changes_is_not_said_to_be_baked(model):
 def test_values_that_are_baked_are_told(model, reason):
     program = sardonyx.export(model, (r(3, 4),), capture="trace")
     assert any(reason in note for note in program.notes)
-    assert all(len(note.split("   ")[0]) < 120 for note in program.notes)
+    assert all(len(note.split("   ")[0]) < 170 for note in program.notes)
 
 
 def test_a_loop_over_as_many_values_as_there_are_is_not_recorded():
@@ -122,3 +131,61 @@ def test_a_branch_on_equality_is_not_taken_for_granted():
 def test_a_dim_that_is_unpacked_cannot_be_dynamic():
     with pytest.raises(DynamicDimError, match="q, k, v = x"):
         sardonyx.export(unpack, (r(3, 4),), capture="trace", dynamic_axes={"x": {0: "n"}})
+
+
+X = torch.tensor([[3.0, -2.0], [0.5, 4.0]])
+
+
+def three_reads(x):
+    for i in range(2):
+        x = x + int(x[i, 0])
+    return x
+
+
+READS = {
+    "item": (lambda x: x * x.sum().item(), "a tensor becomes a Python number (5.5)"),
+    "int": (lambda x: x * int(x.sum()), "a tensor becomes a Python int (5)"),
+    "float": (lambda x: x * float(x.max()), "a tensor becomes a Python float (4)"),
+    "bool": (lambda x: x * bool(x[0, 1] > 0), "a tensor decides a Python branch (False)"),
+    "complex": (lambda x: x + complex(x[0, 0]).real, "complex number (3+0j)"),
+    "if": (lambda x: x + 1 if x.sum() > 0 else x, "a tensor decides a Python branch (True)"),
+    "and": (lambda x: x + (x.sum() > 0 and 2.0), "a tensor decides a Python branch (True)"),
+    "numpy": (lambda x: x + torch.from_numpy(x[0].numpy() * 2), "a NumPy array ([3, -2])"),
+    "np.array": (lambda x: x + np.array(x[0]).sum().item(), "a NumPy array ([3, -2])"),
+    "np.asarray": (
+        lambda x: x + torch.tensor(np.asarray(x)),
+        "a NumPy array ([3, -2, 0.5, ...] of shape [2, 2])",
+    ),
+    "tolist": (lambda x: x + sum(x[0].tolist()), "a tensor becomes a Python list ([3, -2])"),
+    "string": (lambda x: x + len(f"{x[0, 0]}"), "a tensor becomes a Python string ('3.0')"),
+    "format": (lambda x: x + len(f"{x[0, 1]:.3f}"), "a Python string ('-2.000')"),
+    "print": (lambda x: x + len(str(x[0])), "a Python string ('tensor([ 3., -2.])')"),
+    "in a list": (lambda x: x + 1 if x[0, 0] in [1.0, 3.0] else x, "branch (False, True)"),
+    "equal tuples": (lambda x: x + 1 if (x[0, 0],) == (x[1, 1],) else x, "branch (False)"),
+    "index": (lambda x: [x, x + 1][(x[0, 0] > 0).long()], "a Python index (1)"),
+    "range": (lambda x: sum(x * i for i in range(x[0, 0].long())), "a Python index (3)"),
+    "max": (lambda x: x + max(x[0, 0], x[0, 1]), "a tensor decides a Python branch (False)"),
+    "equal": (lambda x: x + 1 if torch.equal(x, x.abs()) else x, "a Python bool (False)"),
+    "contains": (lambda x: x + 1 if 4.0 in x else x, "a Python number (True)"),
+    "size of data": (lambda x: x + int(x[x > 0].shape[0]), "a tensor becomes a Python int (3)"),
+    "several times": (three_reads, "a tensor becomes a Python int (3)"),
+    "pad": (lambda x: F.pad(x, (1, 1), value=x[0, 0]), "a Python number in pad() (3)"),
+}
+
+
+@pytest.mark.parametrize("capture", ["trace", "auto"])
+@pytest.mark.parametrize(("model", "told"), READS.values(), ids=READS)
+def test_a_value_is_told_once_with_its_line(model, told, capture):
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        try:
+            program = sardonyx.export(model, (X,), capture=capture)
+        except sardonyx.SardonyxError as refusal:
+            assert capture == "auto"
+            assert told in str(refusal)
+        else:
+            assert capture == "auto" or len(program.notes) == 1
+            for note in program.notes:
+                assert told in note
+                assert "tests/capture/test_trace_notes.py:" in note
+    assert not [w for w in shown if issubclass(w.category, torch.jit.TracerWarning)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -232,3 +233,97 @@ def test_linear_algebra() -> None:
 def test_singular_vectors_are_refused() -> None:
     with pytest.raises(sardonyx.UnsupportedOperatorError, match="has no ONNX form here"):
         sardonyx.export(lambda a: torch.linalg.svd(a)[0], (z(3, 3),))
+
+
+def lu_parts(a: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    packed, pivots = torch.linalg.lu_factor(a)
+    return (
+        packed,
+        pivots,
+        *torch.linalg.lu(a),
+        *torch.lu_unpack(packed, pivots),
+        torch.linalg.lu_solve(packed, pivots, c),
+        torch.linalg.lu_solve(packed, pivots, c, adjoint=True),
+        torch.linalg.lu_solve(packed, pivots, c.mT, left=False),
+        torch.linalg.det(a),
+        torch.linalg.slogdet(a),
+        torch.logdet(a),
+    )
+
+
+def qr_parts(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    packed, tau = torch.geqrf(a)
+    return (
+        packed,
+        tau,
+        *torch.linalg.qr(a),
+        *torch.linalg.qr(a, "complete"),
+        torch.linalg.qr(a, "r")[1],
+        torch.linalg.householder_product(packed, tau) if a.shape[-2] >= a.shape[-1] else tau,
+        torch.ormqr(packed, tau, a),
+        torch.ormqr(packed, tau, a, transpose=True),
+        torch.ormqr(packed, tau, a.mT, left=False),
+    )
+
+
+def triangular_parts(a: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    factor = torch.linalg.cholesky(a @ a.mH + 4 * torch.eye(3))
+    return (
+        torch.cholesky_solve(c, factor),
+        torch.cholesky_solve(c, factor.mH, upper=True),
+        torch.cholesky_inverse(factor),
+        torch.cholesky_inverse(factor.mH, upper=True),
+        *torch.triangular_solve(c, factor, upper=False),
+        *torch.triangular_solve(c, factor, upper=False, transpose=True),
+        *torch.triangular_solve(c, factor.mT, unitriangular=True),
+    )
+
+
+def test_elimination() -> None:
+    a = z(2, 3, 3)
+    check(lu_parts, a, z(2, 3, 4), rtol=1e-3, atol=1e-4, others=[(a.flip(-1), z(2, 3, 4))])
+    check(torch.linalg.lu, z(4, 3), dynamic={0: [0, 1]}, others=[(z(2, 5),), (z(1, 1),)])
+    singular = torch.tensor([[0, 0, 1], [0, 0, 2j], [0, 1 + 1j, 3]])
+    check(lambda a: (torch.linalg.det(a), torch.linalg.lu_factor_ex(a)), singular)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3), (2, 4, 2)])
+def test_reflections(shape: tuple[int, ...]) -> None:
+    check(qr_parts, z(*shape), rtol=1e-3, atol=1e-4)
+
+
+def test_reflections_of_what_is_done() -> None:
+    check(lambda a: (torch.linalg.qr(a), torch.geqrf(a)), torch.eye(3, dtype=torch.complex64) * 1j)
+    check(torch.linalg.qr, z(4, 3), dynamic={0: [0, 1]}, others=[(z(2, 5),), (z(1, 1),)])
+
+
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
+def test_triangular_systems() -> None:
+    check(triangular_parts, z(2, 3, 3), z(2, 3, 4), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd"])
+def test_least_squares(driver: str) -> None:
+    def solve(a: torch.Tensor, c: torch.Tensor) -> Any:
+        return tuple(torch.linalg.lstsq(a, c, driver=driver))
+
+    check(solve, z(2, 5, 3), z(2, 5, 2), rtol=1e-3, atol=1e-4)
+    check(solve, z(2, 3, 4), z(2, 3, 2), rtol=1e-3, atol=1e-4)
+
+
+def test_covariance() -> None:
+    frequencies, weights = torch.tensor([1, 3, 2, 1]), torch.rand(4)
+    check(
+        lambda a: (
+            torch.cov(a),
+            torch.cov(a, correction=0, fweights=frequencies, aweights=weights),
+            torch.cov(a, aweights=weights),
+            torch.cov(a[0]),
+            torch.corrcoef(a),
+            torch.corrcoef(a[0]),
+        ),
+        z(3, 4),
+        opsets=(20,),
+    )
+    check(lambda a: (torch.cov(a), torch.corrcoef(a)), z(3, 4), dynamic={0: [0, 1]},
+          others=[(z(2, 5),), (z(4, 7),)])  # fmt: skip

@@ -145,3 +145,32 @@ def test_accumulate(name: str) -> None:
         torch.randn(shape),
         opsets=(18,),
     )
+
+
+BYTES = torch.tensor([1, 0, 2, 1], dtype=torch.uint8)
+READ_BY_BYTES: dict[str, tuple[Form, torch.Tensor]] = {
+    "first": (lambda x, m: x[m], BYTES),
+    "behind": (lambda x, m: x[:, m], torch.tensor([0, 1, 1, 0, 3], dtype=torch.uint8)),
+    "two_dims": (lambda x, m: x[:, m], N.to(torch.uint8)),
+    "beside_numbers": (lambda x, m: x[m, I], BYTES),
+    "no_dims": (lambda x, m: x[m], torch.tensor(1, dtype=torch.uint8)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+@pytest.mark.parametrize("name", READ_BY_BYTES)
+def test_masks_of_bytes_are_read(name: str) -> None:
+    function, mask = READ_BY_BYTES[name]
+    others = [(X, mask * 2)] if name == "beside_numbers" else [(X, 1 - mask.clamp(max=1))]
+    check(function, X, mask, others=others)
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_masks_of_bytes_are_written() -> None:
+    def write(x: torch.Tensor, mask: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        x[mask] = values
+        return x
+
+    check(write, X, BYTES, torch.randn(3, 5, 6))
+    check(write, X, BYTES, torch.randn(5, 6), others=[(X, 1 - BYTES.clamp(max=1), X[0])])

@@ -139,3 +139,13 @@ def test_batches_of_systems_of_any_size(solve: Any, factors: Any) -> None:
     every = {k: range(x.dim()) for k, x in enumerate(example)}
     check(solve, *example, dynamic=every, others=others, captures=("trace",), opsets=(20,),
           rtol=1e-2, atol=1e-3)  # fmt: skip
+
+
+def test_a_right_side_that_other_sizes_make_vectors_is_noted() -> None:
+    a, c = torch.randn(2, 3, 3), torch.randn(3, 4)
+    others = [(torch.randn(1, 3, 3), torch.randn(3, 1)), (torch.randn(3, 2, 2), torch.randn(2, 3))]
+    dynamic = {0: [0, 1, 2], 1: [0, 1]}
+    program = check(torch.linalg.solve, a, c, dynamic=dynamic, others=others, rtol=1e-3, atol=1e-4)
+    assert any("not one vector for each matrix" in note for note in program.notes)
+    fixed = check(torch.linalg.solve, a, c, dynamic={0: [0]}, rtol=1e-3, atol=1e-4)
+    assert not fixed.notes

@@ -180,3 +180,10 @@ def test_matrix_by_vector_of_nothing(product: Callable[..., Any]) -> None:
     others = [(rand(0, 3),), (rand(4, 0),), (rand(0, 0),), (rand(5, 6),)]
     check(of_part, M, dynamic={0: [0, 1]}, others=others)
     check(of_part, rand(2, 0))
+
+
+def test_vector_by_matrices_of_nothing() -> None:
+    others = [(rand(0), rand(4, 0, 5)), (rand(0), rand(0, 0, 5)), (rand(1), rand(2, 1, 5))]
+    check(torch.matmul, V, rand(2, 3, 5), dynamic={0: [0], 1: [0, 1]}, others=others)
+    several = [(rand(0), rand(4, 2, 0, 5)), (rand(2), rand(0, 2, 2, 5))]
+    check(torch.matmul, V, rand(3, 2, 3, 5), dynamic={0: [0], 1: [0, 2]}, others=several)

@@ -131,3 +131,59 @@ def test_dropout_of_eval_is_the_identity(module: torch.nn.Module) -> None:
 def test_dropout_of_everything() -> None:
     check(lambda x: F.dropout(x, 1.0, training=True), X)
     check(lambda x: torch.ops.aten.native_dropout(x, 0.5, False), X)
+
+
+def distance(share: torch.Tensor) -> float:
+    """Kolmogorov and Smirnov's, of numbers that should be uniform; above 2 once in 1500 times."""
+    ordered = share.double().flatten().sort().values
+    count = len(ordered)
+    steps = torch.arange(1, count + 1) / count
+    return float(torch.maximum(steps - ordered, ordered - steps + 1 / count).max()) * count**0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("concentration", [0.2, 0.5, 1.0, 3.0, 100.0])
+def test_gamma_distribution(concentration: float, dtype: torch.dtype) -> None:
+    alpha = torch.full((100, 100), concentration, dtype=dtype)
+    for capture in CAPTURES:
+        program = export(torch._standard_gamma, alpha, capture=capture)
+        first, second = program(alpha), program(alpha)
+        assert first.dtype == dtype and not torch.equal(first, second)
+        drawn = torch.stack([first, second]).double()
+        assert distance(torch.special.gammainc(alpha.double().expand_as(drawn), drawn)) < 2
+
+
+def test_gamma_of_other_numbers() -> None:
+    program = export(torch._standard_gamma, torch.ones(4))
+    drawn = program(torch.tensor([torch.nan, 0.0, torch.inf, 2.0]))
+    assert drawn[0].isnan() and drawn[1] == torch.finfo(torch.float32).tiny
+    assert drawn[2] == torch.inf and 0 < drawn[3] < 30
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_dirichlet_distribution(capture: str) -> None:
+    alpha = torch.tensor([0.05, 1.0, 4.0]).expand(8000, 3).contiguous()
+    drawn = export(torch._sample_dirichlet, alpha, capture=capture)(alpha)
+    assert drawn.dtype == torch.float32 and drawn.min() > 0 and drawn.max() < 1
+    torch.testing.assert_close(drawn.sum(-1), torch.ones(8000))
+    mean, total = alpha[0] / alpha[0].sum(), alpha[0].sum()
+    deviation = (mean * (1 - mean) / (total + 1)).sqrt()
+    assert ((drawn.mean(0) - mean).abs() < 5 * deviation / 8000**0.5).all()
+    torch.testing.assert_close(drawn.std(0), deviation, rtol=0.1, atol=0)
+
+
+DISTRIBUTION = torch.distributions
+DRAWN_BY_GAMMA: dict[str, tuple[Callable[..., Any], float]] = {
+    "Gamma": (lambda a: DISTRIBUTION.Gamma(a, 2 * a, validate_args=False).sample(), 0.5),
+    "Chi2": (lambda a: DISTRIBUTION.Chi2(a, validate_args=False).sample(), 3.0),
+    "Beta": (lambda a: DISTRIBUTION.Beta(a, a, validate_args=False).sample(), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN_BY_GAMMA)
+def test_distributions_made_of_gamma(name: str) -> None:
+    function, mean = DRAWN_BY_GAMMA[name]
+    alpha = torch.full((90, 90), 3.0)
+    drawn = export(function, alpha)(alpha)
+    assert drawn.shape == alpha.shape
+    assert abs(float(drawn.mean()) - mean) < 5 * float(drawn.std()) / 90

@@ -156,3 +156,9 @@ def test_dynamic_shapes() -> None:
 def test_scalars_and_empty_tensors() -> None:
     check(lambda x: (torch.lgamma(x), torch.erfinv(x)), torch.tensor(0.3))
     check(torch.igamma, torch.zeros(0, 2), torch.ones(2))
+
+
+def test_lgamma_of_the_largest_numbers() -> None:
+    x = torch.tensor([-3e38, -3.4e38, 3e38, -1e20, -2.5, -3.0, -torch.inf])
+    check(torch.lgamma, x)
+    check(torch.lgamma, x.double() * 5e269)

@@ -180,3 +180,10 @@ def test_reshaping_what_turns_out_to_be_empty(function):
 def test_unflatten_of_an_empty_batch():
     check(lambda x: x.unflatten(2, (2, -1)), torch.randn(2, 3, 4), dynamic={0: (0, 1)},
           others=EMPTY[:2])  # fmt: skip
+
+
+def test_unflatten_of_an_open_size_of_nothing():
+    x = torch.randn(4, 6)
+    others = [(torch.randn(*s),) for s in ((0, 6), (2, 0), (0, 0), (3, 2))]
+    check(lambda x: x.unflatten(1, (2, -1)), x, dynamic={0: (0, 1)}, others=others)
+    check(lambda x: x.unflatten(1, (-1, 2)), x, dynamic={0: (0, 1)}, others=others)

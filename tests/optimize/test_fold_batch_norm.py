@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.optimize import fold_batch_norm
 from sardonyx.optimize.fold_batch_norm import FoldBatchNorm
 from sardonyx.optimize.pipeline import optimize
 from tests.optimize.comparison import check, floats, op_counts, parse
@@ -69,6 +70,13 @@ def test_folds(op, groups, bias):
     model = conv_norm(op, groups=groups, bias=bias)
     assert check(optimize, model, X, **TOLERANCE) == {op: 1}
     assert sorted(model.graph.initializers) == ["conv.bias", "conv.weight"]
+
+
+@pytest.mark.parametrize("elements", [1, 40, 80])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_folds_a_few_rows_at_a_time(monkeypatch, op, elements):
+    monkeypatch.setattr(fold_batch_norm, "_BLOCK_ELEMENTS", elements)
+    assert check(optimize, conv_norm(op, groups=2), X, **TOLERANCE) == {op: 1}
 
 
 def test_depthwise_convolution():

@@ -21,6 +21,8 @@ SIZES = [(rows(3),), (rows(5),), (rows(2),), (rows(1),), (rows(0),)]
 FULL_SIZES = [(rows(3),), (rows(5),), (rows(1),)]
 COUNTS = [(ROWS, 3), (ROWS, 0), (ROWS, 1), (ROWS, 6)]
 
+SIZED_SIGNS = [(rows(3) - 1,), (rows(5),), (rows(1) - 1,), (rows(1) + 5,), (rows(4),)]
+
 # -- branches -------------------------------------------------------------------------------------
 
 
@@ -109,7 +111,7 @@ def elif_chain(x):
 
 
 def none_in_one_branch(x):
-    y = None
+    y: Tensor | None = None
     if x.sum() > 0:
         y = x * 2
     if y is not None:
@@ -517,6 +519,81 @@ def condition_computed_in_loop(x, n: int):
     return x, go
 
 
+def one_or_many_then_reshaped(x):
+    if x.sum() > 0:
+        y = x[:1]
+    else:
+        y = x
+    z = x + y
+    return z, y.reshape(-1), y.size(0), torch.ones(y.size(0)), z.reshape(-1)
+
+
+def one_or_many_and_one(x):
+    if x.sum() > 0:
+        y = x[:1]
+    else:
+        y = torch.cat([x, x])
+    z = y * x[:1]
+    return z.reshape(-1), z.size(0), torch.where(y > 0, y, x[:1]).reshape(-1)
+
+
+def two_unknown_sizes(x):
+    a = x
+    b = x
+    if x.sum() > 0:
+        a = x[:1]
+    if x.max() > 2:
+        b = x[-1:]
+    c = a + b
+    return c.reshape(-1), a.size(0), b.size(0), c.size(0), c.sum(0), a.reshape(-1), b.reshape(-1)
+
+
+def size_grows_and_broadcasts(x, n: int):
+    y = x[:1]
+    total = torch.zeros(2)
+    for i in range(n):
+        z = y + x[:1]
+        total = total + z.reshape(-1).sum() + z.size(0)
+        y = torch.cat([y, x[i % 3 : i % 3 + 1]])
+    return total, y, y.reshape(-1)
+
+
+def sizes_that_must_be_equal(x):
+    y = x
+    if x.sum() > 0:
+        y = x[: x.size(0) // 2]
+    if y.size(0) == x.size(0):
+        z = y.t() @ x
+    else:
+        z = y.t() @ y
+    return z, y.reshape(-1), y.size(0)
+
+
+def equal_inputs_in_a_branch(x, y):
+    if x.size(0) == y.size(0):
+        z = x + y
+    else:
+        z = x
+    return z, y.reshape(-1), x.size(0)
+
+
+def masked_sizes(x):
+    a = x[x > 0]
+    b = x[x > 1]
+    if a.size(0) == b.size(0):
+        c = a + b
+    else:
+        c = a - 1
+    return c, a.size(0), b.size(0), a.reshape(-1, 1), b.reshape(-1, 1)
+
+
+def broadcast_into_block(x, n: int):
+    y = x[:1]
+    for i in range(n):
+        y = y + x[: i % 2 + 1]
+    return y.reshape(-1), y.size(0)
+
+
 FLOW: list[Typed] = [
     (branches_of_two_sizes, SIGNS),
     (branches_of_two_ranks_returned, SIGNS),
@@ -572,4 +649,15 @@ FLOW: list[Typed] = [
     (collatz, [(ONES,), (4.5 * ONES,), (ONES * 0,)]),
     (rank_grows_known_count, SIZES),
     (condition_computed_in_loop, COUNTS),
+    (one_or_many_then_reshaped, SIZED_SIGNS),
+    (one_or_many_then_reshaped, SIGNS),
+    (one_or_many_and_one, SIZED_SIGNS),
+    (one_or_many_and_one, SIGNS),
+    (two_unknown_sizes, SIZED_SIGNS),
+    (two_unknown_sizes, [*SIGNS, (ONES * 4,)]),
+    (size_grows_and_broadcasts, COUNTS),
+    (sizes_that_must_be_equal, SIZED_SIGNS),
+    (equal_inputs_in_a_branch, [(rows(3), rows(3)), (rows(3), rows(2)), (rows(1), rows(5))]),
+    (masked_sizes, [(ONES,), (-ONES,), (ROWS,), (4 - ROWS,)]),
+    (broadcast_into_block, COUNTS),
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import os
+import resource
 import stat
+import sys
 
 import pytest
 import torch
@@ -120,6 +123,32 @@ def test_full_disk(tmp_path, monkeypatch, external_data):
         write_model(a_model(), tmp_path / "m.onnx", external_data=external_data)
     assert isinstance(info.value, OSError)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the space is reserved on Linux")
+@pytest.mark.parametrize("external_data", [None, EXTERNAL])
+def test_too_little_space_is_told_of_before_a_weight_is_read(tmp_path, monkeypatch, external_data):
+    monkeypatch.setattr(TorchTensor, "tofile", fail_after(0, AssertionError("read")))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(SerializeError, match=r"m\.onnx.*File too large"):
+            write_model(a_model(), tmp_path / "m.onnx", external_data=external_data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_that_reserves_no_space(tmp_path, monkeypatch):
+    class Libc:
+        def fallocate(self, *_):
+            ctypes.set_errno(errno.EOPNOTSUPP)
+            return -1
+
+    write_model(a_model(), tmp_path / "reserved.onnx")
+    monkeypatch.setattr(destination_module, "_LIBC", Libc())
+    write_model(a_model(), tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").read_bytes() == (tmp_path / "reserved.onnx").read_bytes()
 
 
 @pytest.mark.parametrize(

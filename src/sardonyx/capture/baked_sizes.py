@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -24,6 +25,9 @@ class Difference:
     text: str
     holds_where: str = ""
     """The relation of sizes, as in the example, under which nothing differs; "" if none is."""
+    is_beyond: bool = False
+    """Whether the size lies beyond a number that the model compares a size with, and all sizes
+    near to the example's do the same."""
 
 
 def differing_constants(
@@ -33,10 +37,12 @@ def differing_constants(
     dynamic: Sequence[DynamicAxes],
     *,
     everywhere: bool,
+    compared: Collection[float] = (),
 ) -> Difference | None:
     """The first place where `graph` depends on the dynamic sizes; None where it does not, or
     where the model runs at no other size. Tried are all other sizes, or the first that the model
-    takes.
+    takes; then those that make a size as large as what it is `compared` with, given by how many
+    times its own size that is.
 
     What also changes with the values at the same sizes is baked data, not a baked size.
     """
@@ -51,7 +57,15 @@ def differing_constants(
                 return None
             return replace(difference, holds_where=_relation(trace, graph, tensors, dynamic))
         if not everywhere:
-            return None
+            break
+    for sizes in _sizes_beyond(tensors, dynamic, compared):
+        try:
+            other = trace(_resized(tensors, dynamic, sizes))
+        except Exception:
+            continue
+        difference = _first_difference(graph, other, sizes)
+        if difference is not None and _is_of_sizes(difference, trace, graph, tensors):
+            return replace(difference, is_beyond=True)
     return None
 
 
@@ -104,11 +118,41 @@ def depends_on_number(
         return True
 
 
-def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[dict[str, int]]:
+_MOST_TRIED = 4
+_MOST_ELEMENTS = 1 << 22
+
+
+def _sizes_beyond(
+    tensors: Tensors, dynamic: Sequence[DynamicAxes], compared: Collection[float]
+) -> list[dict[str, int]]:
+    """One dim at a time, where a comparison may turn; not those that would take much memory."""
+    dims = _dims(tensors, dynamic)
+    found = []
+    for name, (size, dim) in dims.items():
+        turns = {
+            dim.within(turn + step)
+            for turn in (round(size * times) for times in sorted(compared))
+            for step in ((0, 1) if turn > size else (0, -1))
+        }
+        for turn in sorted(turns - {size}):
+            free = {n: turn if n == name else s for n, (s, _) in dims.items()}
+            sizes = {n: d.size(free) for n, (_, d) in dims.items()}
+            growth = math.prod(max(s / dims[n][0], 1) for n, s in sizes.items())
+            if turn >= 1 and sum(t.numel() for t in tensors) * growth <= _MOST_ELEMENTS:
+                found.append(sizes)
+    return found[:_MOST_TRIED]
+
+
+def _dims(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> dict[str, tuple[int, DynamicDim]]:
     dims: dict[str, tuple[int, DynamicDim]] = {}
     for tensor, axes in zip(tensors, dynamic, strict=True):
         if tensor.dim():
             dims.update({d.name: (tensor.shape[axis], d) for axis, d in axes.items()})
+    return dims
+
+
+def _other_sizes(tensors: Tensors, dynamic: Sequence[DynamicAxes]) -> Iterator[dict[str, int]]:
+    dims = _dims(tensors, dynamic)
     changes: list[Callable[[int, int], int]] = [
         lambda size, index: size + 1 + index,
         lambda size, index: size + 1,

@@ -12,7 +12,7 @@ from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
-from sardonyx.capture.exportable_calls import ExportableCalls
+from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.exported import graph_from_exported_program
 from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
 from sardonyx.capture.graph import AtenGraph
@@ -66,11 +66,12 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
     shapes = (tuple(_export_spec(leaf, axes) for leaf, axes in given),) if given else None
     watch = ConditionWatch()
-    flat.modes = (*flat.modes, PackedSequences(), ExportableCalls(), watch)
+    flat.modes = (*flat.modes, PackedSequences(), ExportableCalls(), watch, MathOfSizes())
     with (
         _torch_private.kernels_replaced(SHAPE_RULES),
         _torch_private.lines_of_functions(),
         _torch_private.export_without_prints(),
+        _torch_private.associative_scans_recorded(),
         batches_unchecked(),
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)

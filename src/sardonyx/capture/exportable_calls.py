@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from sardonyx.capture.index_masks import with_plain_masks
+from sardonyx.capture.open_forms import OPEN_FORMS
+from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
+from sardonyx.capture.size_arguments import RECORDED_WITH_SYMBOLS
+
 
 class ExportableCalls(TorchFunctionMode):
     """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
-    for numbers are read, and masks beside other tensors are given by the places they mark."""
+    for numbers are read, and masks beside other tensors are given by the places they mark. Sizes
+    that PyTorch would take for numbers stay symbols."""
 
     def __torch_function__(
         self,
@@ -22,8 +29,29 @@ class ExportableCalls(TorchFunctionMode):
     ) -> Any:
         if func in _INDEXED:
             tensor, index, *assigned = args
+            tensor, index = with_plain_masks(tensor, index, *assigned)
             return func(*_recordable(tensor, index), *assigned)
+        if func in RECORDED_WITH_SYMBOLS:
+            return RECORDED_WITH_SYMBOLS[func](func, *args, **(kwargs or {}))
+        if func in RESIZED_AS_VIEWS:
+            return RESIZED_AS_VIEWS[func](func, *args, **(kwargs or {}))
         return _REPLACED.get(func, func)(*args, **(kwargs or {}))
+
+
+class MathOfSizes:
+    """While it is entered, math.sqrt of a size is a computed number, and not one of the example."""
+
+    def __enter__(self) -> None:
+        self._original: Callable[[Any], float] = math.sqrt
+        math.sqrt = self._sqrt
+
+    def __exit__(self, *error: object) -> None:
+        math.sqrt = self._original
+
+    def _sqrt(self, x: Any, /) -> Any:
+        if isinstance(x, (torch.SymInt, torch.SymFloat)):
+            return torch.sym_sqrt(x)
+        return self._original(x)
 
 
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
@@ -87,7 +115,9 @@ def _allclose(
     return torch.isclose(input, other, rtol, atol, equal_nan).all().item()
 
 
-_REPLACED = {
+_REPLACED: dict[Any, Callable[..., Any]] = {
+    **OPEN_FORMS,
+    torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.equal: _equal,
     torch.Tensor.equal: _equal,
     torch.allclose: _allclose,

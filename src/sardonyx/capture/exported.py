@@ -14,7 +14,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
-from sardonyx.capture.exported_blocks import Regions
+from sardonyx.capture.exported_blocks import Regions, number_dtype
 from sardonyx.capture.flat_model import is_graph_output, without_prefix
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
@@ -28,10 +28,17 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
-from sardonyx.capture.infer import tensors_in, type_of
+from sardonyx.capture.infer import TypeInference, tensors_in, type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
+from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.capture.storage import storage_key
-from sardonyx.errors import CaptureError, UnsupportedOperatorError
+from sardonyx.errors import (
+    CaptureError,
+    UnsupportedOperatorError,
+    first_line,
+    format_message,
+)
 
 _ASSERTIONS = frozenset(
     {
@@ -47,12 +54,20 @@ _WRITES = {
 }
 """By the name of the output's kind: not every PyTorch has them all."""
 _READS_A_SCALAR = frozenset({"aten::_local_scalar_dense", "aten::item"})
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)
 
 
 def graph_from_exported_program(
     program: ExportedProgram, modules: ModuleNames, strip_prefix: bool
 ) -> AtenGraph:
     """The program's graph, its arguments bound, its sizes as expressions."""
+    if _torch_private.leaves_modes_to_be_applied(program):
+        try:
+            program = _torch_private.with_modes_applied(program, SHAPE_RULES)
+        except Exception as error:
+            raise CaptureError(
+                f"torch.export cannot apply autocast or torch.vmap: {first_line(error)}"
+            ) from error
     return _Converter(program, modules, without_prefix if strip_prefix else str).convert()
 
 
@@ -69,6 +84,10 @@ class _Converter:
         self._regions = Regions(self)
         self._defined: dict[torch.fx.GraphModule, set[sympy.Symbol]] = {}
         """The size symbols that a region reads off its own values, which are others each time."""
+        self._meanings: dict[sympy.Symbol, Any] = {}
+        """What symbols of the region at hand stand for in the graph: an argument of the region, or
+        a symbol of this use of it."""
+        self._inference: TypeInference | None = None
         self._env: dict[torch.fx.Node, Argument] = {}
         self._by_storage: dict[Any, Value] = {}
 
@@ -125,9 +144,7 @@ class _Converter:
         if isinstance(fake, torch.Tensor):
             value = Value(node.name, type_of(fake), fake=fake)
             self.graph.inputs.append(value)
-            for axis, size in enumerate(value.shape):
-                if isinstance(size, sympy.Symbol):
-                    self.graph.symbols.setdefault(size, SymbolSource(value, axis))
+            self._note_sizes(value)
             return value
         if isinstance(fake, torch.SymInt):
             value = Value(node.name, TensorType(torch.int64, ()))
@@ -148,7 +165,8 @@ class _Converter:
         if _torch_private.is_fake(tensor):
             raise CaptureError(
                 f"{spec.target} has no data in the exported program: torch.export lost a write to"
-                " .data; write to the parameter or buffer itself"
+                " .data (write to the parameter or buffer itself), or a tensor that is made under"
+                " torch.vmap with out_dims"
             )
         tensor = tensor.detach()
         key = storage_key(tensor)
@@ -172,22 +190,67 @@ class _Converter:
                 attribute = operator.attrgetter(str(node.target))(module)
                 self._env[node] = self._constant(node, attribute)
             elif node.op == "output":
-                outputs = self._argument(node.args[0])
+                outputs = self.argument(node.args[0])
         return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
     def region(self, module: torch.fx.GraphModule, arguments: Sequence[Argument]) -> list[Argument]:
-        if self._defined.get(module):
-            raise UnsupportedOperatorError(
-                "a size or number that the data decide, in a region that is run more than once (the"
-                " condition of a while_loop, a nested region), has no ONNX form yet"
-            )
+        outer, self._meanings = self._meanings, dict(self._meanings)
+        for symbol in self._defined.get(module, ()):
+            self._meanings[symbol] = self.new_symbol(symbol)
         placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         for placeholder, argument in zip(placeholders, arguments, strict=True):
             self._env[placeholder] = argument
+            self._identify(placeholder.meta.get("val"), argument)
         before = set(self.graph.symbols)
-        results = self._body(module)
-        self._defined[module] = set(self.graph.symbols) - before
+        try:
+            results = self._body(module)
+        finally:
+            self._meanings = outer
+        self._defined.setdefault(module, set(self.graph.symbols) - before)
         return results
+
+    def _identify(self, recorded: Any, argument: Argument) -> None:
+        """Notes which sizes and numbers the symbols of a recorded value are where it is
+        `argument`."""
+        if isinstance(argument, (list, tuple)):
+            if isinstance(recorded, (list, tuple)):
+                for inner, item in zip(recorded, argument, strict=True):
+                    self._identify(inner, item)
+            return
+        if isinstance(argument, Value):
+            if not isinstance(recorded, torch.Tensor):
+                return
+            pairs = zip(type_of(recorded).shape, argument.shape, strict=True)
+        else:
+            pairs = zip([_torch_private.dim_of(recorded)], [argument], strict=True)
+        for symbol, meant in pairs:
+            if isinstance(symbol, sympy.Symbol) and symbol != meant:
+                self._meanings[symbol] = sympy.sympify(meant)
+
+    def new_symbol(self, like: sympy.Symbol) -> sympy.Symbol:
+        if self._inference is None:
+            self._inference = TypeInference.for_graph(self.graph)
+        return _torch_private.new_symbol_like(self._inference.mode, like)
+
+    def number(self, recorded: Any) -> Argument:
+        """A recorded number or size as the graph has it."""
+        found = _torch_private.dim_of(recorded)
+        if self._meanings and isinstance(found, sympy.Basic):
+            return _torch_private.plain_number(found.xreplace(self._meanings))
+        return found
+
+    def _value(self, name: str, fake: torch.Tensor) -> Value:
+        type = type_of(fake)
+        shape = tuple(self.number(size) for size in fake.shape)
+        if shape == type.shape:
+            return Value(name, type, fake=fake)
+        assert self._inference is not None
+        sizes, strides = (
+            [self._inference.argument(self.number(n)) for n in numbers]
+            for numbers in (fake.shape, fake.stride())
+        )
+        fake = _torch_private.fake_from_strides(self._inference.mode, fake, sizes, strides)
+        return Value(name, TensorType(type.dtype, shape), fake=fake)
 
     def _constant(self, node: torch.fx.Node, attribute: Any) -> Any:
         if not isinstance(attribute, torch.Tensor):
@@ -203,73 +266,106 @@ class _Converter:
         target = node.target
         result = node.meta.get("val")
         if target is operator.getitem:
-            source, index = self._argument(node.args[0]), node.args[1]
+            source, index = self.argument(node.args[0]), node.args[1]
             self._env[node] = source[index]
             return
-        inlined = _torch_private.inlined_subgraph_call(node)
-        if inlined is not None:
-            body, args = inlined
-            self._env[node] = self.region(self._env[body], self._argument(args))
-            return
         if not isinstance(target, _torch_private.OpOverload):
-            if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
-                self._env[node] = _torch_private.dim_of(result)
-                return
-            convert = self._regions.converter_of(_torch_private.higher_order_name(target))
-            if convert is not None:
-                args, kwargs = self._argument(node.args), self._argument(node.kwargs)
-                self._env[node] = convert(
-                    self.results_of(node), self._location(node), *args, **kwargs
-                )
-                return
-            raise UnsupportedOperatorError(
-                f"torch.export recorded {target}, which has no ONNX form yet\n"
-                f"  first  {self._location(node).describe()}"
-            )
+            if isinstance(result, _NUMBERS):
+                self._env[node] = self.number(result)
+            else:
+                self._env[node] = self._region_call(node)
+            return
+        target = ATEN_FORMS.get(target, target)
         name = target._schema.name
         if target._schema.overload_name:
             name = f"{name}.{target._schema.overload_name}"
         if name in _ASSERTIONS:
             return
-        arguments = bind(target, self._argument(node.args), self._argument(node.kwargs))
-        if isinstance(result, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
-            expression = _torch_private.dim_of(result)
-            if name in _READS_A_SCALAR:
-                for symbol in self._new_symbols(expression):
-                    self.graph.symbols[symbol] = SymbolSource(arguments["self"], None)
-                    marker = {"self": arguments["self"]}
-                    self.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
+        arguments = bind(target, self.argument(node.args), self.argument(node.kwargs))
+        if isinstance(result, _NUMBERS):
+            expression = self.number(result)
+            if name in _READS_A_SCALAR and self.note_number(expression, arguments["self"]):
+                marker = {"self": arguments["self"]}
+                self.append(Node(READS_A_NUMBER, marker, [], self._location(node)))
             self._env[node] = expression
             return
         outputs = self.results_of(node)
         self.append(Node(target, arguments, outputs, self._location(node)))
         self._env[node] = _with_values(result, iter(outputs))
 
-    def _new_symbols(self, expression: Any) -> list[sympy.Symbol]:
-        symbols = expression.free_symbols if isinstance(expression, sympy.Basic) else ()
-        return [symbol for symbol in symbols if symbol not in self.graph.symbols]
+    def _region_call(self, node: torch.fx.Node) -> Argument:
+        name = _torch_private.higher_order_name(node.target)
+        convert = self._regions.converter_of(name)
+        location = self._location(node)
+        if convert is None:
+            raise UnsupportedOperatorError(
+                format_message(
+                    f"torch.export recorded {name or node.target}, which has no ONNX form",
+                    [("first", location.describe())],
+                )
+            )
+        args, kwargs = self.argument(node.args), self.argument(node.kwargs)
+        results = convert(node, location, *args, **kwargs)
+        recorded = node.meta.get("val")
+        if isinstance(recorded, torch.Tensor):
+            (results,) = results
+        self._identify(recorded, results)
+        return results
+
+    def note_number(self, expression: Argument, source: Value) -> bool:
+        """Notes that a number is what a 0-d tensor holds; whether it is one that was not known."""
+        symbol = expression
+        if isinstance(expression, sympy.Eq) and expression.args[1] == 1:  # read off a bool
+            symbol = expression.args[0]
+        if isinstance(symbol, sympy.Symbol):
+            known = symbol in self.graph.symbols
+            self.graph.symbols.setdefault(symbol, SymbolSource(source, None))
+            return not known
+        return False
 
     def results_of(self, node: torch.fx.Node) -> list[Value]:
         result = node.meta.get("val")
         several = isinstance(result, (list, tuple)) and len(result) > 1
         outputs = [
-            Value(f"{node.name}_{i}" if several else node.name, type_of(f), fake=f)
+            self._value(f"{node.name}_{i}" if several else node.name, f)
             for i, f in enumerate(tensors_in(result))
         ]
         for value in outputs:
-            for axis, size in enumerate(value.shape):
-                if isinstance(size, sympy.Symbol):
-                    self.graph.symbols.setdefault(size, SymbolSource(value, axis))
+            self._note_sizes(value)
         return outputs
 
-    def _argument(self, argument: Any) -> Any:
+    def region_results(self, node: torch.fx.Node) -> tuple[list[Value], list[Argument]]:
+        """What a branch or a loop gives: as values, and as the nodes after it read them."""
+        values: list[Value] = []
+        read: list[Argument] = []
+        recorded = node.meta["val"]
+        for index, leaf in enumerate(
+            recorded if isinstance(recorded, (list, tuple)) else [recorded]
+        ):
+            name = f"{node.name}_{index}"
+            if isinstance(leaf, torch.Tensor):
+                values.append(self._value(name, leaf))
+                self._note_sizes(values[-1])
+                read.append(values[-1])
+            else:
+                values.append(Value(name, TensorType(number_dtype(leaf), ())))
+                read.append(self.number(leaf))
+                self.note_number(read[-1], values[-1])
+        return values, read
+
+    def _note_sizes(self, value: Value) -> None:
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, sympy.Symbol):
+                self.graph.symbols.setdefault(size, SymbolSource(value, axis))
+
+    def argument(self, argument: Any) -> Any:
         if isinstance(argument, torch.fx.Node):
             return self._env[argument]
         if isinstance(argument, (list, tuple)):
-            return [self._argument(a) for a in argument]
+            return [self.argument(a) for a in argument]
         if isinstance(argument, dict):
-            return {k: self._argument(v) for k, v in argument.items()}
-        return _torch_private.dim_of(argument)
+            return {k: self.argument(v) for k, v in argument.items()}
+        return self.number(argument)
 
     def _location(self, node: torch.fx.Node) -> Any:
         stack = node.meta.get("nn_module_stack") or {}

@@ -9,20 +9,21 @@ from typing import Any, Protocol
 import sympy
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
 from sardonyx.capture.graph import (
     Argument,
     AtenGraph,
     Block,
+    Dim,
     Node,
     SourceLocation,
     SymbolSource,
     TensorType,
     Value,
+    values_in,
 )
-from sardonyx.capture.infer import type_of
-from sardonyx.errors import UnsupportedOperatorError, format_message
 
 
 class Converter(Protocol):
@@ -38,7 +39,13 @@ class Converter(Protocol):
 
     def append(self, node: Node) -> None: ...
 
-    def results_of(self, node: torch.fx.Node) -> list[Value]: ...
+    def region_results(self, node: torch.fx.Node) -> tuple[list[Value], list[Argument]]: ...
+
+    def new_symbol(self, like: sympy.Symbol) -> sympy.Symbol: ...
+
+    def number(self, recorded: Any) -> Argument: ...
+
+    def argument(self, argument: Any) -> Any: ...
 
 
 class Regions:
@@ -56,17 +63,25 @@ class Regions:
             "scan": self._scan,
             "map_impl": self._map,
             "associative_scan": self._associative_scan,
-            "invoke_subgraph": self._invoke_subgraph,
-            "invoke_quant": self._invoke,
-            "invoke_quant_packed": self._invoke,
+            "flex_attention": self._flex_attention,
+            "out_dtype": self._out_dtype,
+            "print": lambda node, location, *args, **kwargs: [],
+            "invoke_subgraph": self._invoke_after(1),
+            "wrap_with_set_grad_enabled": self._invoke_before(1),
+            "dynamo_bypassing_wrapper": self._invoke_before(1),
+            # One that is enabled is applied before the graph is read.
+            "wrap_with_autocast": self._invoke_before(4),
+            "hints_wrapper": self._invoke_on_list,
+            "strict_mode": self._invoke_on_list,
+            "run_const_graph": self._invoke_on_list,
         }
-        return converters.get(name)
+        return converters.get(name) or (self._invoke_after(0) if name in _ONLY_MARK else None)
 
     # -- branches --------------------------------------------------------------------------------
 
     def _cond(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         condition: Argument,
         then: torch.fx.GraphModule,
@@ -80,15 +95,16 @@ class Regions:
             with self._converter.block() as block:
                 block.outputs = self._converter.region(body, operands)
             blocks.append(block)
+        results, read = self._converter.region_results(node)
         arguments = bind(BRANCH, [condition])
         self._converter.append(Node(BRANCH, arguments, results, location, blocks=blocks))
-        return list(results)
+        return read
 
     # -- loops -----------------------------------------------------------------------------------
 
     def _while_loop(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         condition: torch.fx.GraphModule,
         body: torch.fx.GraphModule,
@@ -97,51 +113,53 @@ class Regions:
         *,
         stack: bool = False,
     ) -> list[Argument]:
-        start = _tensors(carried, location)
         (goes_on,) = self._converter.region(condition, [*carried, *more])
+        start = [self._as_value(argument, location) for argument in carried]
         with self._converter.block() as block:
             inner = self._loop_inputs(block, body, start)
             after = self._converter.region(body, [*inner, *more])
             (again,) = self._converter.region(condition, [*after, *more])
             block.outputs = [again, *after, *(after if stack else ())]
+        results, read = self._converter.region_results(node)
         outputs = results
         if stack:
             last = [Value(f"{r.name}_last", s.type) for r, s in zip(results, start, strict=True)]
             outputs = [*last, *results]
         self._loop(location, None, goes_on, start, block, outputs)
-        return list(results)
+        return read
 
     def _scan(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         body: torch.fx.GraphModule,
         start: Sequence[Argument],
         items: Sequence[Value],
         more: Sequence[Argument] = (),
     ) -> list[Argument]:
-        initial = _tensors(start, location)
+        initial = [self._as_value(argument, location) for argument in start]
         with self._converter.block() as block:
             inner = self._loop_inputs(block, body, initial)
             current = self._items(block, items, location)
             after = self._converter.region(body, [*inner, *current, *more])
             block.outputs = [None, *after]
+        results, read = self._converter.region_results(node)
         self._loop(location, items[0].shape[0], None, initial, block, results)
-        return list(results)
+        return read
 
     def _map(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         body: torch.fx.GraphModule,
         items: Sequence[Value],
         more: Sequence[Argument] = (),
     ) -> list[Argument]:
-        return self._scan(results, location, body, [], items, more)
+        return self._scan(node, location, body, [], items, more)
 
     def _associative_scan(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         combine: torch.fx.GraphModule,
         items: Sequence[Value],
@@ -168,9 +186,10 @@ class Regions:
                 for item, made in zip(current, combined, strict=True)
             ]
             block.outputs = [None, *after, *after]
+        results, read = self._converter.region_results(node)
         last = [Value(f"{r.name}_last", f.type) for r, f in zip(results, first, strict=True)]
         self._loop(location, items[0].shape[0], None, first, block, [*last, *results])
-        return list(results)
+        return read
 
     def _loop(
         self,
@@ -187,24 +206,45 @@ class Regions:
     def _loop_inputs(
         self, block: Block, body: torch.fx.GraphModule, start: Sequence[Value]
     ) -> list[Argument]:
-        """The iteration and the carried values as inputs of the block; the latter for the body."""
+        """The iteration and the carried values as inputs of the block; the latter for the body.
+
+        A number is carried as a tensor, and read off it in each iteration.
+        """
         self._count += 1
         block.inputs.append(Value(f"iteration_{self._count}", TensorType(torch.int64, ())))
         placeholders = [n for n in body.graph.nodes if n.op == "placeholder"]
         given: list[Argument] = []
         for placeholder, first in zip(placeholders, start, strict=False):
-            meant = placeholder.meta.get("val", first.fake)
-            type = first.type if meant is None else type_of(meant)
-            value = Value(f"carried_{self._count}_{len(given)}", type)
+            name = f"carried_{self._count}_{len(given)}"
+            recorded = placeholder.meta.get("val", first.fake)
+            if isinstance(recorded, torch.Tensor):
+                given.append(self._carried_tensor(block, name, recorded, first))
+                continue
+            value = Value(name, first.type)
             block.inputs.append(value)
-            self._note_sizes(value)
-            given.append(value)
+            number = _torch_private.dim_of(recorded)
+            if isinstance(number, sympy.Symbol):
+                number = self._converter.new_symbol(number)
+                self._converter.graph.symbols[number] = SymbolSource(value, None)
+            given.append(number)
         return given
 
-    def _note_sizes(self, value: Value) -> None:
-        for axis, size in enumerate(value.shape):
-            if isinstance(size, sympy.Symbol):
-                self._converter.graph.symbols.setdefault(size, SymbolSource(value, axis))
+    def _carried_tensor(
+        self, block: Block, name: str, recorded: torch.Tensor, first: Value
+    ) -> Value:
+        """Where a size is not that of the first iteration, it is one of each iteration."""
+        sizes: list[Dim] = []
+        own: dict[int, sympy.Symbol] = {}
+        for axis, (size, at_first) in enumerate(zip(recorded.shape, first.shape, strict=True)):
+            meant = _torch_private.dim_of(size)
+            if isinstance(meant, sympy.Symbol) and self._converter.number(size) != at_first:
+                own[axis] = self._converter.new_symbol(meant)
+            sizes.append(own.get(axis, self._converter.number(size)))
+        value = Value(name, TensorType(recorded.dtype, tuple(sizes)))
+        block.inputs.append(value)
+        for axis, symbol in own.items():
+            self._converter.graph.symbols[symbol] = SymbolSource(value, axis)
+        return value
 
     def _items(
         self, block: Block, items: Sequence[Value], location: SourceLocation
@@ -213,27 +253,64 @@ class Regions:
         index = torch.ops.aten.index.Tensor
         return [self._call(index, [item, [block.inputs[0]]], item, 1, location) for item in items]
 
-    # -- regions that only mark their body -------------------------------------------------------
+    # -- regions that only mark their body, or are one operator ------------------------------------
 
-    def _invoke_subgraph(
+    def _invoke_before(self, count: int) -> Callable[..., list[Argument]]:
+        """A body after so many options, its operands behind it."""
+
+        def convert(
+            node: torch.fx.Node, location: SourceLocation, *args: Any, **options: Any
+        ) -> list[Argument]:
+            return self._converter.region(args[count], args[count + 1 :])
+
+        return convert
+
+    def _invoke_after(self, count: int) -> Callable[..., list[Argument]]:
+        """A body, then so many options, then its operands."""
+
+        def convert(
+            node: torch.fx.Node, location: SourceLocation, body: Any, *args: Any, **options: Any
+        ) -> list[Argument]:
+            return self._converter.region(body, args[count:])
+
+        return convert
+
+    def _invoke_on_list(
         self,
-        results: list[Value],
+        node: torch.fx.Node,
         location: SourceLocation,
         body: torch.fx.GraphModule,
-        identifier: str,
-        *operands: Argument,
+        operands: Sequence[Argument],
+        *options: Any,
+        **more: Any,
     ) -> list[Argument]:
         return self._converter.region(body, operands)
 
-    def _invoke(
-        self,
-        results: list[Value],
-        location: SourceLocation,
-        body: torch.fx.GraphModule,
-        *operands: Argument,
-        **options: Any,
+    def _flex_attention(
+        self, node: torch.fx.Node, location: SourceLocation, *args: Any
     ) -> list[Argument]:
-        return self._converter.region(body, operands)
+        """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
+        body, operands = _torch_private.flex_attention_form(node)
+        return self._converter.region(body, [self._converter.argument(o) for o in operands])
+
+    def _out_dtype(
+        self, node: torch.fx.Node, location: SourceLocation, op: Any, dtype: torch.dtype, *args: Any
+    ) -> list[Argument]:
+        """The operator on arguments that are wide enough for the result."""
+        common = dtype
+        for argument in values_in(list(args)):
+            common = torch.promote_types(common, argument.dtype)
+        cast = torch.ops.aten._to_copy.default
+        wide = [
+            self._call_typed(cast, [a], TensorType(common, a.shape), location, dtype=common)
+            if isinstance(a, Value)
+            else a
+            for a in args
+        ]
+        results, _ = self._converter.region_results(node)
+        made = self._call_typed(op, wide, TensorType(common, results[0].shape), location)
+        self._converter.append(Node(cast, bind(cast, [made], {"dtype": dtype}), results, location))
+        return list(results)
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -255,14 +332,28 @@ class Regions:
         self._converter.append(Node(op, bind(op, args, kwargs), [value], location))
         return value
 
+    def _as_value(self, argument: Argument, location: SourceLocation) -> Value:
+        """A number as a tensor, which is what a loop carries."""
+        if isinstance(argument, Value):
+            return argument
+        dtype = number_dtype(argument)
+        op = torch.ops.aten.scalar_tensor.default
+        return self._call_typed(op, [argument], TensorType(dtype, ()), location, dtype=dtype)
 
-def _tensors(carried: Sequence[Argument], location: SourceLocation) -> list[Value]:
-    numbers = [c for c in carried if not isinstance(c, Value)]
-    if numbers:
-        raise UnsupportedOperatorError(
-            format_message(
-                f"a loop that carries the Python number {numbers[0]} has no ONNX form yet",
-                [("first", location.describe()), ("try", f"torch.tensor({numbers[0]})")],
-            )
-        )
-    return list(carried)
+
+_ONLY_MARK = frozenset(
+    {
+        "invoke_quant", "invoke_quant_packed", "tag_activation_checkpoint", "wrap",
+        "wrap_activation_checkpoint",
+    }
+)  # fmt: skip
+"""Operators that say something of a region to a compiler; its body comes first."""
+
+
+def number_dtype(number: Any) -> torch.dtype:
+    """In which a Python number, or a symbolic one, loses nothing."""
+    if isinstance(number, sympy.Expr):
+        return torch.int64 if number.is_integer else torch.float64
+    if isinstance(number, (bool, torch.SymBool, sympy.Basic)):
+        return torch.bool
+    return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.float64

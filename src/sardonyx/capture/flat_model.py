@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx.capture import tree
+from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
+from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.errors import CaptureError
 
 PREFIX = "model"
@@ -69,7 +70,10 @@ class FlatModel(torch.nn.Module):
             object.__setattr__(self, "model", model)
         self._inputs = inputs
         self._record = record
-        self.modes: tuple[TorchFunctionMode, ...] = (DataAsDetach(), QuestionsOfTorchNN())
+        self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = (
+            DataAsDetach(),
+            QuestionsOfTorchNN(),
+        )
         """What watches the model's own code; around a whole capture it would see far more calls."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
@@ -91,7 +95,8 @@ class FlatModel(torch.nn.Module):
 def _traceable(result: Any) -> torch.Tensor:
     """Tensors alone come out of a trace; torch.full, unlike torch.tensor, does so in silence."""
     if isinstance(result, torch.Tensor):
-        return result
+        is_float = isinstance(result, TracedSize) and result.is_floating_point()
+        return result.to(torch.get_default_dtype()) if is_float else result
     if isinstance(result, bool):  # TorchScript has no such fill value
         return torch.full((), int(result), dtype=torch.bool)
     dtype = torch.int64 if isinstance(result, int) else torch.get_default_dtype()
@@ -112,5 +117,5 @@ class Recorded:
     inputs: PreparedInputs
     """As recorded: without the optional dynamic dims that the model fixes."""
     notes: tuple[str, ...] = ()
-    baked: tuple[str, ...] = ()
-    """Python values that the recording fixed, one line each."""
+    baked: tuple[BakedValue, ...] = ()
+    """Python values that the recording fixed."""

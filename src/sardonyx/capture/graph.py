@@ -63,6 +63,15 @@ class SequenceType(TensorType):
         return f"list of {TensorType.__str__(self)}"
 
 
+@dataclass(frozen=True, slots=True)
+class UnrankedType(TensorType):
+    """A tensor whose rank depends on the branch that was taken; its shape says nothing. Nothing
+    but an output of the graph is one."""
+
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')}[...]"
+
+
 class Value:
     """A tensor in the graph, or a list of tensors. `fake` is its fake tensor where one was made."""
 
@@ -93,6 +102,10 @@ class Value:
     @property
     def is_sequence(self) -> bool:
         return isinstance(self.type, SequenceType)
+
+    @property
+    def has_shape(self) -> bool:
+        return not isinstance(self.type, (SequenceType, UnrankedType))
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"

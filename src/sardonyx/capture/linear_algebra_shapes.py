@@ -1,8 +1,10 @@
-"""The shapes of what linear algebra gives where PyTorch's own code looks at the data."""
+"""The shapes of what linear algebra gives where PyTorch's own code looks at the data, or takes
+sizes for numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -40,6 +42,7 @@ def _linalg_lstsq(
     driver: str | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     m, n = self.shape[-2:]
+    real = self.dtype.to_real()
     is_vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and b.shape == self.shape[:-1])
     right = b.unsqueeze(-1) if is_vector else b
     batch = list(torch.broadcast_shapes(self.shape[:-2], right.shape[:-2]))  # type: ignore[no-untyped-call]
@@ -50,14 +53,36 @@ def _linalg_lstsq(
     solution = self.new_empty([*batch, n] if is_vector else [*batch, n, count])
     return (
         solution,
-        self.new_empty([*batch, count] if has_residuals else [0]),
+        self.new_empty([*batch, count] if has_residuals else [0], dtype=real),
         self.new_empty([0] if driver == "gels" else list(self.shape[:-2]), dtype=torch.int64),
-        self.new_empty([*self.shape[:-2], min(m, n)] if has_values else [0]),
+        self.new_empty([*self.shape[:-2], min(m, n)] if has_values else [0], dtype=real),
     )
 
 
+def _multi_dot(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    return reduce(torch.matmul, tensors)
+
+
+def _grouped_mm(
+    self: torch.Tensor,
+    mat2: torch.Tensor,
+    offs: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    # PyTorch's own rule takes the dtypes of GPUs alone.
+    sizes = [self.shape[-2], mat2.shape[-1]]
+    if offs is None:
+        sizes = [self.shape[0], *sizes]
+    elif self.dim() == mat2.dim():
+        sizes = [offs.shape[0], *sizes]
+    return self.new_empty(sizes, dtype=out_dtype or self.dtype)
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    aten._grouped_mm.default: _grouped_mm,
     aten.cov.default: _cov,
     aten.corrcoef.default: _corrcoef,
     aten.linalg_lstsq.default: _linalg_lstsq,
+    aten.linalg_multi_dot.default: _multi_dot,
 }

@@ -1,4 +1,4 @@
-"""The length of what pooling gives, whose kernel for one dim turns sizes into numbers."""
+"""The sizes of what pooling gives, where PyTorch's own code turns them into numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+aten = torch.ops.aten
+Size = int | torch.SymInt
 _min: Callable[[Any, Any], Any] = torch.sym_min
 
 
@@ -29,4 +31,31 @@ def _max_pool1d(
     return self.new_empty([*self.shape[:-1], length])
 
 
-SHAPE_RULES: dict[Any, Callable[..., Any]] = {torch.ops.aten.max_pool1d.default: _max_pool1d}
+def _adaptive_max_pool(
+    self: torch.Tensor, output_size: Sequence[Size]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    sizes = [*self.shape[: self.dim() - len(output_size)], *output_size]
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
+
+
+def _adaptive_avg_pool1d(self: torch.Tensor, output_size: Sequence[Size]) -> torch.Tensor:
+    return self.new_empty([*self.shape[:-1], *output_size])
+
+
+def _fractional_max_pool(
+    self: torch.Tensor,
+    kernel_size: Sequence[int],
+    output_size: Sequence[Size],
+    random_samples: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _adaptive_max_pool(self, output_size)
+
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    aten.max_pool1d.default: _max_pool1d,
+    aten.adaptive_avg_pool1d.default: _adaptive_avg_pool1d,
+    aten.adaptive_max_pool1d.default: _adaptive_max_pool,
+    aten.adaptive_max_pool2d.default: _adaptive_max_pool,
+    aten.adaptive_max_pool3d.default: _adaptive_max_pool,
+    aten.fractional_max_pool3d.default: _fractional_max_pool,
+}

@@ -9,13 +9,17 @@ import torch
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from sardonyx.capture.index_masks import with_plain_masks
+from sardonyx.capture.open_forms import OPEN_FORMS
+from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
+
 Rewrite: TypeAlias = Callable[..., Any]
 """Takes the function and its arguments, and gives what the function gives for them."""
 
 
 class RecordableCalls(TorchFunctionMode):
-    """Makes the calls of `_REWRITES` in another way. Most have a Python bool where a trace only
-    knows numbers."""
+    """Makes the calls of `_REWRITES` in another way, most of which have a Python bool where a trace
+    only knows numbers; and calls whose own forms take sizes for numbers."""
 
     def __torch_function__(
         self,
@@ -26,6 +30,7 @@ class RecordableCalls(TorchFunctionMode):
     ) -> Any:
         rewrite = _REWRITES.get(func)
         if rewrite is None:
+            func = OPEN_FORMS.get(func, func)
             return func(*args, **(kwargs or {}))
         return rewrite(func, *args, **(kwargs or {}))
 
@@ -103,19 +108,6 @@ def _deepcopy(func: Any, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Te
     return copy
 
 
-def _gradient(func: Any, input: torch.Tensor, **kwargs: Any) -> Any:
-    """The lists of numbers that `spacing` takes are given one by one."""
-    spacing = kwargs.get("spacing")
-    if not isinstance(spacing, (list, tuple)) or any(isinstance(s, torch.Tensor) for s in spacing):
-        return func(input, **kwargs)
-    dim = kwargs.get("dim")
-    dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
-    return tuple(
-        func(input, **{**kwargs, "spacing": step, "dim": axis})[0]
-        for step, axis in zip(spacing, dims, strict=True)
-    )
-
-
 def _roll(func: Any, input: torch.Tensor, shifts: Any, dims: Any = ()) -> Any:
     """The tracer notes the numbers of lists."""
     if isinstance(shifts, torch.Tensor) and shifts.dim() == 0:
@@ -123,13 +115,20 @@ def _roll(func: Any, input: torch.Tensor, shifts: Any, dims: Any = ()) -> Any:
     return func(input, shifts, dims)
 
 
+def _pooled_to(spatial: int) -> Rewrite:
+    """The tracer notes the numbers of lists."""
+
+    def rewrite(func: Any, input: torch.Tensor, output_size: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(output_size, torch.Tensor):
+            output_size = [output_size] * spatial
+        return func(input, output_size, *args, **kwargs)
+
+    return rewrite
+
+
 def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any:
-    """A mask without dims, of which the tracer notes what it says, has one of size 1; it stands
-    for a dim of the result that has the size 1 or 0."""
-    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-    if isinstance(mask, torch.Tensor) and mask.dim() == 0 and mask.dtype == torch.bool:
-        return func(tensor.unsqueeze(0), mask.reshape(1), *assigned)
-    return func(tensor, index, *assigned)
+    """Of a mask without dims the tracer notes what it says; of one of bytes it has no type."""
+    return func(*with_plain_masks(tensor, index, *assigned), *assigned)
 
 
 def _named(names: Iterable[str]) -> Iterator[Any]:
@@ -188,10 +187,15 @@ _REWRITES: dict[Any, Rewrite] = {
     torch.fill_: _with_integers(_Numbers(1, ("value",))),
     torch.fill: _fill,
     torch.full: _full,
-    torch.gradient: _gradient,
     torch.roll: _roll,
     torch.Tensor.roll: _roll,
+    **{
+        getattr(F, f"adaptive_{kind}_pool{spatial}d{variant}"): _pooled_to(spatial)
+        for spatial in (1, 2, 3)
+        for kind, variant in (("avg", ""), ("max", ""), ("max", "_with_indices"))
+    },
     torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.__getitem__: _indexed,
     torch.Tensor.__setitem__: _indexed,
+    **RESIZED_AS_VIEWS,
 }

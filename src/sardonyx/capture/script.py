@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx import _torch_private
@@ -18,6 +19,7 @@ from sardonyx.capture.script_values import (
     MaybeNone,
     ScriptDict,
     ScriptList,
+    number_dtype,
 )
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript import GraphReader
@@ -120,7 +122,7 @@ class _Results:
             return {key: self.of(item) for key, item in result.state.items()}
         if isinstance(result, tuple):
             return tuple(self.of(item) for item in result)
-        if isinstance(result, ComputedNumber):
+        if isinstance(result, (ComputedNumber, sympy.Basic)):
             return self._stand_in(self._as_number_output(result))
         if isinstance(result, MaybeNone):
             raise CaptureError(
@@ -135,10 +137,10 @@ class _Results:
         self.outputs[id(made)] = output
         return made
 
-    def _as_number_output(self, number: ComputedNumber) -> Value:
-        if number.value.dtype != torch.float64:
-            return number.value
-        return self._reader.numbers.as_tensor(number, torch.get_default_dtype())
+    def _as_number_output(self, number: Argument) -> Value:
+        is_float = number_dtype(number) == torch.float64
+        dtype = torch.get_default_dtype() if is_float else None
+        return self._reader.numbers.as_tensor(number, dtype)
 
 
 def _attributes_set(reader: GraphReader) -> list[str]:

@@ -33,6 +33,8 @@ from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_patterns import (
     CannotJoin,
     Conform,
+    IsKnown,
+    NewLeaf,
     OpenDims,
     Pattern,
     Same,
@@ -43,6 +45,7 @@ from sardonyx.capture.script_patterns import (
     leaf_type,
     pattern_of,
     state_pattern,
+    with_open_ranks,
 )
 from sardonyx.capture.script_values import (
     ComputedNumber,
@@ -117,8 +120,11 @@ class ScriptBlocks:
         condition: Argument,
         readings: Sequence[Callable[[], list[Argument]]],
         location: SourceLocation,
+        *,
+        at_end: bool = False,
     ) -> list[Argument]:
-        """What is returned by the one of two readings that the condition chooses."""
+        """What is returned by the one of two readings that the condition chooses. At the end of a
+        program, where nothing reads it any more, it may be of any rank."""
         reader = self._reader
         chosen = _known_truth(condition)
         if chosen is not None:
@@ -134,7 +140,8 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location)
+        merge = _merged_at_end if at_end else _merged
+        return self._joined(condition, reads, lambda d: _is_known(d, known), merge, location)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         with self._reader.heap.frame() as changes, self._reader.block() as block:
@@ -145,12 +152,13 @@ class ScriptBlocks:
         self,
         condition: Argument,
         reads: Sequence[_Read],
-        is_known: Callable[[sympy.Basic], bool],
+        is_known: IsKnown,
+        merge: Callable[[Argument, Argument, IsKnown], Pattern],
         location: SourceLocation,
     ) -> list[Argument]:
         first, second = reads
         outputs = [
-            _merged(a, b, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
+            merge(a, b, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
         changed = list({**first.changes, **second.changes})
         states = [
@@ -184,23 +192,23 @@ class ScriptBlocks:
     def _inside(self, read: _Read) -> AbstractContextManager[None]:
         return _Into(self._reader.graph, read.block)
 
-    def _new_leaf(self, made: list[Value]) -> Callable[[torch.dtype, OpenDims, bool], Value]:
+    def _new_leaf(self, made: list[Value]) -> NewLeaf:
         """Makes values, notes them in `made`; unknown dims become symbols of their own."""
         graph, mode = self._reader.graph, self._reader.inference.mode
 
-        def new(dtype: torch.dtype, dims: OpenDims, is_sequence: bool) -> Value:
+        def new(dtype: torch.dtype, dims: OpenDims | None, is_sequence: bool) -> Value:
             self._count += 1
-            unknown = [axis for axis, dim in enumerate(dims) if dim is None]
-            sizes = list(dims)
-            if not is_sequence:
-                for axis in unknown:
-                    sizes[axis] = _torch_private.dim_of(
-                        _torch_private.new_data_dependent_length(mode)
-                    )
-            value = Value(f"joined_{self._count}", leaf_type(dtype, tuple(sizes), is_sequence))
-            if not is_sequence:
-                for axis in unknown:
-                    graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
+            unknown = [] if is_sequence else [a for a, d in enumerate(dims or ()) if d is None]
+            sizes = None if dims is None else list(dims)
+            for axis in unknown:
+                size = _torch_private.new_data_dependent_length(mode)
+                sizes[axis] = _torch_private.dim_of(size)
+            value = Value(
+                f"joined_{self._count}",
+                leaf_type(dtype, None if sizes is None else tuple(sizes), is_sequence),
+            )
+            for axis in unknown:
+                graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
             made.append(value)
             return value
 
@@ -380,7 +388,12 @@ class _Into:
         self._graph.nodes = self._outer
 
 
-def _merged(left: Argument, right: Argument, is_known: Callable[[sympy.Basic], bool]) -> Pattern:
+def _merged_at_end(left: Argument, right: Argument, is_known: IsKnown) -> Pattern:
+    patterns = pattern_of(left, is_known), pattern_of(right, is_known)
+    return join(with_open_ranks(*patterns), with_open_ranks(*reversed(patterns)))
+
+
+def _merged(left: Argument, right: Argument, is_known: IsKnown) -> Pattern:
     """The pattern of a variable after two branches."""
     if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
         return Same(left)

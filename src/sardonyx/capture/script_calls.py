@@ -16,8 +16,11 @@ from sardonyx.capture.script_values import (
     DynamicItems,
     Heap,
     MaybeNone,
+    Mutable,
     ScriptDict,
     ScriptList,
+    UnknownText,
+    is_constant,
 )
 from sardonyx.errors import CaptureError
 
@@ -179,7 +182,21 @@ class ScriptCalls:
                 return self._numbers.compute("aten::__not__", [one.present], torch.bool)
         if left is None or right is None:
             return left is right
+        if isinstance(left, Value) and isinstance(right, Value):
+            return _tensor_itself(left) is _tensor_itself(right)
         raise NotHere
+
+    # -- strings ---------------------------------------------------------------------------------
+
+    def text(self, *arguments: Argument) -> Argument:
+        if all(map(is_constant, arguments)):
+            raise NotHere
+        return UnknownText()
+
+    def format(self, template: str, *arguments: Argument) -> Argument:
+        if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
+            return UnknownText()
+        return template.format(*arguments)
 
     def is_other(self, left: Argument, right: Argument) -> Argument:
         same = self.is_same(left, right)
@@ -219,6 +236,17 @@ class ScriptCalls:
         return self._lists.at(tuple(items), index)
 
 
+def _tensor_itself(value: Value) -> Value:
+    """The tensor that operators which write in place and return it were called on."""
+    node = value.producer
+    while node is not None and node.op._schema.is_mutable:
+        value = node.arguments["self"]
+        node = value.producer
+    if node is not None and node.blocks:
+        raise CaptureError("`is` asks whether two tensors are one, which depends on a branch")
+    return value
+
+
 def _list(argument: Argument) -> ScriptList:
     if not isinstance(argument, ScriptList):
         raise NotHere
@@ -252,6 +280,9 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::setdefault": ScriptCalls.set_default,
     "aten::__is__": ScriptCalls.is_same,
     "aten::__isnot__": ScriptCalls.is_other,
+    "aten::format": ScriptCalls.format,
+    "aten::str": ScriptCalls.text,
+    "aten::percentFormat": ScriptCalls.text,
     "prim::unchecked_cast": ScriptCalls.cast,
     "prim::unchecked_unwrap_optional": ScriptCalls.cast,
     "aten::_unwrap_optional": ScriptCalls.cast,

@@ -37,6 +37,7 @@ class ScriptNumbers:
         self._graph = graph
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
+        self._sizes_or_zero: dict[sympy.Symbol, sympy.Symbol] = {}
         self.location = SourceLocation()
 
     def compute(
@@ -52,18 +53,46 @@ class ScriptNumbers:
                 return found
         symbolic = _SYMBOLIC.get(name)
         if symbolic is not None and not any(isinstance(o, ComputedNumber) for o in operands):
-            try:
-                made = symbolic(*(self._symbolic(o) for o in operands))
-            except (TypeError, ValueError, ZeroDivisionError, RuntimeError, AttributeError):
-                made = None
-            if made is not None:
-                expression = _torch_private.dim_of(made)
-                if not isinstance(expression, sympy.Basic) or (
-                    sympy.count_ops(expression) <= _LONGEST_EXPRESSION
-                ):
-                    return expression
+            expression = self._expression(symbolic, operands)
+            if expression is not None and (
+                not isinstance(expression, sympy.Basic)
+                or sympy.count_ops(expression) <= _LONGEST_EXPRESSION
+            ):
+                return expression
         tensors = [self.as_tensor(o) for o in operands]
         return ComputedNumber(self._cast(_AS_TENSORS[name](self, tensors, result), result))
+
+    def _expression(self, symbolic: Callable[..., Any], operands: Sequence[Argument]) -> Argument:
+        """What PyTorch's symbolic numbers say; None where they say nothing, or say it of sizes
+        that are not 0 alone."""
+        made = self._symbolic_result(symbolic, operands)
+        sizes = {
+            symbol: self._or_zero(symbol)
+            for operand in operands
+            if isinstance(operand, sympy.Basic)
+            for symbol in operand.free_symbols
+            if symbol.is_positive
+        }
+        if made is None or not sizes:
+            return made
+        again = self._symbolic_result(symbolic, [_replaced(o, sizes) for o in operands])
+        return made if again == _replaced(made, sizes) else None
+
+    def _or_zero(self, size: sympy.Symbol) -> sympy.Symbol:
+        """A symbol of which PyTorch does not take it that it is not 0."""
+        if size not in self._sizes_or_zero:
+            made = _torch_private.new_data_dependent_length(self._inference.mode)
+            self._sizes_or_zero[size] = _torch_private.dim_of(made)
+        return self._sizes_or_zero[size]
+
+    def _symbolic_result(
+        self, symbolic: Callable[..., Any], operands: Sequence[Argument]
+    ) -> Argument:
+        try:
+            made = symbolic(*(self._symbolic(o) for o in operands))
+        except (TypeError, ValueError, ZeroDivisionError, RuntimeError, AttributeError):
+            return None
+        return None if made is None else _torch_private.dim_of(made)
 
     def as_tensor(self, number: Argument, dtype: torch.dtype | None = None) -> Value:
         """The 0-d tensor of a number."""
@@ -122,6 +151,10 @@ class ScriptNumbers:
         return [self._cast(t, torch.bool) for t in tensors]
 
 
+def _replaced(number: Argument, symbols: dict[Any, sympy.Symbol]) -> Argument:
+    return number.xreplace(symbols) if isinstance(number, sympy.Basic) else number
+
+
 AsTensors = Callable[[ScriptNumbers, list[Value], torch.dtype], Value]
 
 
@@ -145,6 +178,57 @@ def _converted(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
     return tensors[0]
 
 
+def _floor_divided(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    operands = numbers.common(tensors)
+    if operands[0].dtype == torch.int64:
+        return numbers.call(_aten.div.Tensor_mode, *operands, rounding_mode="floor")
+    # TorchScript rounds the quotient down: 1.0 // 0.1 is 10, where Python says 9.
+    return numbers.call(_aten.floor.default, numbers.call(_aten.div.Tensor, *operands))
+
+
+def _remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    left, right = numbers.common(tensors)
+    if left.dtype == torch.int64:
+        return numbers.call(_aten.remainder.Tensor, left, right)
+    rest = numbers.call(_aten.fmod.Tensor, left, right)
+    return numbers.call(_aten.fmod.Tensor, numbers.call(_aten.add.Tensor, right, rest), right)
+
+
+def _nearest_remainder(
+    numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
+) -> Value:
+    left, right = numbers.floats(tensors)
+    times = numbers.call(_aten.round.default, numbers.call(_aten.div.Tensor, left, right))
+    return numbers.call(_aten.sub.Tensor, left, numbers.call(_aten.mul.Tensor, times, right))
+
+
+def _logarithm(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    logs = [numbers.call(_aten.log.default, t) for t in numbers.floats(tensors)]
+    return logs[0] if len(logs) == 1 else numbers.call(_aten.div.Tensor, *logs)
+
+
+def _scaled_by_power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    number, exponent = numbers.floats(tensors)
+    return numbers.call(_aten.mul.Tensor, number, numbers.call(_aten.exp2.default, exponent))
+
+
+def _gamma(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    (x,) = numbers.floats(tensors)
+    call = numbers.call
+    is_low = call(_aten.lt.Scalar, x, 0.5)
+    reflected = call(_aten.where.self, is_low, call(_aten.rsub.Scalar, x, 1.0), x)
+    gamma = call(_aten.exp.default, call(_aten.lgamma.default, reflected))
+    sine = call(_aten.sin.default, call(_aten.mul.Scalar, x, math.pi))
+    low = call(_aten.reciprocal.default, call(_aten.mul.Tensor, sine, gamma))
+    return call(_aten.where.self, is_low, call(_aten.mul.Scalar, low, math.pi), gamma)
+
+
+def _factorial(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
+    end = numbers.as_scalar(ComputedNumber(numbers.call(_aten.add.Scalar, tensors[0], 1)))
+    factors = numbers.call(_aten.arange.start, 1, end, dtype=torch.int64)
+    return numbers.call(_aten.prod.default, factors)
+
+
 def _power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
     operands = numbers.floats(tensors) if result == torch.float64 else numbers.common(tensors)
     return numbers.call(_aten.pow.Tensor_Tensor, *operands)
@@ -154,17 +238,24 @@ def _to_zero(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) 
     return numbers.call(_aten.div.Tensor_mode, *numbers.common(tensors), rounding_mode="trunc")
 
 
+def _of_integers(compute: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*operands: Any) -> Any:
+        if any(isinstance(o, (float, torch.SymFloat)) for o in operands):
+            raise TypeError
+        return compute(*operands)
+
+    return checked
+
+
 _BINARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::add": (operator.add, _of(_aten.add.Tensor)),
     "aten::sub": (operator.sub, _of(_aten.sub.Tensor)),
     "aten::mul": (operator.mul, _of(_aten.mul.Tensor)),
     "aten::div": (operator.truediv, _of(_aten.div.Tensor, "floats")),
-    "aten::floordiv": (
-        operator.floordiv,
-        _of(_aten.div.Tensor_mode, rounding_mode="floor"),
-    ),
+    "aten::floordiv": (_of_integers(operator.floordiv), _floor_divided),
     "aten::__round_to_zero_floordiv": (None, _to_zero),
-    "aten::remainder": (operator.mod, _of(_aten.remainder.Tensor)),
+    "aten::remainder": (_of_integers(operator.mod), _remainder),
+    "aten::mathremainder": (None, _nearest_remainder),
     "aten::fmod": (None, _of(_aten.fmod.Tensor, "floats")),
     "aten::pow": (None, _power),
     "aten::eq": (None, _of(_aten.eq.Tensor)),
@@ -182,6 +273,8 @@ _BINARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::__rshift__": (None, _of(_aten.bitwise_right_shift.Tensor)),
     "aten::atan2": (None, _of(_aten.atan2.default, "floats")),
     "aten::copysign": (None, _of(_aten.copysign.Tensor, "floats")),
+    "aten::gcd": (None, _of(_aten.gcd.default)),
+    "aten::ldexp": (None, _scaled_by_power),
 }
 _UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::neg": (operator.neg, _of(_aten.neg.default)),
@@ -202,7 +295,6 @@ _UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
             "sqrt",
             "exp",
             "expm1",
-            "log",
             "log1p",
             "log10",
             "log2",
@@ -223,6 +315,10 @@ _UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
             "lgamma",
         )
     },
+    "aten::log": (None, _logarithm),
+    "aten::fabs": (None, _of(_aten.abs.default, "floats")),
+    "aten::gamma": (None, _gamma),
+    "aten::factorial": (None, _factorial),
     "aten::degrees": (None, _of(_aten.rad2deg.default, "floats")),
     "aten::radians": (None, _of(_aten.deg2rad.default, "floats")),
     "aten::isnan": (None, _of(_aten.isnan.default, "floats")),

@@ -8,21 +8,31 @@ becomes unknown, a list whose length differs one of dynamic length, None and a v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import sympy
 import torch
 
-from sardonyx.capture.graph import Argument, Dim, SequenceType, TensorType, Value
+from sardonyx.capture.graph import (
+    Argument,
+    Dim,
+    SequenceType,
+    TensorType,
+    UnrankedType,
+    Value,
+)
 from sardonyx.capture.script_values import (
     ComputedNumber,
+    Dynamic,
     DynamicItems,
+    DynamicRows,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
     ScriptList,
     Uninitialized,
+    column_of,
     is_number,
     number_dtype,
 )
@@ -48,7 +58,8 @@ class Nothing:
 @dataclass(frozen=True, slots=True)
 class TensorLeaf:
     dtype: torch.dtype
-    dims: OpenDims
+    dims: OpenDims | None
+    """None where the rank is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,12 @@ class DynamicListOf:
     """Of one item."""
     of_numbers: bool
     is_sequence: bool
+    length: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicRowsOf:
+    columns: tuple[DynamicListOf | DynamicRowsOf, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,7 @@ Pattern: TypeAlias = (
     | TupleOf
     | ListOf
     | DynamicListOf
+    | DynamicRowsOf
     | DictOf
     | InstanceOf
 )
@@ -113,7 +131,8 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
     if isinstance(argument, Uninitialized):
         return Nothing()
     if isinstance(argument, Value):
-        return TensorLeaf(argument.dtype, _dims(argument.shape, is_known))
+        dims = _dims(argument.shape, is_known) if argument.has_shape else None
+        return TensorLeaf(argument.dtype, dims)
     if is_number(argument):
         return NumberLeaf(number_dtype(argument))
     if isinstance(argument, MaybeNone):
@@ -132,15 +151,21 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
 
 def state_pattern(state: Any, is_known: IsKnown) -> Pattern:
     """Of what a list, a dict or an object holds."""
-    if isinstance(state, DynamicItems):
-        content = state.content
-        dims = content.shape if state.is_sequence else content.shape[1:]
-        return DynamicListOf(
-            content.dtype, _dims(dims, is_known), state.of_numbers, state.is_sequence
-        )
+    if isinstance(state, (DynamicItems, DynamicRows)):
+        return dynamic_pattern(state, is_known)
     if isinstance(state, dict):
         return _entries_pattern(state, is_known)
     return ListOf(tuple(pattern_of(a, is_known) for a in state))
+
+
+def dynamic_pattern(state: Dynamic, is_known: IsKnown) -> DynamicListOf | DynamicRowsOf:
+    if isinstance(state, DynamicRows):
+        return DynamicRowsOf(tuple(dynamic_pattern(c, is_known) for c in state.columns))
+    content = state.content
+    dims = _dims(content.shape, is_known)
+    if state.is_sequence:
+        return DynamicListOf(content.dtype, dims, of_numbers=False, is_sequence=True)
+    return DynamicListOf(content.dtype, dims[1:], state.of_numbers, False, dims[0])
 
 
 def _entries_pattern(entries: dict[Any, Argument], is_known: IsKnown) -> DictOf:
@@ -163,9 +188,10 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     if isinstance(left, Maybe) or isinstance(right, Maybe):
         return Maybe(join(_content(left), _content(right)))
     if isinstance(left, TensorLeaf) and isinstance(right, TensorLeaf):
-        _check_types(left.dtype, right.dtype, left.dims, right.dims)
-        return TensorLeaf(left.dtype, _join_dims(left.dims, right.dims))
-    if isinstance(left, (ListOf, DynamicListOf)) and isinstance(right, (ListOf, DynamicListOf)):
+        return TensorLeaf(
+            left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims)
+        )
+    if isinstance(left, _LISTS) and isinstance(right, _LISTS):
         return _join_lists(left, right)
     if isinstance(left, NumberLeaf) and isinstance(right, NumberLeaf):
         raise CannotJoin(f"a number is {_name(left.dtype)} here and {_name(right.dtype)} there")
@@ -201,33 +227,62 @@ def _join_with_constant(left: Pattern, right: Pattern) -> Pattern:
     raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
 
 
-def _join_lists(left: ListOf | DynamicListOf, right: ListOf | DynamicListOf) -> Pattern:
+_LISTS = (ListOf, DynamicListOf, DynamicRowsOf)
+
+
+def _join_lists(
+    left: ListOf | DynamicListOf | DynamicRowsOf, right: ListOf | DynamicListOf | DynamicRowsOf
+) -> Pattern:
     if isinstance(left, ListOf) and isinstance(right, ListOf):
         if len(left.items) == len(right.items):
             return ListOf(_join_each(left.items, right.items))
         if not left.items or not right.items:
-            return as_dynamic(left if left.items else right)
-    first, second = (p if isinstance(p, DynamicListOf) else None for p in (left, right))
-    if first is None:
-        if isinstance(left, ListOf) and not left.items:
-            return right
-        first = as_dynamic(left)
-    if second is None:
-        if isinstance(right, ListOf) and not right.items:
-            return first
-        second = as_dynamic(right)
+            return without_length(as_dynamic(left if left.items else right))
+        return join_dynamic(as_dynamic(left), as_dynamic(right))
+    if isinstance(left, ListOf):
+        return _join_with_known(left, right)
+    if isinstance(right, ListOf):
+        return _join_with_known(right, left)
+    return join_dynamic(left, right)
+
+
+def _join_with_known(known: ListOf, dynamic: Pattern) -> Pattern:
+    assert isinstance(dynamic, (DynamicListOf, DynamicRowsOf))
+    if known.items:
+        return join_dynamic(as_dynamic(known, like=dynamic), dynamic)
+    return without_length(dynamic)
+
+
+def without_length(pattern: DynamicListOf | DynamicRowsOf) -> DynamicListOf | DynamicRowsOf:
+    if isinstance(pattern, DynamicRowsOf):
+        return DynamicRowsOf(tuple(map(without_length, pattern.columns)))
+    return replace(pattern, length=None)
+
+
+def join_dynamic(
+    first: DynamicListOf | DynamicRowsOf, second: DynamicListOf | DynamicRowsOf
+) -> DynamicListOf | DynamicRowsOf:
+    if isinstance(first, DynamicRowsOf) and isinstance(second, DynamicRowsOf):
+        if len(first.columns) == len(second.columns):
+            pairs = zip(first.columns, second.columns, strict=True)
+            return DynamicRowsOf(tuple(join_dynamic(a, b) for a, b in pairs))
+        raise CannotJoin("a list holds tuples of different lengths")
+    if isinstance(first, DynamicRowsOf) or isinstance(second, DynamicRowsOf):
+        raise CannotJoin("a list holds tuples here and other things there")
     if first.of_numbers != second.of_numbers:
         raise CannotJoin("a list of numbers here and one of tensors there")
-    _check_types(first.dtype, second.dtype, first.dims, second.dims)
-    dims = _join_dims(first.dims, second.dims)
+    dims = _join_tensors(first.dtype, second.dtype, first.dims, second.dims)
     # Only items of one shape can be stacked.
-    stacked = not (first.is_sequence or second.is_sequence) and None not in dims
-    return DynamicListOf(first.dtype, dims, first.of_numbers, not (stacked or first.of_numbers))
+    if first.is_sequence or second.is_sequence or None in dims:
+        return DynamicListOf(first.dtype, dims, of_numbers=False, is_sequence=True)
+    length = first.length if first.length == second.length else None
+    return DynamicListOf(first.dtype, dims, first.of_numbers, False, length)
 
 
-def as_dynamic(pattern: Pattern) -> DynamicListOf:
-    """The pattern of a list with any number of items like these."""
-    if isinstance(pattern, DynamicListOf):
+def as_dynamic(pattern: Pattern, like: Pattern | None = None) -> DynamicListOf | DynamicRowsOf:
+    """The pattern of a list with any number of items like these; stacked, if the items of `like`
+    are."""
+    if isinstance(pattern, (DynamicListOf, DynamicRowsOf)):
         return pattern
     assert isinstance(pattern, ListOf)
     if not pattern.items:
@@ -235,26 +290,52 @@ def as_dynamic(pattern: Pattern) -> DynamicListOf:
     item = pattern.items[0]
     for other in pattern.items[1:]:
         item = join(item, other)
-    if isinstance(item, TensorLeaf):
+    length = len(pattern.items)
+    if isinstance(item, TensorLeaf) and item.dims is not None:
+        stacked = isinstance(like, DynamicListOf) and not like.is_sequence
+        if stacked and None not in item.dims:
+            return DynamicListOf(item.dtype, item.dims, False, False, length)
         return DynamicListOf(item.dtype, item.dims, of_numbers=False, is_sequence=True)
     if isinstance(item, NumberLeaf):
-        return DynamicListOf(item.dtype, (), of_numbers=True, is_sequence=False)
+        return DynamicListOf(item.dtype, (), True, False, length)
+    if isinstance(item, TupleOf) and item.items:
+        columns = like.columns if isinstance(like, DynamicRowsOf) else [None] * len(item.items)
+        rows = [row for row in pattern.items if isinstance(row, TupleOf)]
+        return DynamicRowsOf(
+            tuple(
+                as_dynamic(ListOf(tuple(row.items[place] for row in rows)), column)
+                for place, column in enumerate(columns)
+            )
+        )
     raise CannotJoin(
         f"a list of {_describe(item)}, and its length differs: ONNX has lists of tensors"
     )
 
 
-def _check_types(
-    left: torch.dtype, right: torch.dtype, left_dims: OpenDims, right_dims: OpenDims
-) -> None:
+def _join_tensors(
+    left: torch.dtype, right: torch.dtype, left_dims: OpenDims | None, right_dims: OpenDims | None
+) -> OpenDims:
     if left != right:
         raise CannotJoin(f"a tensor is {_name(left)} here and {_name(right)} there")
-    if len(left_dims) != len(right_dims):
-        raise CannotJoin(f"a tensor has {len(left_dims)} dims here and {len(right_dims)} there")
+    if left_dims is None or right_dims is None or len(left_dims) != len(right_dims):
+        counts = ["any number of" if d is None else len(d) for d in (left_dims, right_dims)]
+        raise CannotJoin(f"a tensor has {counts[0]} dims here and {counts[1]} there")
+    return tuple(a if a == b else None for a, b in zip(left_dims, right_dims, strict=True))
 
 
-def _join_dims(left: OpenDims, right: OpenDims) -> OpenDims:
-    return tuple(a if a == b else None for a, b in zip(left, right, strict=True))
+def with_open_ranks(pattern: Pattern, other: Pattern) -> Pattern:
+    """The pattern, tensors that have another rank in the other one of unknown rank."""
+    if isinstance(pattern, TensorLeaf) and isinstance(other, TensorLeaf):
+        ranks = [None if p.dims is None else len(p.dims) for p in (pattern, other)]
+        return pattern if ranks[0] == ranks[1] else TensorLeaf(pattern.dtype, None)
+    if (
+        isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf))
+        and isinstance(other, type(pattern))
+        and len(pattern.items) == len(other.items)
+    ):
+        items = tuple(with_open_ranks(*p) for p in zip(pattern.items, other.items, strict=True))
+        return type(pattern)(**{**_fields(pattern), "items": items})
+    return pattern
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -266,14 +347,15 @@ def _describe(pattern: Pattern) -> str:
         return repr(pattern.argument)
     names: dict[type, str] = {
         TensorLeaf: "a tensor", NumberLeaf: "a number", Maybe: "an optional", TupleOf: "a tuple",
-        ListOf: "a list", DynamicListOf: "a list", DictOf: "a dict", InstanceOf: "an object",
+        ListOf: "a list", DynamicListOf: "a list",
+        DynamicRowsOf: "a list", DictOf: "a dict", InstanceOf: "an object",
     }  # fmt: skip
     return names.get(type(pattern), "nothing")
 
 
 # -- from patterns to values ----------------------------------------------------------------------
 
-NewLeaf = Callable[[torch.dtype, OpenDims, bool], Value]
+NewLeaf = Callable[[torch.dtype, OpenDims | None, bool], Value]
 """Makes the tensor, or the sequence (if the last argument says so), of a leaf."""
 
 
@@ -301,8 +383,10 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
 
 
 def instantiate_state(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> Any:
+    if isinstance(pattern, DynamicRowsOf):
+        return DynamicRows(tuple(instantiate_state(c, new, keep) for c in pattern.columns))
     if isinstance(pattern, DynamicListOf):
-        dims = pattern.dims if pattern.is_sequence else (None, *pattern.dims)
+        dims = pattern.dims if pattern.is_sequence else (pattern.length, *pattern.dims)
         return DynamicItems(new(pattern.dtype, dims, pattern.is_sequence), pattern.of_numbers)
     if isinstance(pattern, DictOf):
         items = (instantiate(p, new, keep) for p in pattern.items)
@@ -351,6 +435,9 @@ class Conform:
     def state_leaves(self, state: Any, pattern: Pattern) -> Iterator[Value]:
         if isinstance(pattern, DynamicListOf):
             yield self._as_dynamic_items(state, pattern)
+        elif isinstance(pattern, DynamicRowsOf):
+            for place, column in enumerate(pattern.columns):
+                yield from self.state_leaves(column_of(state, place), column)
         elif isinstance(pattern, (DictOf, InstanceOf)):
             for key, inner in zip(pattern.keys, pattern.items, strict=True):
                 yield from self.leaves(state[key], inner)
@@ -366,6 +453,9 @@ class Conform:
             yield self._as_tensor(0, pattern.dtype)
         elif isinstance(pattern, DynamicListOf):
             yield self._as_dynamic_items((), pattern)
+        elif isinstance(pattern, DynamicRowsOf):
+            for column in pattern.columns:
+                yield from self._fillers(column)
         elif isinstance(pattern, Maybe):
             yield self._as_tensor(False, torch.bool)
             yield from self._fillers(pattern.content)
@@ -374,5 +464,7 @@ class Conform:
                 yield from self._fillers(inner)
 
 
-def leaf_type(dtype: torch.dtype, dims: tuple[Any, ...], is_sequence: bool) -> TensorType:
+def leaf_type(dtype: torch.dtype, dims: tuple[Any, ...] | None, is_sequence: bool) -> TensorType:
+    if dims is None:
+        return UnrankedType(dtype, ())
     return SequenceType(dtype, dims) if is_sequence else TensorType(dtype, dims)

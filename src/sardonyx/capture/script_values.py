@@ -32,6 +32,10 @@ class Uninitialized:
 UNINITIALIZED = Uninitialized()
 
 
+class UnknownText:
+    """A string made of what is known at run time: the message of an exception may be one."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MaybeNone:
     """None, or `content` where the number `present` is true at run time."""
@@ -52,8 +56,31 @@ class DynamicItems:
     def is_sequence(self) -> bool:
         return isinstance(self.content.type, SequenceType)
 
+    @property
+    def known_length(self) -> int | None:
+        if self.is_sequence or not isinstance(self.content.shape[0], int):
+            return None
+        return self.content.shape[0]
 
-ListItems: TypeAlias = tuple[Argument, ...] | DynamicItems
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicRows:
+    """The items of a list of tuples whose length is known at run time: a list for each place of
+    the tuples."""
+
+    columns: tuple[DynamicItems | DynamicRows, ...]
+
+
+Dynamic: TypeAlias = DynamicItems | DynamicRows
+ListItems: TypeAlias = tuple[Argument, ...] | DynamicItems | DynamicRows
+
+
+def column_of(items: ListItems, place: int) -> ListItems:
+    """One place of the tuples in a list."""
+    if isinstance(items, DynamicRows):
+        return items.columns[place]
+    assert isinstance(items, tuple)
+    return tuple(item[place] for item in items)
 
 
 class Mutable:
@@ -66,10 +93,11 @@ class Mutable:
 
 
 class ScriptList(Mutable):
-    """`state` is a tuple of the items where the length is known, else DynamicItems."""
+    """`state` is a tuple of the items where each is a value of its own."""
 
     def __init__(self, items: Any = ()) -> None:
-        self.state: ListItems = items if isinstance(items, DynamicItems) else tuple(items)
+        is_dynamic = isinstance(items, (DynamicItems, DynamicRows))
+        self.state: ListItems = items if is_dynamic else tuple(items)
 
 
 class ScriptDict(Mutable):
@@ -106,8 +134,8 @@ class Heap:
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
-        """Everything is as before afterwards; what was changed, of the objects from before, and
-        what it held at the end, is in the dict it gives."""
+        """What was there before is as before afterwards; what was changed of it, and what that held
+        at the end, is in the dict it gives."""
         first_new = self._count + 1
         self._frames.append({})
         changes: dict[Mutable, Any] = {}
@@ -117,7 +145,7 @@ class Heap:
             for changed, before in self._frames.pop().items():
                 if changed.serial < first_new:
                     changes[changed] = changed.state
-                changed.state = before
+                    changed.state = before
 
 
 def is_number(argument: Argument) -> bool:
@@ -126,7 +154,9 @@ def is_number(argument: Argument) -> bool:
 
 def is_constant(argument: Argument) -> bool:
     """Whether it is known while the graph is read, all of it."""
-    if isinstance(argument, (Value, sympy.Basic, ComputedNumber, MaybeNone, Uninitialized)):
+    if isinstance(
+        argument, (Value, sympy.Basic, ComputedNumber, MaybeNone, Uninitialized, UnknownText)
+    ):
         return False
     if isinstance(argument, ScriptList):
         return isinstance(argument.state, tuple) and all(map(is_constant, argument.state))

@@ -14,6 +14,10 @@ _SCHEMAS = (
     "sequence_at(Tensor sequence, Scalar position) -> Tensor",
     "sequence_length(Tensor sequence) -> Tensor",
     "sequence_concat(Tensor sequence, int dim, bool new_dim) -> Tensor",
+    "items_stack(Tensor[] items) -> Tensor",
+    "items_join(Tensor[] stacked) -> Tensor",
+    "items_reverse(Tensor stacked) -> Tensor",
+    "items_set(Tensor stacked, Tensor item, Scalar position) -> Tensor",
 )
 _OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
 for _schema in _SCHEMAS:
@@ -31,7 +35,15 @@ SEQUENCE_AT = torch.ops.sardonyx.sequence_at.default
 SEQUENCE_LENGTH = torch.ops.sardonyx.sequence_length.default
 SEQUENCE_CONCAT = torch.ops.sardonyx.sequence_concat.default
 
-TAKES_ITEMS = frozenset({SEQUENCE, SEQUENCE_INSERT})
+ITEMS_STACK = torch.ops.sardonyx.items_stack.default
+"""Lists of tensors of one shape are one tensor, their items along its first dim."""
+ITEMS_JOIN = torch.ops.sardonyx.items_join.default
+ITEMS_REVERSE = torch.ops.sardonyx.items_reverse.default
+ITEMS_SET = torch.ops.sardonyx.items_set.default
+
+TAKES_ITEMS = frozenset({SEQUENCE, SEQUENCE_INSERT, ITEMS_STACK, ITEMS_JOIN, ITEMS_SET})
 """Whose result holds the tensors it was given."""
-SHOWS_ITEMS = frozenset({SEQUENCE_UNSTACK, SEQUENCE_SPLIT, SEQUENCE_ERASE, SEQUENCE_AT})
+SHOWS_ITEMS = frozenset(
+    {SEQUENCE_UNSTACK, SEQUENCE_SPLIT, SEQUENCE_ERASE, SEQUENCE_AT, ITEMS_REVERSE}
+)
 """Whose result shares memory with what its argument holds."""

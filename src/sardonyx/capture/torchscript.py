@@ -164,7 +164,7 @@ class GraphReader:
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
             self._env[source.debugName()] = argument
         try:
-            (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()))
+            (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
             raise CaptureError(
                 format_message(f"the model raises: {error}", [("at", error.location.describe())])
@@ -199,8 +199,16 @@ class GraphReader:
         finally:
             self.graph.nodes = outer
 
-    def read_block(self, nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Argument]:
-        """Reads nodes into the current block; what the outputs hold at the end."""
+    def read_block(
+        self,
+        nodes: Sequence[Any],
+        outputs: Sequence[Any],
+        then: Callable[[list[Argument]], list[Argument]] | None = None,
+        *,
+        at_end: bool = False,
+    ) -> list[Argument]:
+        """Reads nodes into the current block; what the outputs hold at the end, or what comes of
+        it where more is read after them. `at_end`: the program ends there."""
         for place, node in enumerate(nodes):
             if node.kind() != "prim::If":
                 self._node(node)
@@ -212,35 +220,41 @@ class GraphReader:
                 results = self._blocks.branch(condition, readings, location)
             except CannotJoin as reason:
                 if self._copies >= _MOST_COPIES:
-                    raise CaptureError(
-                        format_message(
-                            f"the branches of an if leave different types: {reason}",
-                            [("at", location.describe())],
-                        )
-                    ) from reason
+                    raise _different_types(reason, location) from reason
                 # What follows is read once more in each branch, where its types are known.
-                rest = [
-                    partial(self._branch_and_rest, node, block, nodes[place + 1 :], outputs)
+                rest = partial(self.read_block, nodes[place + 1 :], outputs, then, at_end=at_end)
+                readings = [
+                    partial(self._branch_and_rest, node, block, rest, at_end)
                     for block in node.blocks()
                 ]
                 self._copies += 1
                 try:
-                    return self._blocks.branch(condition, rest, location)
+                    return self._blocks.branch(condition, readings, location, at_end=at_end)
+                except CannotJoin as again:
+                    if at_end:
+                        raise _different_types(again, location) from again
+                    raise
                 finally:
                     self._copies -= 1
             for output, result in zip(node.outputs(), results, strict=True):
                 self._env[output.debugName()] = result
-        return [self._env[o.debugName()] for o in outputs]
+        results = [self._env[o.debugName()] for o in outputs]
+        return results if then is None else then(results)
 
     def _branch(self, block: Any) -> list[Argument]:
         return self.read_block(list(block.nodes()), list(block.outputs()))
 
     def _branch_and_rest(
-        self, node: Any, block: Any, rest: Sequence[Any], outputs: Sequence[Any]
+        self, node: Any, block: Any, rest: Callable[[], list[Argument]], at_end: bool
     ) -> list[Argument]:
-        for output, result in zip(node.outputs(), self._branch(block), strict=True):
-            self._env[output.debugName()] = result
-        return self.read_block(rest, outputs)
+        def go_on(results: list[Argument]) -> list[Argument]:
+            for output, result in zip(node.outputs(), results, strict=True):
+                self._env[output.debugName()] = result
+            return rest()
+
+        return self.read_block(
+            list(block.nodes()), list(block.outputs()), go_on, at_end=at_end
+        )
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self._inputs(node)
@@ -337,7 +351,7 @@ class GraphReader:
 
     def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
         """What TorchScript alone has: run by it where all is known."""
-        if op is not None:
+        if op is not None and len(operands) <= len(op._schema.arguments):
             arguments = bind(op, [self._plain(o) for o in operands])
             scalar = self._scalars.read(op, arguments)
             if scalar is not None:
@@ -350,7 +364,8 @@ class GraphReader:
         try:
             given = [_python(o) for o in operands]
             # Without its overload, an operator is the first that takes the values.
-            run = partial(_torch_private.run_script_operator, kind) if op is None else op
+            by_name = op is None or len(operands) > len(op._schema.arguments)
+            run = partial(_torch_private.run_script_operator, kind) if by_name else op
             result = run(*given)
         except RuntimeError as error:
             raise _no_form(kind, self._location) from error
@@ -359,7 +374,7 @@ class GraphReader:
     def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
         """`int(x)`, `x.item()`."""
         read = next(iter(arguments.values()), None)
-        if len(arguments) != 1 or not isinstance(read, Value) or not _gives_one(node):
+        if node.kind() not in _READ_NUMBERS or not isinstance(read, Value):
             return False
         kind = node.output().type().kind()
         dtype = _NUMBERS.get(kind)
@@ -389,6 +404,9 @@ class GraphReader:
             self._set(node, self.wrapped(scalar.value))
             return
         if self._reads_number(node, arguments):
+            return
+        if op._schema.name in _ASK_FOR_TYPES:
+            self._set(node, self.inference.run(op, arguments))
             return
         location = self._location
         if self._quantized.concerns(op, arguments):
@@ -443,7 +461,7 @@ class GraphReader:
 
     def _filler(self, leaf: TensorLeaf) -> Value:
         """A tensor that nothing reads."""
-        sizes = [d if isinstance(d, int) else 1 for d in leaf.dims]
+        sizes = [d if isinstance(d, int) else 1 for d in leaf.dims or ()]
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
     def _emit(
@@ -719,7 +737,15 @@ class GraphReader:
     def _layout(self, node: Any) -> None:
         self._set(node, torch.strided)
 
-    def _is_training(self, node: Any) -> None:
+    def _is_parameter(self, node: Any) -> None:
+        (tensor,) = self._inputs(node)
+        self._set(node, self.graph.parameters.get(tensor.name) is tensor)
+
+    def _grad_enabled(self, node: Any) -> None:
+        """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
+        self._set(node, True)
+
+    def _false(self, node: Any) -> None:
         self._set(node, False)
 
     def _same(self, node: Any) -> None:
@@ -834,8 +860,15 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::dtype": GraphReader._dtype,
     "prim::device": GraphReader._device,
     "prim::layout": GraphReader._layout,
-    "prim::requires_grad": GraphReader._is_training,
-    "prim::is_cuda": GraphReader._is_training,
+    "prim::requires_grad": GraphReader._is_parameter,
+    "aten::is_grad_enabled": GraphReader._grad_enabled,
+    **{
+        f"prim::is_{kind}": GraphReader._false
+        for kind in (
+            "cuda", "nested", "sparse", "sparse_csr", "quantized", "mkldnn", "mps", "xpu",
+            "meta", "vulkan", "ipu", "maia", "mtia", "hpu", "xla",
+        )
+    },  # fmt: skip
     "prim::data": GraphReader._same,
     "prim::NumToTensor": GraphReader._number_to_tensor,
     "prim::PythonOp": GraphReader._autograd_function,
@@ -847,6 +880,16 @@ _DYNAMIC_LISTS: dict[str, Callable[[GraphReader, Any], bool]] = {
     "aten::unbind": GraphReader._unbind_dynamic,
 }
 """Operators that take or give a list of dynamic length; False where it is not one here."""
+_READ_NUMBERS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "Int", "Float", "Bool", "IntImplicit", "FloatImplicit", "ScalarImplicit", "item",
+        "is_nonzero", "_local_scalar_dense",
+    )
+)  # fmt: skip
+_ASK_FOR_TYPES = frozenset(
+    f"aten::{name}" for name in ("is_floating_point", "is_complex", "is_signed", "element_size")
+)
 _NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
@@ -854,10 +897,6 @@ def number_dtype_of(operands: Sequence[Argument]) -> torch.dtype:
     """Of a Scalar, which TorchScript leaves open."""
     kinds = [number_dtype(o) for o in operands]
     return torch.float64 if torch.float64 in kinds else kinds[0]
-
-
-def _gives_one(node: Any) -> bool:
-    return len(list(node.outputs())) == 1
 
 
 def _is_unpacked(node: Any) -> bool:
@@ -879,6 +918,15 @@ def _python(argument: Argument) -> Any:
     if isinstance(argument, tuple):
         return tuple(_python(a) for a in argument)
     return argument
+
+
+def _different_types(reason: CannotJoin, location: SourceLocation) -> CaptureError:
+    return CaptureError(
+        format_message(
+            f"the branches of an if leave different types: {reason}",
+            [("at", location.describe())],
+        )
+    )
 
 
 def _no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:

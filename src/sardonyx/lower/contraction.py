@@ -30,6 +30,12 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         # ONNX Runtime leaves the product with a vector unset, or does not run, where there is
         # nothing to sum or no row; that with a column it computes.
         return b.squeeze(matmul(b, left, b.unsqueeze(right, [1])), [-1])
+    if left.rank == 1 and right.rank > 2 and _may_be_empty(right):
+        # The same goes for a batch of matrices: their columns as those of one matrix.
+        batch = tuple(range(right.rank - 2))
+        row, column = right.rank - 2, right.rank - 1
+        operands = [Labelled(left, (row,)), Labelled(right, (*batch, row, column))]
+        return contract(b, operands, [*batch, column])
     if left.rank > 1 and right.rank > 1 and left.static_dim(-1) == 0:
         # ONNX Runtime leaves all but the first of a batch of such products unset.
         return zeros_of_product(b, left, right)

@@ -80,7 +80,7 @@ def _input(b: Builder, value: Value, declare: DeclareInput) -> Tensor:
 
 
 def _like(made: ir.Value, value: Value) -> Tensor:
-    shape = None if value.is_sequence else value.shape
+    shape = value.shape if value.has_shape else None
     return Tensor(made, value.dtype, shape, is_sequence=value.is_sequence)
 
 

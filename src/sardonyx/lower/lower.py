@@ -258,7 +258,12 @@ class _Emitter:
                 self._stand_in(node)
                 return
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
-            results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
+            try:
+                results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
+            except Refusal as refusal:
+                self.problems.append(_Problem(node, str(refusal)))
+                self._stand_in(node)
+                return
             self._bind_results(node, results)
             return
         self.b.location = node.location
@@ -328,7 +333,7 @@ class _Emitter:
         return self._known_part(value, tensor)
 
     def _known_part(self, value: Value, tensor: Tensor) -> Tensor:
-        if value.is_sequence:
+        if not value.has_shape:
             return tensor
         differs = tensor.shape != value.shape
         tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
@@ -375,7 +380,12 @@ class _Emitter:
 
     def _number(self, number: Any) -> Tensor:
         """A number that the model returns, as torch.tensor() makes it one."""
-        return self.b.scalar(number, promote.scalar_dtype(number))
+        try:
+            return self.b.scalar(number, promote.scalar_dtype(number))
+        except Refusal as refusal:
+            raise UnsupportedOperatorError(
+                f"no ONNX form for a number that the model returns: {refusal}"
+            ) from refusal
 
 
 def _flat(results: Any) -> list[Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 
+from sardonyx.lower import loops
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dim, Tensor
 
 _SIGNIFICANT_BITS = {torch.float16: 11, torch.bfloat16: 8}
+_MOST_TRIES = 500
+"""No number that can be accepted is rejected so often."""
 
 
 def uniform(b: Builder, dims: Sequence[Dim], dtype: torch.dtype) -> Tensor:
@@ -31,6 +35,37 @@ def coin_tosses(b: Builder, dims: Sequence[Dim], probability: float) -> Tensor:
     """True with a probability, as a bool tensor."""
     tossed: Tensor = b.Less(uniform(b, dims, torch.float32), probability)
     return tossed
+
+
+def gamma(b: Builder, concentration: Tensor) -> Tensor:
+    """From the gamma distribution of rate 1, by the rejections of Marsaglia and Tsang: each number
+    is drawn until it is accepted, which takes 1.05 tries at most in the mean."""
+    alpha, dims = concentration, b.dims(concentration)
+
+    def draw(of: Callable[..., Tensor]) -> Tensor:
+        return of(b, dims, alpha.dtype)
+
+    below = b.Less(alpha, 1)  # gamma(a) is gamma(a + 1) * u ** (1 / a)
+    d = b.Sub(b.Where(below, b.Add(alpha, 1), alpha), 1 / 3)
+    c = b.Div(1, b.Sqrt(b.Mul(d, 9)))
+
+    def drawn_again(_: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        accepted, is_open = carried
+        x = draw(normal)
+        root = b.Add(b.Mul(x, c), 1)
+        v = b.Mul(b.Mul(root, root), root)
+        bound = b.Add(b.Mul(b.Mul(x, x), 0.5), b.Mul(d, b.Add(b.Sub(1, v), b.Log(b.Max(v, 1e-30)))))
+        is_in = b.And(b.Greater(root, 0), b.Less(b.Log(b.Sub(1, draw(uniform))), bound))
+        return [
+            b.Where(b.And(is_open, is_in), v, accepted),
+            b.And(is_open, b.Not(is_in)),
+        ]
+
+    start = [b.full_like(alpha, 1), b.Less(b.Abs(alpha), math.inf)]
+    v, _ = loops.repeat_while(b, lambda carried: carried[1], drawn_again, start, _MOST_TRIES)
+    boost = b.Pow(b.Sub(1, draw(uniform)), b.Div(1, alpha))
+    result: Tensor = b.Mul(b.Mul(d, v), b.Where(below, boost, 1))
+    return result
 
 
 def _draw(b: Builder, op: str, dims: Sequence[Dim], dtype: torch.dtype) -> Tensor:

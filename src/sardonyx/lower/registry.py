@@ -155,7 +155,9 @@ def _fits(argument: Any, wanted: Any) -> bool:
         return isinstance(argument, (int, float)) and not isinstance(argument, bool)
     if wanted is int:
         return isinstance(argument, int)
-    if wanted in (bool, str, complex, torch.dtype, Tensor, sympy.Expr, torch.device):
+    if wanted is sympy.Expr:  # a comparison of sizes is a number like any other
+        return isinstance(argument, sympy.Basic)
+    if wanted in (bool, str, complex, torch.dtype, Tensor, torch.device):
         return isinstance(argument, wanted)
     return True
 

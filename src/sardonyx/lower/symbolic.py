@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy
 import torch
@@ -76,6 +76,11 @@ class SizeArithmetic:
         if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and e.exp > 0:
             base = self.materialize(e.base)
             return reduce(b.Mul, [base] * int(e.exp))
+        if isinstance(e, sympy.Piecewise) and e.args[-1][1] == sympy.true:
+            chosen = self.materialize(e.args[-1][0])
+            for then, condition in reversed(e.args[:-1]):
+                chosen = _where(b, e, [self.materialize(condition), self.materialize(then), chosen])
+            return chosen
         handler = _HANDLERS.get(type(e).__name__)
         if handler is None:
             raise Refusal(f"the size {e} cannot be computed in the graph ({type(e).__name__})")
@@ -114,6 +119,16 @@ def _floor_divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     else:  # ONNX Div truncates; Mod takes the divisor's sign, as Python's does.
         result = b.Div(b.Sub(left, b.Mod(left, right)), right)
     return result
+
+
+def _modulo(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    left, right = _common(b, operands)
+    if left.dtype != torch.float64:
+        return cast(Tensor, b.Mod(left, right))
+    # ONNX has C's fmod for floats, with the sign of the dividend.
+    rest = b.Mod(left, right, fmod=1)
+    is_other_sign = b.Less(b.Mul(rest, b.Sign(right)), 0.0)
+    return cast(Tensor, b.Where(is_other_sign, b.Add(rest, right), rest))
 
 
 def _divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
@@ -162,8 +177,11 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "Min": _fold("Min"),
     "FloorDiv": _floor_divide,
     "CleanDiv": _floor_divide,
-    "Mod": _fold("Mod"),
-    "PythonMod": _fold("Mod"),
+    "Mod": _modulo,
+    "PythonMod": _modulo,
+    "BitwiseFn_bitwise_and": _fold("BitwiseAnd"),
+    "BitwiseFn_bitwise_or": _fold("BitwiseOr"),
+    "BitwiseFn_bitwise_xor": _fold("BitwiseXor"),
     "IntTrueDiv": _divide,
     "FloatTrueDiv": _divide,
     "FloatPow": _power,
@@ -182,6 +200,7 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "Abs": lambda b, e, operands: b.Abs(operands[0]),
     "Identity": lambda b, e, operands: operands[0],
     "Where": _where,
+    "ITE": _where,
     "Equality": _compare("Equal"),
     "Unequality": _compare("Equal", negate=True),
     "StrictLessThan": _compare("Less"),

@@ -228,4 +228,6 @@ def _flattened_from(b: Builder, x: Tensor, axis: int) -> Tensor:
     known = [size for size in sizes if not isinstance(size, Tensor)]
     if len(known) == len(sizes):
         return b.reshape(x, [*known[:axis], product_of(known[axis:])])
-    return reshape_to(b, x, [*sizes[:axis], -1])
+    # No -1, which has no meaning beside a size of 0.
+    rest = b.ReduceProd(b.Shape(x, start=axis), None, keepdims=1)
+    return reshape_to(b, x, [*sizes[:axis], rest])

@@ -25,7 +25,7 @@ def constant_tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
         return None
     attribute = producer.attributes.get("value")
     if attribute is not None:
-        return None if attribute.is_ref() else attribute.as_tensor()
+        return None if attribute.is_ref() else attribute.value
     for name in ("value_int", "value_ints"):
         attribute = producer.attributes.get(name)
         if attribute is not None and not attribute.is_ref():

@@ -1,7 +1,7 @@
 """Fold an inference BatchNormalization into the convolution before it.
 
-The folded weight is computed when it is written, in float64, and thrown away again: peak memory
-does not grow with the model.
+The folded weight is computed when it is written, in float64, a few rows at a time, and thrown away
+again: peak memory does not grow with the model.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.facts import constant_tensor, int_attribute
 from sardonyx.optimize.rewrite import NodePass, remove_node, replace_value
 from sardonyx.optimize.tensor_identity import has_data
+
+# What a processor keeps at hand, as float64.
+_BLOCK_ELEMENTS = 2**17
 
 _FOLDABLE_TYPES = {
     ir.DataType.FLOAT16: torch.float16,
@@ -44,18 +47,24 @@ class _Fold:
         return _float64(self.scale) / torch.sqrt(_float64(self.variance) + self.epsilon)
 
     def folded_weight(self) -> torch.Tensor:
-        weight, factor = _float64(self.weight), self._factor()
-        spatial = (1,) * (weight.dim() - 2)
-        if not self.is_transposed:
-            return weight * factor.reshape(-1, 1, *spatial)
-        # (inputs, outputs / groups, ...): each group of inputs has its own outputs.
-        grouped = weight.reshape(self.groups, -1, *weight.shape[1:])
-        return (grouped * factor.reshape(self.groups, 1, -1, *spatial)).reshape(weight.shape)
+        weight, factor = _host_tensor(self.weight), self._factor()
+        folded = torch.empty(weight.shape, dtype=weight.dtype)
+        if self.is_transposed:
+            # (inputs, outputs / groups, ...): each group of inputs has its own outputs.
+            factor = factor.reshape(self.groups, -1)
+            factor = factor.repeat_interleave(len(weight) // self.groups, dim=0)
+        factor = factor.reshape(*factor.shape, *(1,) * (weight.dim() - factor.dim()))
+        rows = max(1, _BLOCK_ELEMENTS * len(weight) // max(1, weight.numel()))
+        blocks = (torch.split(tensor, rows) for tensor in (folded, weight, factor))
+        for written, block, factors in zip(*blocks, strict=True):
+            written.copy_(block.to(torch.float64).mul_(factors))
+        return folded
 
     def folded_bias(self) -> torch.Tensor:
         mean, shift = _float64(self.mean), _float64(self.shift)
         bias = torch.zeros_like(mean) if self.bias is None else _float64(self.bias)
-        return (bias - mean) * self._factor() + shift
+        folded = (bias - mean) * self._factor() + shift
+        return folded.to(_FOLDABLE_TYPES[self.weight.dtype])
 
 
 class FoldBatchNorm(NodePass):
@@ -95,7 +104,7 @@ def _set_contents(
     shape = ir.Shape(like.shape.numpy())
     value.type, value.shape = ir.TensorType(stored), shape
     value.const_value = ir.LazyTensor(
-        lambda: TorchTensor(compute().to(_FOLDABLE_TYPES[stored]), name=value.name),
+        lambda: TorchTensor(compute(), name=value.name),
         dtype=stored,
         shape=shape,
         name=value.name,
@@ -191,7 +200,12 @@ def _is_representable(fold: _Fold) -> bool:
 
 
 def _float64(tensor: ir.TensorProtocol) -> torch.Tensor:
+    return _host_tensor(tensor).to(torch.float64)
+
+
+def _host_tensor(tensor: ir.TensorProtocol) -> torch.Tensor:
     raw = tensor.raw
     if isinstance(raw, torch.Tensor):
-        return raw.detach().to(device="cpu", dtype=torch.float64)
-    return torch.from_numpy(tensor.numpy().astype(np.float64))
+        return raw.detach().cpu()
+    widest = torch.from_numpy(tensor.numpy().astype(np.float64))  # numpy's bfloat16 is not torch's
+    return widest.to(_FOLDABLE_TYPES[tensor.dtype])

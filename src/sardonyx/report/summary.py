@@ -56,6 +56,7 @@ def summary_dict(program: ONNXProgram) -> dict[str, Any]:
             "largest_relative": verification.largest_relative,
             "runs": [run.label for run in verification.runs if run.outputs],
             "skipped": list(verification.skipped),
+            "baked": list(verification.baked),
         }
     return summary
 
@@ -124,6 +125,7 @@ def _verification_lines(program: ONNXProgram) -> list[str]:
     return [
         *verification.findings,
         *(f"skipped: {reason}" for reason in verification.skipped),
+        *verification.baked,
     ]
 
 

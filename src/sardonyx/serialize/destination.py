@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import io
 import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from typing import BinaryIO, TypeAlias
 
@@ -17,6 +20,7 @@ Destination: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 _FILE_WRITE_LIMIT = 2**30
 _STREAM_WRITE_LIMIT = 2**20
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class Sink:
@@ -26,6 +30,12 @@ class Sink:
         self._file = file
         self._label = label
         self.written = 0
+
+    def reserve(self, size: int) -> None:
+        """Takes the space on disk for a file of `size` bytes: writing is faster, and a full disk is
+        told of before anything is written."""
+        with file_errors(self._label):
+            _allocate(self._file.fileno(), size)
 
     def write(self, data: bytes | memoryview) -> int:
         rest = memoryview(data)
@@ -147,6 +157,17 @@ def _check_stream(stream: object) -> None:
 def stream_label(stream: object) -> str:
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) else f"the {type(stream).__name__} given as f"
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    # Not os.posix_fallocate: where a file system has no such call, that writes into every block.
+    fallocate = getattr(_LIBC, "fallocate", None)
+    if fallocate is None or size == 0:
+        return
+    offset_type = ctypes.c_int64
+    failed = fallocate(ctypes.c_int(descriptor), ctypes.c_int(0), offset_type(0), offset_type(size))
+    if failed and ctypes.get_errno() in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _name_beside(path: str) -> str:

@@ -127,6 +127,7 @@ def write_model(
     if external is None or not moved:
         _require_readable_size(whole)
         with staged_files(path) as [sink]:
+            sink.reserve(whole.size)
             whole.write_to(sink)
         return WriteResult(sink.written, 0, path, None)
 
@@ -143,6 +144,7 @@ def write_model(
     encoded = _assemble(skeleton, graph, fields)
     _require_readable_size(encoded)
     with staged_files(data_path, path) as [data_sink, sink]:
+        data_sink.reserve(max(place.offset + place.length for place in placements.values()))
         _write_data(moved.values(), placements.values(), data_sink)
         encoded.write_to(sink)
     return WriteResult(sink.written, data_sink.written, path, data_path)

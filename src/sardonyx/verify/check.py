@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from sardonyx.capture import tree
+from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
 from sardonyx.capture.signature import Signature
 from sardonyx.errors import VerificationError, first_line, format_message
@@ -24,6 +25,7 @@ from sardonyx.verify.inputs import (
     sizes_label,
     smaller_sizes,
 )
+from sardonyx.verify.reads import BakedReads
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, torch.Tensor]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
@@ -46,6 +48,8 @@ class VerificationReport:
 
     runs: tuple[Run, ...]
     skipped: tuple[str, ...] = ()
+    baked: tuple[str, ...] = ()
+    """What the runs tell of the values that tracing baked."""
 
     @property
     def largest_absolute(self) -> float:
@@ -70,7 +74,9 @@ class VerificationReport:
 
     def __str__(self) -> str:
         found, *errors = self.findings
-        return format_message(found, [("error", errors), ("skipped", self.skipped)])
+        return format_message(
+            found, [("error", errors), ("skipped", self.skipped), ("baked", self.baked)]
+        )
 
 
 def verify(
@@ -84,22 +90,27 @@ def verify(
     atol: float | None = None,
     random: Collection[str] = (),
     notes: Sequence[str] = (),
+    baked: Collection[BakedValue] = (),
 ) -> VerificationReport:
     """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic.
 
-    Raises VerificationError where they differ, which `notes` of the export may explain. Drawn
+    Raises VerificationError where they differ, which `notes` of the export may explain, or a value
+    that was `baked` and is another one there. Drawn
     inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and shape
     are compared.
     """
     signature.flatten(args, dict(kwargs))  # refuses arguments that are none of this model's
-    checker = _Checker(run_onnx, signature, eager, rtol, atol, random, notes)
+    checker = _Checker(run_onnx, signature, eager, rtol, atol, random, notes, BakedReads(baked))
     try:
-        expected = eager.run(args, kwargs)
+        with checker.reads.watched():
+            expected = eager.run(args, kwargs)
     except Exception as error:
         raise model_failure(error) from error
     checker.compare("example", args, kwargs, expected)
     checker.compare_other_inputs(args, kwargs)
-    return VerificationReport(tuple(checker.runs), tuple(checker.skipped))
+    return VerificationReport(
+        tuple(checker.runs), tuple(checker.skipped), tuple(checker.reads.findings())
+    )
 
 
 @dataclass(frozen=True)
@@ -120,6 +131,7 @@ class _Checker:
         atol: float | None,
         random: Collection[str],
         notes: Sequence[str],
+        reads: BakedReads,
     ) -> None:
         self.run_onnx = run_onnx
         self.signature = signature
@@ -128,6 +140,7 @@ class _Checker:
         self.atol = atol
         self.random = random
         self.notes = notes
+        self.reads = reads
         self.runs: list[Run] = []
         self.skipped: list[str] = []
 
@@ -143,7 +156,9 @@ class _Checker:
         comparisons = [self._comparison(pair) for pair in pairs]
         different = [comparison for comparison in comparisons if comparison.problem]
         if different:
-            raise VerificationError(_message(label, different, len(pairs), self.notes))
+            causes = self.reads.causes()
+            raise VerificationError(_message(label, different, len(pairs), self.notes, causes))
+        self.reads.agreed(label)
         random = [pair.name for pair in pairs if pair.name in self.random]
         for name in random:
             reason = f"{name} is random: only its dtype and its shape are compared"
@@ -187,7 +202,8 @@ class _Checker:
             new_args, new_kwargs = self._drawn(args, kwargs, sizes)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are not about the caller's inputs
-                expected = self.eager.run(new_args, new_kwargs)
+                with self.reads.watched():
+                    expected = self.eager.run(new_args, new_kwargs)
         except UnknownSizeError as error:
             return f"{label}: {error}"
         except Exception as error:
@@ -260,6 +276,10 @@ class _Checker:
         )
 
 
+_WITH_TOLERANCE = "a larger rtol or atol, if the error is one you accept"
+_WITHOUT_BAKING = 'capture="export", or tensor operators where the line makes a Python value'
+
+
 def _places(structure: tree.Structure) -> str:
     return ", ".join(".".join(path) or "a single value" for path in tree.paths(structure))
 
@@ -269,7 +289,11 @@ def _aliased(leaf: Any) -> Any:
 
 
 def _message(
-    label: str, different: Sequence[OutputComparison], total: int, notes: Sequence[str]
+    label: str,
+    different: Sequence[OutputComparison],
+    total: int,
+    notes: Sequence[str],
+    causes: Sequence[str],
 ) -> str:
     names = ", ".join(comparison.name for comparison in different)
     rows = []
@@ -286,7 +310,8 @@ def _message(
         [
             ("run", label),
             ("output", rows),
+            ("cause", causes),
             ("notes", notes),
-            ("try", "a larger rtol or atol, if the error is one you accept"),
+            ("try", _WITHOUT_BAKING if causes else _WITH_TOLERANCE),
         ],
     )

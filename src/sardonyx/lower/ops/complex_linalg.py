@@ -6,6 +6,8 @@ matrix does in sums, products, inverses and adjoints.
 
 from __future__ import annotations
 
+import torch
+
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.matrices import identity, symmetric, transposed, triangle
@@ -63,18 +65,31 @@ def linalg_solve_ex(
     check_errors: bool = False,
 ) -> tuple[ComplexTensor, None, None, Tensor]:
     matrix, right = A, B
-    is_vector = B.rank == 1 or (A.rank - 1 == B.rank and b.dims(B.real) == b.dims(A.real)[:-1])
+    is_vector = _is_vector(b, A, B)
     if is_vector:
-        right = ComplexTensor(b.unsqueeze(B.real, [B.rank]), b.unsqueeze(B.imag, [B.rank]))
+        right = _as_column(b, B)
         if not left:
             matrix = ComplexTensor(transposed(b, A.real), transposed(b, A.imag))
     solution, _, _, info = linalg_solves.linalg_solve_ex(
         b, _blocks(b, matrix), _blocks(b, right), left=left or is_vector
     )
     x = _from_solution(b, solution)
-    if is_vector:
-        x = ComplexTensor(b.squeeze(x.real, [x.rank - 1]), b.squeeze(x.imag, [x.rank - 1]))
-    return x, None, None, _row(b, info)
+    return _as_vector(b, x) if is_vector else x, None, None, _row(b, info)
+
+
+def _is_vector(b: Builder, matrix: ComplexTensor, right: ComplexTensor) -> bool:
+    """Whether a right side is one vector for each matrix."""
+    if right.rank == 1:
+        return True
+    return matrix.rank - 1 == right.rank and b.dims(right.real) == b.dims(matrix.real)[:-1]
+
+
+def _as_column(b: Builder, z: ComplexTensor) -> ComplexTensor:
+    return ComplexTensor(*(b.unsqueeze(part, [z.rank]) for part in (z.real, z.imag)))
+
+
+def _as_vector(b: Builder, z: ComplexTensor) -> ComplexTensor:
+    return ComplexTensor(*(b.squeeze(part, [z.rank - 1]) for part in (z.real, z.imag)))
 
 
 def _from_solution(b: Builder, x: Tensor) -> ComplexTensor:
@@ -171,3 +186,31 @@ def linalg_pinv(
         b, _blocks(b, self), atol=atol, rtol=rtol, hermitian=hermitian
     )
     return _from_blocks(b, inverse, turned)
+
+
+@complex_lowering("aten::linalg_lstsq")
+def linalg_lstsq(
+    b: Builder,
+    self: ComplexTensor,
+    b_: ComplexTensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+) -> tuple[ComplexTensor, Tensor, Tensor, Tensor]:
+    a, right = self, b_
+    m, n = a.real.dim(-2), a.real.dim(-1)
+    if rcond is None and isinstance(m, int) and isinstance(n, int):
+        rcond = torch.finfo(a.real.dtype).eps * max(m, n)  # not that of the larger matrix
+    is_vector = _is_vector(b, a, right)
+    if is_vector:
+        right = _as_column(b, right)
+    x, residuals, rank, values = linalg_spectra.linalg_lstsq(
+        b, _blocks(b, a), _blocks(b, right), rcond, driver=driver
+    )
+    solution = _from_solution(b, x)
+    return (
+        _as_vector(b, solution) if is_vector else solution,
+        _each_once(b, residuals),
+        b.Div(rank, 2),
+        _each_once(b, values),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import sympy
 import torch
@@ -13,6 +14,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dim, Dims, Ints, Scalar, Tensor
+from sardonyx.lower.windows import floor_divided, index_range
 
 SMALL_COUNT = 1024
 """Up to this many elements a table of numbers is a constant; more are computed."""
@@ -142,19 +144,29 @@ def _without_fraction(b: Builder, number: Tensor | Scalar) -> Tensor | Scalar:
 
 
 def _evenly_spaced(
-    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: int, dtype: torch.dtype
+    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: Dim, dtype: torch.dtype
 ) -> Tensor:
     """`steps` numbers from start to end, both included, in float64; counted from the nearer end.
 
     Only the ends are of `dtype`: those of integers lose their fractions, what lies between not yet.
     """
     first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
-    gap = b.Div(b.Sub(last, first), float(max(steps - 1, 1)))
-    index = b.cast(b.Range(0, b.scalar(steps, torch.int64), 1), torch.float64)
+    gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
+    index = b.cast(index_range(b, steps), torch.float64)
     from_start = b.Add(b.Mul(index, gap), first)
-    from_end = b.Sub(last, b.Mul(b.Sub(float(steps - 1), index), gap))
-    spaced: Tensor = b.Where(b.Less(index, float(steps // 2)), from_start, from_end)
-    return from_start if steps == 1 else spaced
+    from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
+    middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
+    spaced: Tensor = b.Where(b.Less(index, middle), from_start, from_end)
+    return b.with_shape(spaced, [steps])
+
+
+def _small_table(
+    function: Callable[..., torch.Tensor], start: object, end: object, steps: object
+) -> torch.Tensor | None:
+    """Where the numbers are known, and are not many."""
+    if not (isinstance(start, (int, float)) and isinstance(end, (int, float))):
+        return None
+    return function(start, end, steps) if isinstance(steps, int) and steps <= SMALL_COUNT else None
 
 
 _LINSPACE = ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
@@ -165,12 +177,13 @@ def linspace(
     b: Builder,
     start: Tensor | Scalar,
     end: Tensor | Scalar,
-    steps: int,
+    steps: Dim,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     dtype = dtype or torch.get_default_dtype()
-    if isinstance(start, (int, float)) and isinstance(end, (int, float)) and steps <= SMALL_COUNT:
-        return b.const(torch.linspace(start, end, steps, dtype=dtype))
+    table = _small_table(partial(torch.linspace, dtype=dtype), start, end, steps)
+    if table is not None:
+        return b.const(table)
     return b.cast(_evenly_spaced(b, start, end, steps, dtype), dtype)
 
 
@@ -179,13 +192,14 @@ def logspace(
     b: Builder,
     start: Tensor | Scalar,
     end: Tensor | Scalar,
-    steps: int,
+    steps: Dim,
     base: float = 10.0,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     dtype = dtype or torch.get_default_dtype()
-    if isinstance(start, (int, float)) and isinstance(end, (int, float)) and steps <= SMALL_COUNT:
-        return b.const(torch.logspace(start, end, steps, base=base, dtype=dtype))
+    table = _small_table(partial(torch.logspace, base=base, dtype=dtype), start, end, steps)
+    if table is not None:
+        return b.const(table)
     powers = b.Pow(b.scalar(base, torch.float64), _evenly_spaced(b, start, end, steps, dtype))
     return b.cast(powers, dtype)
 
@@ -213,45 +227,41 @@ _register_triangle("aten::tril", 0)
 _register_triangle("aten::triu", 1)
 
 
-# -- tables, known as soon as their sizes are ----------------------------------------------------
+# -- tables, constant where their sizes are numbers ----------------------------------------------
 
 
-def _register_indices(name: str, function: Callable[..., torch.Tensor]) -> None:
+def _register_indices(name: str, function: Callable[..., torch.Tensor], is_lower: bool) -> None:
     @lowering(name)
     def indices(
-        b: Builder, row: int, col: int, offset: int = 0, dtype: torch.dtype | None = torch.int64
+        b: Builder, row: Dim, col: Dim, offset: Dim = 0, dtype: torch.dtype | None = torch.int64
     ) -> Tensor:
-        return b.const(function(row, col, offset, dtype=dtype or torch.int64))
+        dtype = dtype or torch.int64
+        if all(isinstance(number, int) for number in (row, col, offset)):
+            return b.const(function(row, col, offset, dtype=dtype))
+        rows = b.unsqueeze(b.Add(index_range(b, row), b.scalar(offset, torch.int64)), [1])
+        compare = b.GreaterOrEqual if is_lower else b.LessOrEqual
+        return b.cast(b.NonZero(compare(rows, index_range(b, col))), dtype)
 
 
-_register_indices("aten::tril_indices", torch.tril_indices)
-_register_indices("aten::triu_indices", torch.triu_indices)
-
-_WINDOWS: dict[str, tuple[Callable[..., torch.Tensor], tuple[str, ...]]] = {
-    "bartlett_window": (torch.bartlett_window, ("", ".periodic")),
-    "blackman_window": (torch.blackman_window, ("", ".periodic")),
-    "hann_window": (torch.hann_window, ("", ".periodic")),
-    "hamming_window": (
-        torch.hamming_window,
-        ("", ".periodic", ".periodic_alpha", ".periodic_alpha_beta"),
-    ),
-    "kaiser_window": (torch.kaiser_window, ("", ".periodic", ".beta")),
-}
+_register_indices("aten::tril_indices", torch.tril_indices, is_lower=True)
+_register_indices("aten::triu_indices", torch.triu_indices, is_lower=False)
 
 
-def _register_window(names: tuple[str, ...], function: Callable[..., torch.Tensor]) -> None:
-    @lowering(*names)
-    def window(
-        b: Builder,
-        window_length: int,
-        periodic: bool = True,
-        alpha: float | None = None,
-        beta: float | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        shape = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v is not None}
-        return b.const(function(window_length, periodic, **shape, dtype=dtype))
+def _register_frequencies(name: str, function: Callable[..., torch.Tensor], half: bool) -> None:
+    @lowering(name)
+    def frequencies(b: Builder, n: Dim, d: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+        dtype = dtype or torch.get_default_dtype()
+        if isinstance(n, int):
+            return b.const(function(n, d, dtype=dtype))
+        if half:
+            turns = index_range(b, floor_divided(n, 2) + 1)
+        else:  # the second half are the negative ones
+            index, size = index_range(b, n), b.scalar(n, torch.int64)
+            middle = b.scalar(floor_divided(n + 1, 2), torch.int64)
+            turns = b.Where(b.Less(index, middle), index, b.Sub(index, size))
+        length = b.Mul(b.scalar(n, torch.float64), d)
+        return b.cast(b.Div(b.cast(turns, torch.float64), length), dtype)
 
 
-for _name, (_window, _overloads) in _WINDOWS.items():
-    _register_window(tuple(f"aten::{_name}{o}" for o in _overloads), _window)
+_register_frequencies("aten::fft_fftfreq", torch.fft.fftfreq, half=False)
+_register_frequencies("aten::fft_rfftfreq", torch.fft.rfftfreq, half=True)

@@ -15,6 +15,7 @@ from sardonyx.lower.ops.resize import col2im
 from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import complex_lowering, lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.windows import floor_divided
 
 Signal = Tensor | ComplexTensor
 
@@ -325,7 +326,8 @@ def _frames(
         b.scalar(n_fft),
         onesided=int(onesided),
     )
-    frames = b.with_shape(frames, [signal.dim(0), None, n_fft // 2 + 1 if onesided else n_fft, 2])
+    count = floor_divided(signal.dim(1) - n_fft, step) + 1
+    frames = b.with_shape(frames, [signal.dim(0), count, n_fft // 2 + 1 if onesided else n_fft, 2])
     frames = b.transpose(b.cast(frames, signal.dtype), [0, 2, 1, 3])
     return b.squeeze(frames, [0]) if x.rank == 1 else frames
 
@@ -355,7 +357,7 @@ def istft(
     center: bool = True,
     normalized: bool = False,
     onesided: bool | None = None,
-    length: int | None = None,
+    length: Dim | None = None,
     return_complex: bool = False,
 ) -> Tensor | ComplexTensor:
     if isinstance(window, ComplexTensor):
@@ -389,12 +391,12 @@ def istft(
         part = b.with_shape(b.Gather(frames, index, axis=3), [batch, n_fft, count])
         signal = b.Div(added(b.Mul(part, column)), envelope)
         if length is not None:
-            signal = _padded_to(b, signal, length)
+            signal = b.with_shape(_padded_to(b, signal, length), [batch, length])
         parts.append(b.squeeze(signal, [0]) if alone else signal)
     return ComplexTensor(*parts) if return_complex else parts[0]
 
 
-def _padded_to(b: Builder, signal: Tensor, length: int) -> Tensor:
+def _padded_to(b: Builder, signal: Tensor, length: Dim) -> Tensor:
     missing = b.Sub(b.shape([length]), b.Shape(signal, start=1, end=2))
     zeros = b.const(torch.zeros(1, dtype=torch.int64))
     ends = b.Concat(zeros, zeros, zeros, b.Max(missing, zeros), axis=0)

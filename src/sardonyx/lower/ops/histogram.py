@@ -10,7 +10,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.sorting import places_among
 from sardonyx.lower.reductions import accumulation_dtype, product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Dim, Tensor
 
 
 @lowering("aten::histc")
@@ -31,9 +31,9 @@ def histc(b: Builder, self: Tensor, bins: int = 100, min: float = 0.0, max: floa
 
 
 @lowering("aten::bincount")
-def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength: Dim = 0) -> Tensor:
     places = b.cast(self, torch.int64)
-    longest = b.Concat(places, b.const(torch.tensor([minlength - 1])), axis=0)
+    longest = b.Concat(places, b.size(minlength - 1), axis=0)
     length = b.Add(b.ReduceMax(longest, [0], keepdims=1), 1)
     if weights is None:
         dtype = torch.int64

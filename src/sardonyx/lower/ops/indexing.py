@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sympy
 import torch
 
 from sardonyx.lower import advanced_indexing
@@ -95,16 +96,21 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: int | None = 
     if dim is None:
         return take(b, self, b.reshape(indices, [b.numel(indices)]))
     axis = axis_of(self, dim)
-    own, wanted = b.dims(self), b.dims(indices)
-    common = b.broadcast_shape(self, indices)
-    for a in range(self.rank):
-        size = None if common is None else common[a]
-        if a == axis:
-            continue
-        if size is None:
-            raise b.refuse(f"the common size of dim {a} of the tensor and of indices is not known")
-        own[a] = wanted[a] = size
-    return gather_elements(b, b.expand(self, own), axis, b.expand(indices, wanted))
+    common = b.broadcast_shape(self, indices) or (None,) * self.rank
+
+    def spread(x: Tensor, other: Tensor) -> Tensor:
+        """As large as the other one, but for the axis; Expand keeps what is larger."""
+        sizes = [1 if a == axis else size for a, size in enumerate(b.dims(other))]
+        if all(size in (1, own) for size, own in zip(sizes, b.dims(x), strict=True)):
+            return x
+        dims = [
+            sympy.Max(*pair) if size is None else size
+            for size, *pair in zip(common, b.dims(x), sizes, strict=True)
+        ]
+        dims[axis] = x.dim(axis)
+        return b.with_shape(b.Expand(x, b.shape(sizes)), dims)
+
+    return gather_elements(b, spread(self, indices), axis, spread(indices, self))
 
 
 @lowering("aten::embedding")
@@ -133,8 +139,8 @@ def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Tensor 
 
 
 @lowering("aten::one_hot")
-def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
-    if num_classes < 0:
+def one_hot(b: Builder, self: Tensor, num_classes: Dim = -1) -> Tensor:
+    if is_number(num_classes, -1):
         depth = b.Add(b.ReduceMax(b.reshape(self, [b.numel(self)]), [0], keepdims=1), 1)
     else:
         depth = b.size(num_classes)

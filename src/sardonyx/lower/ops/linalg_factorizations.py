@@ -6,7 +6,6 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.elimination import (
-    LU,
     cholesky_factor,
     first_zero,
     inverse_of_triangle,
@@ -43,13 +42,13 @@ def linalg_lu_factor_ex(
     b: Builder, A: Tensor, *, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     lu = lu_factors(b, A)
-    return lu.packed, lapack_pivots(b, lu), first_zero(b, lu.packed)
+    return lu.packed, lapack_pivots(b, lu.pivots), first_zero(b, lu.packed)
 
 
 @lowering("aten::linalg_lu")
 def linalg_lu(b: Builder, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     lu = lu_factors(b, A)
-    return permutation(b, lu.order, A.dtype), *_triangles(b, lu.packed)
+    return permutation(b, lu.order, A.dtype), *triangles(b, lu.packed)
 
 
 @lowering("aten::lu_unpack")
@@ -61,16 +60,16 @@ def lu_unpack(
     unpack_pivots: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     nothing = b.full([0], 0, LU_data.dtype)
-    lower, upper = _triangles(b, LU_data) if unpack_data else (nothing, nothing)
+    lower, upper = triangles(b, LU_data) if unpack_data else (nothing, nothing)
     if not unpack_pivots:
         return nothing, lower, upper
     order = order_of(b, from_lapack(b, LU_pivots), arange(b, LU_data.dim(-2)))
     return permutation(b, order, LU_data.dtype), lower, upper
 
 
-def lapack_pivots(b: Builder, lu: LU) -> Tensor:
+def lapack_pivots(b: Builder, pivots: Tensor) -> Tensor:
     """Counted from 1, in int32."""
-    return b.cast(b.Add(lu.pivots, 1), torch.int32)
+    return b.cast(b.Add(pivots, 1), torch.int32)
 
 
 def from_lapack(b: Builder, pivots: Tensor) -> Tensor:
@@ -78,13 +77,15 @@ def from_lapack(b: Builder, pivots: Tensor) -> Tensor:
     return result
 
 
-def _triangles(b: Builder, packed: Tensor) -> tuple[Tensor, Tensor]:
+def triangles(b: Builder, packed: Tensor, *, unit: bool = True) -> tuple[Tensor, Tensor]:
+    """L, with ones on its diagonal if `unit`, and U."""
     m, n = packed.dim(-2), packed.dim(-1)
     k = shorter(m, n)
     left = packed if n == k else b.slice(packed, -1, 0, k)
     left = b.with_shape(left, [*b.dims(packed)[:-1], k])
     lower = triangle(b, left, upper=False, diagonal=-1)
-    lower = b.Add(lower, identity(b, m, packed.dtype, k))
+    if unit:
+        lower = b.Add(lower, identity(b, m, packed.dtype, k))
     return lower, upper_rows(b, packed, k)
 
 
@@ -105,29 +106,29 @@ def linalg_det(b: Builder, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     lu = lu_factors(b, A)
     if A.dtype == torch.float64:
         # ONNX Runtime has no Det of float64, and one of float32 would lose half the digits.
-        determinant = b.Mul(_parity(b, lu), _product(b, on_diagonal(b, lu.packed)))
+        determinant = b.Mul(parity(b, lu.pivots, A.dtype), _product(b, on_diagonal(b, lu.packed)))
     else:
         determinant = b.Det(A)
-    return determinant, lu.packed, lapack_pivots(b, lu)
+    return determinant, lu.packed, lapack_pivots(b, lu.pivots)
 
 
 @lowering("aten::_linalg_slogdet")
 def linalg_slogdet(b: Builder, A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     lu = lu_factors(b, A)
     diagonal = on_diagonal(b, lu.packed)
-    sign = b.Mul(_parity(b, lu), _product(b, b.Sign(diagonal)))
+    sign = b.Mul(parity(b, lu.pivots, A.dtype), _product(b, b.Sign(diagonal)))
     size = reduce_dims(b, "ReduceSum", b.Log(b.Abs(diagonal)), -1)
-    return sign, size, lu.packed, lapack_pivots(b, lu)
+    return sign, size, lu.packed, lapack_pivots(b, lu.pivots)
 
 
 def _product(b: Builder, x: Tensor) -> Tensor:
     return reduce_dims(b, "ReduceProd", x, -1)
 
 
-def _parity(b: Builder, lu: LU) -> Tensor:
+def parity(b: Builder, pivots: Tensor, dtype: torch.dtype) -> Tensor:
     """-1 where an odd number of rows was swapped, else 1."""
-    stayed = b.Equal(lu.pivots, arange(b, lu.pivots.dim(-1)))
-    signs = b.Where(stayed, b.scalar(1, lu.packed.dtype), b.scalar(-1, lu.packed.dtype))
+    stayed = b.Equal(pivots, arange(b, pivots.dim(-1)))
+    signs = b.Where(stayed, b.scalar(1, dtype), b.scalar(-1, dtype))
     return _product(b, signs)
 
 

@@ -44,7 +44,7 @@ def linalg_solve_ex(
         flipped = transposed(b, right)
         x = transposed(b, solve_by_lu(b, lu.packed, lu.order, flipped, of_transpose=True))
     solution = b.squeeze(x, [-1]) if is_vector else x
-    return solution, lu.packed, lapack_pivots(b, lu), first_zero(b, lu.packed)
+    return solution, lu.packed, lapack_pivots(b, lu.pivots), first_zero(b, lu.packed)
 
 
 @lowering("aten::linalg_lu_solve")

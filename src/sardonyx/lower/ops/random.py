@@ -144,6 +144,23 @@ def geometric(b: Builder, self: Tensor, p: float) -> Tensor:
     return b.cast(b.Add(failures, 1), self.dtype)
 
 
+@lowering("aten::_standard_gamma")
+def standard_gamma(b: Builder, self: Tensor) -> Tensor:
+    drawn = b.cast(noise.gamma(b, b.cast(self, accumulation_dtype(self.dtype))), self.dtype)
+    result: Tensor = b.Max(drawn, torch.finfo(self.dtype).tiny)
+    return result
+
+
+@lowering("aten::_sample_dirichlet")
+def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
+    # In float64, as PyTorch: small concentrations give numbers that float32 does not have.
+    drawn = noise.gamma(b, b.cast(self, torch.float64))
+    shares = b.cast(b.Div(drawn, b.ReduceSum(drawn, [-1], keepdims=1)), self.dtype)
+    limits = torch.finfo(self.dtype)
+    result: Tensor = b.Min(b.Max(shares, limits.tiny), 1 - limits.eps / 2)
+    return result
+
+
 # -- choices -----------------------------------------------------------------------------------
 
 

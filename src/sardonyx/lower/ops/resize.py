@@ -534,8 +534,33 @@ def grid_sampler(
 
 @lowering("aten::affine_grid_generator")
 def affine_grid_generator(b: Builder, theta: Tensor, size: Dims, align_corners: bool) -> Tensor:
+    spatial = size[2:]
+    if align_corners and not all(isinstance(count, int) and count > 1 for count in spatial):
+        return _grid_between_corners(b, theta, spatial)
     result: Tensor = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
-    return result
+    return b.with_shape(result, [theta.dim(0), *spatial, len(spatial)])
+
+
+def _grid_between_corners(b: Builder, theta: Tensor, sizes: Dims) -> Tensor:
+    """A single place along an axis is in the middle for ATen, and at the start for ONNX."""
+    rank = len(sizes)
+    total: Tensor | None = None
+    for axis, size in enumerate(sizes):
+        index = b.cast(b.Mul(index_range(b, size), 2), theta.dtype)
+        ends = b.scalar(size - 1, theta.dtype)
+        places = b.Div(b.Sub(index, ends), b.Max(ends, 1.0))
+        # [size, 1 ..., 1] times [batch, 1 ..., rank]; the last axis of the grid comes first.
+        column = rank - 1 - axis
+        factors = b.transpose(b.slice(theta, 2, column, column + 1), [0, 2, 1])
+        spread = b.Mul(
+            b.unsqueeze(places, list(range(1, rank - axis + 1))),
+            b.unsqueeze(factors, list(range(1, rank))),
+        )
+        total = spread if total is None else b.Add(total, spread)
+    assert total is not None
+    moved = b.transpose(b.slice(theta, 2, rank, rank + 1), [0, 2, 1])
+    grid: Tensor = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
+    return b.with_shape(grid, [theta.dim(0), *sizes, rank])
 
 
 # -- fold and unfold ---------------------------------------------------------------------------

@@ -573,7 +573,7 @@ def _i_far(b: Builder, x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     return result
 
 
-def _i0(b: Builder, x: Tensor) -> Tensor:
+def i0(b: Builder, x: Tensor) -> Tensor:
     result: Tensor = b.Mul(b.Exp(b.Abs(x)), _i0e(b, x))
     return result
 
@@ -652,11 +652,11 @@ def _airy_near(b: Builder, x: Tensor) -> Tensor:
 
 
 _OF_SELF: dict[str, Unary] = {
-    "i0": _i0,
+    "i0": i0,
     "special_i0e": _i0e,
     "special_i1": _i1,
     "special_i1e": _i1e,
-    "special_modified_bessel_i0": _i0,
+    "special_modified_bessel_i0": i0,
     "special_modified_bessel_i1": _i1,
     "special_modified_bessel_k0": _k(_k0_near, _K0_FAR, scaled=False),
     "special_modified_bessel_k1": _k(_k1_near, _K1_FAR, scaled=False),

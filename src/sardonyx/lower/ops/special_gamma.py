@@ -78,7 +78,9 @@ def _log_gamma(b: Builder, x: Tensor) -> Tensor:
     # gamma(-x) gamma(x) = -pi / (x sin(pi x)); the sine's period is kept exactly.
     rest = b.Abs(b.Sub(magnitude, b.Round(magnitude)))
     sine = b.Log(b.Div(b.Sin(b.Mul(rest, math.pi)), math.pi))
-    negative = b.Neg(b.Add(b.Add(sine, b.Log(magnitude)), positive))
+    # At whole numbers, as all large ones are, the sine decides, whose logarithm is -inf.
+    finite = b.Min(positive, torch.finfo(x.dtype).max)
+    negative = b.Neg(b.Add(b.Add(sine, b.Log(magnitude)), finite))
     result: Tensor = b.Where(b.Less(x, 0), negative, positive)
     result = b.Where(b.IsInf(x), math.inf, result)
     return result

@@ -12,6 +12,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dims, Ints, Tensor
+from sardonyx.lower.windows import floor_divided
 
 # -- shape -----------------------------------------------------------------------------------------
 
@@ -72,9 +73,9 @@ def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     axis = axis_of(self, dim)
     dims = b.dims(self)
     size, given = dims[axis], [s for s in sizes if isinstance(s, int) and s != -1]
-    if isinstance(size, int) and len(given) == len(sizes) - 1 and 0 not in given:
+    if -1 in sizes and len(given) == len(sizes) - 1 and 0 not in given:
         # Said in numbers: of an empty tensor a runtime cannot infer a size.
-        sizes = [size // math.prod(given) if s == -1 else s for s in sizes]
+        sizes = [floor_divided(size, math.prod(given)) if s == -1 else s for s in sizes]
     return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 

@@ -1,0 +1,86 @@
+"""Verification at a second input says whether a value that tracing baked matters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import sardonyx
+from sardonyx.errors import VerificationError
+
+X = torch.tensor([[3.0, -2.0], [0.5, 4.0]])
+
+
+def scaled_by_sum(x):
+    n = int(x.sum())
+    return x * n
+
+
+MATTERS = {
+    "int": (scaled_by_sum, "n = int(x.sum())", "5"),
+    "item": (lambda x: x * x.sum().item(), "x.sum().item()", "5.5"),
+    "branch": (lambda x: x + 1 if x[0, 0] > 2.9 else x, "if x[0, 0] > 2.9", "True"),
+    "list": (lambda x: x + sum(x[0].tolist()), "sum(x[0].tolist())", "[3, -2]"),
+    "NumPy": (lambda x: x + torch.from_numpy(np.sort(x.numpy())), "x.numpy()", "of shape [2, 2]"),
+    "size of data": (lambda x: x + int(x[x > 2.9].shape[0]), "int(x[x > 2.9].shape[0])", "2"),
+}
+
+
+@pytest.mark.parametrize(("model", "line", "value"), MATTERS.values(), ids=MATTERS)
+def test_the_value_that_changed_is_the_likely_cause(model, line, value):
+    with pytest.raises(VerificationError) as refusal:
+        sardonyx.export(model, (X,), capture="trace", verify=True)
+    (cause,) = [text for text in str(refusal.value).splitlines() if "likely cause" in text]
+    assert "the baked value " in cause
+    assert "tests/verify/test_baked_values.py:" in cause
+    assert f"{value} at " in cause
+    assert line in cause
+    assert "rtol" not in str(refusal.value)
+
+
+def test_a_value_that_is_the_same_is_no_cause():
+    def model(x):
+        if x.dtype.is_floating_point and x.abs().sum() > 0:
+            x = x + 1
+        n = float(x.mean())
+        return x * n
+
+    with pytest.raises(VerificationError) as refusal:
+        sardonyx.export(model, (X,), capture="trace", verify=True)
+    (cause,) = [text for text in str(refusal.value).splitlines() if "likely cause" in text]
+    assert "n = float(x.mean())" in cause
+    assert str(refusal.value).count("tracing bakes a value") == 2
+
+
+def test_a_value_without_effect_is_reported_so():
+    def model(x):
+        print_like = f"{x[0, 0]:.3f}"
+        return x + (1 if print_like else 2)
+
+    program = sardonyx.export(model, (X,), capture="trace", verify=True)
+    (finding,) = program.verification.baked
+    assert "the baked value '3.000' at " in finding
+    assert "is without effect at other values, where PyTorch reads another" in finding
+    assert finding in program.report()
+    assert "without effect" in str(program.verification)
+
+
+def test_a_value_that_never_changed_may_matter():
+    def model(x):
+        return x + 1 if x.abs().sum() > 0 else x - 1
+
+    program = sardonyx.export(model, (X,), capture="trace", verify=True)
+    (finding,) = program.verification.baked
+    assert "is the same at all inputs tried, and may matter at others" in finding
+
+
+def test_without_baked_values_nothing_is_said():
+    program = sardonyx.export(lambda x: x + x.shape[0], (X,), capture="trace", verify=True)
+    assert program.verification.baked == ()
+
+
+def test_the_callers_own_input_shows_it_too():
+    program = sardonyx.export(scaled_by_sum, (X,), capture="trace")
+    with pytest.raises(VerificationError, match=r"the baked value 5 at .*what is read here is 38"):
+        program.verify((X * 7,))
