@@ -8,6 +8,7 @@ import importlib
 import inspect
 import linecache
 import logging
+import math
 import os
 import re
 import traceback
@@ -322,6 +323,8 @@ def fake_mode_of(tensor: Any) -> Any:
 
 def fake_from(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
     """A fake tensor with the sizes and strides of `tensor`."""
+    if is_weightless(tensor) and tensor.fake_mode is not mode:  # type: ignore[attr-defined]
+        return fake_from_strides(mode, tensor, list(tensor.shape), list(tensor.stride()))
     made: torch.Tensor = mode.from_tensor(tensor.detach(), static_shapes=True)
     return made
 
@@ -912,3 +915,87 @@ def script_schema(program: Any) -> Any:
     """The schema of a scripted function, or of a scripted module's forward."""
     scripted = program.forward if isinstance(program, torch.jit.ScriptModule) else program
     return scripted.schema  # type: ignore[union-attr]
+
+
+# -- weightless tensors: parameters that have a shape and no memory ----------------------------------
+
+
+@functools.cache
+def _weightless_mode() -> Any:
+    """One for all: tensors of two models can meet."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+
+
+def is_weightless(tensor: Any) -> bool:
+    """Whether a tensor was made to have no values; torch.export's own fakes were not."""
+    return is_fake(tensor) and tensor.fake_mode is _weightless_mode()
+
+
+def weightless_like(tensor: torch.Tensor) -> torch.Tensor:
+    return fake_from_strides(_weightless_mode(), tensor, list(tensor.shape), list(tensor.stride()))
+
+
+class LargeTensorsWeightless(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Uninitialized and random tensors of many bytes get no memory."""
+
+    def __init__(self, from_bytes: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._from_bytes = from_bytes
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.name().split(".")[0] in _MAKES_NO_VALUES and self._is_large(args, kwargs):
+            with _weightless_mode():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _is_large(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        size = args[0] if args else kwargs.get("size", ())
+        if not isinstance(size, (list, tuple)) or not all(isinstance(n, int) for n in size):
+            return False
+        dtype = kwargs.get("dtype") or torch.get_default_dtype()
+        return math.prod(size) * dtype.itemsize >= self._from_bytes
+
+
+_MAKES_NO_VALUES = ("aten::empty", "aten::empty_strided", "aten::rand", "aten::randn")
+
+
+@contextlib.contextmanager
+def weightless_tensors_adopted() -> Iterator[None]:
+    """torch.export gets to know the weightless tensors of a model as tensors of its own mode."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    kind: Any = FakeTensorMode
+    original = kind.from_tensor
+    adopted: dict[tuple[int, int], tuple[Any, torch.Tensor]] = {}
+
+    def from_tensor(self: Any, tensor: torch.Tensor, **options: Any) -> Any:
+        if not is_weightless(tensor) or tensor.fake_mode is self:  # type: ignore[attr-defined]
+            return original(self, tensor, **options)
+        key = (id(self), id(tensor))
+        if key not in adopted:
+            made = fake_from_strides(self, tensor, list(tensor.shape), list(tensor.stride()))
+            if isinstance(tensor, torch.nn.Parameter):
+                made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
+            adopted[key] = (made, tensor)  # which keeps its id from being another's
+        return adopted[key][0]
+
+    kind.from_tensor = from_tensor
+    try:
+        yield
+    finally:
+        kind.from_tensor = original
+
+
+def storage_identity(tensor: torch.Tensor) -> int:
+    """Which storage a tensor is a view of, whether or not that has memory."""
+    return int(tensor.untyped_storage()._cdata)

@@ -72,6 +72,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
         _torch_private.lines_of_functions(),
         _torch_private.export_without_prints(),
         _torch_private.associative_scans_recorded(),
+        _torch_private.weightless_tensors_adopted(),
         batches_unchecked(),
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)

@@ -162,7 +162,7 @@ class _Converter:
     def _parameter(self, node: torch.fx.Node, spec: Any) -> Value:
         state, constants = self._program.state_dict, self._program.constants
         tensor = state[spec.target] if spec.target in state else constants[spec.target]
-        if _torch_private.is_fake(tensor):
+        if _torch_private.is_fake(tensor) and not _torch_private.is_weightless(tensor):
             raise CaptureError(
                 f"{spec.target} has no data in the exported program: torch.export lost a write to"
                 " .data (write to the parameter or buffer itself), or a tensor that is made under"

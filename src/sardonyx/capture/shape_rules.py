@@ -19,6 +19,7 @@ from sardonyx.capture import (
     recurrent_shapes,
     reduction_shapes,
     slice_shapes,
+    unguarded_shapes,
 )
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
@@ -35,6 +36,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **recurrent_shapes.SHAPE_RULES,
     **reduction_shapes.SHAPE_RULES,
     **slice_shapes.SHAPE_RULES,
+    **unguarded_shapes.SHAPE_RULES,
 }
 """By operator, a function with its signature that gives results of the right shapes."""
 SIZES_DEPEND_ON_DATA = frozenset(

@@ -6,14 +6,14 @@ from collections.abc import Hashable
 
 import torch
 
+from sardonyx import _torch_private
+
 
 def storage_key(tensor: torch.Tensor) -> Hashable:
     """Equal for tensors that are the same view of the same memory: tied weights."""
-    if not holds_memory(tensor):
-        return ("no memory", id(tensor))
     return (
         tensor.device,
-        tensor.data_ptr(),
+        tensor.data_ptr() if holds_memory(tensor) else _torch_private.storage_identity(tensor),
         tensor.dtype,
         tuple(tensor.shape),
         tensor.stride(),

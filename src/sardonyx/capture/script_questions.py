@@ -1,0 +1,128 @@
+"""What a TorchScript program asks of tensors that is no tensor: sizes, dtypes, whether two are
+equal, their elements as Python numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+
+from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.script_calls import NotHere
+from sardonyx.capture.script_lists import ScriptLists
+from sardonyx.capture.script_numbers import ScriptNumbers
+from sardonyx.capture.script_values import ComputedNumber, DynamicItems
+from sardonyx.errors import CaptureError
+
+_MOST_ITEMS = 64
+"""Of a tensor whose `tolist()` becomes numbers one by one."""
+_ELEMENTS = {0: torch.int64, 1: torch.float64, 3: torch.bool}
+"""The last argument of prim::tolist."""
+_aten = torch.ops.aten
+Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
+
+
+class TensorQuestions:
+    """Each method is one operator, of its arguments as they are; the tables below name them."""
+
+    def __init__(self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch) -> None:
+        self._numbers = numbers
+        self._lists = lists
+        self._branch = branch
+
+    def call(self, kind: str, arguments: list[Argument]) -> Argument:
+        if not arguments or not isinstance(arguments[0], Value):
+            raise NotHere
+        if kind in _OF_TYPES:
+            return _OF_TYPES[kind](arguments[0])
+        question = _QUESTIONS.get(kind)
+        if question is None:
+            raise NotHere
+        return question(self, *arguments)
+
+    def size(self, tensor: Value, dim: Argument = 0) -> Argument:
+        if isinstance(dim, int):
+            raise NotHere
+        return self._lists.at(tuple(tensor.shape), dim)
+
+    def byte_count(self, tensor: Value) -> Argument:
+        return math.prod(tensor.shape) * tensor.dtype.itemsize
+
+    def is_nonzero(self, tensor: Value) -> Argument:
+        return self._numbers.read(tensor, torch.bool)
+
+    def equal(self, left: Value, right: Value) -> Argument:
+        """`torch.equal`: of one size, and in every element."""
+        return self._if_of_one_size(left, right, _aten.eq.Tensor, [left, right])
+
+    def all_close(self, left: Value, right: Value, *rest: Argument) -> Argument:
+        close = self._numbers.call(_aten.isclose.default, left, right, *rest)
+        return ComputedNumber(self._numbers.call(_aten.all.default, close))
+
+    def is_same_size(self, left: Value, right: Value) -> Argument:
+        if len(left.shape) != len(right.shape):
+            return False
+        return self._lists.equal(tuple(left.shape), tuple(right.shape))
+
+    def _if_of_one_size(self, left: Value, right: Value, op: Any, args: list[Argument]) -> Argument:
+        def compared() -> Argument:
+            return ComputedNumber(
+                self._numbers.call(_aten.all.default, self._numbers.call(op, *args))
+            )
+
+        return self._branch(self.is_same_size(left, right), compared, lambda: False)
+
+    def to_list(self, tensor: Value, dims: Argument, element: Argument) -> Argument:
+        dtype = _ELEMENTS.get(element)
+        if dtype is None or tensor.dtype.is_complex:
+            raise CaptureError("tolist() of complex numbers has no ONNX form")
+        if len(tensor.shape) != dims:
+            raise CaptureError(
+                f"tolist() gives lists of {dims} dims here, of a tensor of {len(tensor.shape)}"
+            )
+        copied = self._numbers.call(_aten._to_copy.default, tensor, dtype=dtype)
+        return self._items(copied)
+
+    def _items(self, tensor: Value) -> Argument:
+        if not tensor.shape:
+            return ComputedNumber(tensor)
+        count = tensor.shape[0]
+        if isinstance(count, int) and (count <= _MOST_ITEMS or len(tensor.shape) > 1):
+            rows = [self._numbers.call(_aten.select.int, tensor, 0, i) for i in range(count)]
+            return self._lists.new([self._items(row) for row in rows])
+        if len(tensor.shape) > 1:
+            raise CaptureError("tolist() gives a list of lists, and their number is not known")
+        return self._lists.new(DynamicItems(tensor, of_numbers=True))
+
+
+_NEVER = (
+    "is_cuda is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse"
+    " is_sparse_csr is_vulkan is_xla is_xpu requires_grad"
+)
+_OF_TYPES: dict[str, Callable[[Value], Argument]] = {
+    **{f"prim::{name}": lambda tensor: False for name in _NEVER.split()},
+    "prim::is_cpu": lambda tensor: True,
+    "prim::itemsize": lambda tensor: tensor.dtype.itemsize,
+    "prim::name": lambda tensor: None,
+    "prim::grad": lambda tensor: None,
+    "aten::element_size": lambda tensor: tensor.dtype.itemsize,
+    "aten::is_floating_point": lambda tensor: tensor.dtype.is_floating_point,
+    "aten::is_complex": lambda tensor: tensor.dtype.is_complex,
+    "aten::is_signed": lambda tensor: tensor.dtype.is_signed,
+    "aten::is_conj": lambda tensor: False,
+    "aten::is_neg": lambda tensor: False,
+    "aten::is_pinned": lambda tensor: False,
+    "aten::get_device": lambda tensor: -1,
+}
+"""What the type of a tensor says, or that it lies in memory, outside of autograd."""
+_QUESTIONS: dict[str, Callable[..., Argument]] = {
+    "aten::size": TensorQuestions.size,
+    "prim::nbytes": TensorQuestions.byte_count,
+    "prim::tolist": TensorQuestions.to_list,
+    "aten::is_nonzero": TensorQuestions.is_nonzero,
+    "aten::equal": TensorQuestions.equal,
+    "aten::allclose": TensorQuestions.all_close,
+    "aten::is_same_size": TensorQuestions.is_same_size,
+}

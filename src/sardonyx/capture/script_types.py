@@ -1,0 +1,67 @@
+"""`isinstance` in a TorchScript program: whether what a variable holds is of a type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.script_values import (
+    ComputedNumber,
+    DynamicItems,
+    MaybeNone,
+    ScriptDict,
+    ScriptInstance,
+    ScriptList,
+    is_number,
+    number_dtype,
+)
+
+_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
+
+
+def is_instance(argument: Argument, types: list[Any]) -> bool:
+    """Of one of the types; what may be None counts as what it is otherwise."""
+    return any(_is_of(argument, each) for each in types)
+
+
+def _is_of(argument: Argument, kind: Any) -> bool:
+    name = kind.kind()
+    if name in ("OptionalType", "UnionType"):
+        members = [kind.getElementType()] if name == "OptionalType" else kind.containedTypes()
+        return (name == "OptionalType" and argument is None) or is_instance(argument, members)
+    if isinstance(argument, MaybeNone):
+        return _is_of(argument.content, kind)
+    if name in _NUMBERS:
+        return is_number(argument) and number_dtype(argument) == _NUMBERS[name]
+    if name == "ListType":
+        return isinstance(argument, ScriptList) and _holds(argument, kind.getElementType())
+    if name == "TupleType":
+        members = kind.elements()
+        return (
+            isinstance(argument, tuple)
+            and len(argument) == len(members)
+            and all(map(_is_of, argument, members))
+        )
+    if name == "DictType":
+        return isinstance(argument, ScriptDict) and all(
+            _is_of(key, kind.getKeyType()) and _is_of(item, kind.getValueType())
+            for key, item in argument.state.items()
+        )
+    if name in ("ClassType", "InstanceType"):
+        return isinstance(argument, ScriptInstance) and argument.class_name == str(kind)
+    plain = {
+        "TensorType": Value, "StringType": str, "NoneType": type(None), "AnyListType": ScriptList,
+        "AnyTupleType": tuple, "DeviceObjType": torch.device,
+    }  # fmt: skip
+    if name == "NumberType":
+        return is_number(argument)
+    return name == "AnyType" or isinstance(argument, plain.get(name, ()))
+
+
+def _holds(items: ScriptList, kind: Any) -> bool:
+    held = items.state
+    if not isinstance(held, DynamicItems):
+        return all(_is_of(item, kind) for item in held)
+    return _is_of(ComputedNumber(held.content) if held.of_numbers else held.content, kind)

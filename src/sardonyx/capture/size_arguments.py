@@ -1,0 +1,148 @@
+"""Operators whose sizes are numbers in PyTorch's schemas, with schemas that take symbols.
+
+torch.export would write the example's size into such a call. It is recorded as a call of an
+operator of ours instead, which is read as the one of ATen that it stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from sardonyx import _torch_private
+from sardonyx.capture.shape_rules import SHAPE_RULES
+
+_OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
+ATEN_FORMS: dict[Any, Any] = {}
+"""By operator of ours, the one of ATen."""
+
+
+@cache
+def _defined(name: str) -> Any:
+    """Our operator of this name, with the overloads that ATen has; made when first called."""
+    packet = getattr(torch.ops.aten, name)
+    for overload in packet.overloads():
+        if overload.endswith("out"):
+            continue
+        of_aten = getattr(packet, overload)
+        schema = re.sub(r"\bint\b", "SymInt", str(of_aten._schema).removeprefix("aten::"))
+        _OPERATORS.define(schema)  # type: ignore[no-untyped-call]
+        ours = getattr(getattr(torch.ops.sardonyx, name), overload)
+        torch.library.register_fake(ours, SHAPE_RULES[of_aten], lib=_OPERATORS)
+        ATEN_FORMS[ours] = of_aten
+    return getattr(torch.ops.sardonyx, name)
+
+
+def _recorded_with_symbols(name: str) -> Callable[..., Any]:
+    def call(func: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _has_symbol([*args, *kwargs.values()]):
+            return func(*args, **kwargs)
+        named = {
+            "self" if k == "input" else k: argument
+            for k, argument in kwargs.items()
+            if k not in ("out", "requires_grad")
+        }
+        return _defined(name)(*args, **named)
+
+    return call
+
+
+def _adaptive_avg_pool1d(func: Any, input: torch.Tensor, output_size: Any) -> Any:
+    call = _recorded_with_symbols("adaptive_avg_pool1d")
+    return call(func, input, _per_axis(output_size, 1))
+
+
+def _adaptive_max_pool(spatial: int) -> Callable[..., Any]:
+    def call(func: Any, input: torch.Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        counts = zip(_per_axis(output_size, spatial), input.shape[-spatial:], strict=True)
+        sizes = [size if count is None else count for count, size in counts]
+        if not _has_symbol(sizes):
+            return func(input, output_size, return_indices)
+        values, indices = _defined(f"adaptive_max_pool{spatial}d")(input, sizes)
+        return (values, indices) if return_indices else values
+
+    return call
+
+
+def _pool_by(reduction: Callable[..., torch.Tensor], spatial: int) -> Callable[..., Any]:
+    """Along an axis that has the length of the windows there is one, and nothing to pool."""
+
+    def call(func: Any, *args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(_POOL_ARGUMENTS, args, strict=False)) | kwargs
+        input, kernel = given.pop("input"), _per_axis(given.pop("kernel_size"), spatial)
+        steps = _per_axis(given.pop("stride", None) or kernel, spatial)
+        whole = [axis for axis in range(-spatial, 0) if _is_size(kernel[axis], input.shape[axis])]
+        is_plain = all(
+            _per_axis(given[name], spatial) == [_PLAIN[name]] * spatial for name in given
+        )
+        if not whole or not is_plain or not input.is_floating_point():
+            return func(*args, **kwargs)
+        for axis in whole:
+            kernel[axis] = steps[axis] = 1
+        reduced = reduction(input, whole, keepdim=True)
+        return reduced if len(whole) == spatial else func(reduced, kernel, steps)
+
+    return call
+
+
+_PLAIN = {
+    "padding": 0,
+    "ceil_mode": False,
+    "count_include_pad": True,
+    "divisor_override": None,
+    "dilation": 1,
+    "return_indices": False,
+}
+_POOL_ARGUMENTS = ("input", "kernel_size", "stride", *_PLAIN)
+"""In the order of average pooling; max pooling has names for all that follow the kernel."""
+
+
+def _per_axis(sizes: Any, spatial: int) -> list[Any]:
+    return list(sizes) if isinstance(sizes, (list, tuple)) else [sizes] * spatial
+
+
+def _is_size(number: Any, size: Any) -> bool:
+    return isinstance(number, torch.SymInt) and bool(
+        _torch_private.dim_of(number) == _torch_private.dim_of(size)
+    )
+
+
+def _has_symbol(arguments: Iterable[Any]) -> bool:
+    return any(
+        _has_symbol(a) if isinstance(a, (list, tuple)) else isinstance(a, torch.SymInt)
+        for a in arguments
+    )
+
+
+_WINDOWS = ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
+RECORDED_WITH_SYMBOLS: dict[Any, Callable[..., Any]] = {
+    **{
+        getattr(torch, name): _recorded_with_symbols(name)
+        for name in ("linspace", "logspace", "tril_indices", "triu_indices", *_WINDOWS)
+    },
+    torch.fft.fftfreq: _recorded_with_symbols("fft_fftfreq"),
+    torch.fft.rfftfreq: _recorded_with_symbols("fft_rfftfreq"),
+    **dict.fromkeys((torch.istft, torch.Tensor.istft), _recorded_with_symbols("istft")),
+    F.one_hot: _recorded_with_symbols("one_hot"),
+    F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
+    F.adaptive_max_pool1d: _adaptive_max_pool(1),
+    F.adaptive_max_pool2d: _adaptive_max_pool(2),
+    F.adaptive_max_pool3d: _adaptive_max_pool(3),
+}
+"""By function of torch, one that takes the function and its arguments."""
+RECORDED_WITH_SYMBOLS |= {
+    F.avg_pool1d: _pool_by(torch.mean, 1),
+    F.avg_pool2d: _pool_by(torch.mean, 2),
+    F.avg_pool3d: _pool_by(torch.mean, 3),
+    F.max_pool1d: _pool_by(torch.amax, 1),
+    F.max_pool2d: _pool_by(torch.amax, 2),
+    F.max_pool3d: _pool_by(torch.amax, 3),
+    F.adaptive_max_pool1d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool1d],
+    F.adaptive_max_pool2d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool2d],
+    F.adaptive_max_pool3d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool3d],
+}

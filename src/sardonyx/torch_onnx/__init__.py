@@ -1,0 +1,1 @@
+"""The names that users of earlier exporters know, over the same core."""
