@@ -54,14 +54,23 @@ def _key_text(key: Any) -> str:
 @contextlib.contextmanager
 def in_onnx_export() -> Iterator[None]:
     """Raise the flag that model code reads as `torch.onnx.is_in_onnx_export()`."""
-    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS as flags
-
+    flags = _export_flags()
     before = flags.in_onnx_export
     flags.in_onnx_export = True
     try:
         yield
     finally:
         flags.in_onnx_export = before
+
+
+def is_in_onnx_export() -> bool:
+    return bool(_export_flags().in_onnx_export)
+
+
+def _export_flags() -> Any:
+    from torch.onnx._internal.torchscript_exporter._globals import GLOBALS
+
+    return GLOBALS
 
 
 def dim_of(size: Any) -> Any:
@@ -311,9 +320,35 @@ def export_without_prints() -> Iterator[None]:
 
 def new_fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(shape_env=_sizes_without_conclusions(), static_shapes=True)
+
+
+def _sizes_without_conclusions() -> Any:
+    """A ShapeEnv that does not make one size of two, of which data decides one, because an operator
+    wants them equal: it may not be reached."""
+    import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    return FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True)
+    class Sizes(ShapeEnv):
+        def guard_or_defer_runtime_assert(
+            self, orig_expr: Any, msg: str, fx_node: Any = None
+        ) -> bool:
+            if isinstance(orig_expr, sympy.Eq) and not (
+                orig_expr.free_symbols <= self.backed_var_to_val.keys()
+            ):
+                with self.suppress_guards():
+                    return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
+            return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
+
+    return Sizes()
+
+
+def depends_on_data(mode: Any, size: Any) -> bool:
+    """Whether a size, a number or an expression, is not known from the inputs' sizes alone."""
+    if isinstance(size, int):
+        return False
+    return not size.free_symbols <= mode.shape_env.backed_var_to_val.keys()
 
 
 def fake_mode_of(tensor: Any) -> Any:
@@ -566,12 +601,25 @@ def fixed_numbers(program: Any) -> set[str]:
 
 def module_classes(program: Any) -> dict[str, str]:
     """Class names by module path, as far as the program's nodes tell."""
+    qualified = qualified_module_classes(program)
+    return {path: name.split(".")[-1] for path, name in qualified.items()}
+
+
+def qualified_module_classes(program: Any) -> dict[str, str]:
+    """Class names with those of the Python modules they are defined in."""
     classes: dict[str, str] = {}
     for node in program.graph.nodes:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
-            name = kind if isinstance(kind, str) else kind.__name__
-            classes.setdefault(path.split("@")[0], name.split(".")[-1])
+            name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+            classes.setdefault(path.split("@")[0], name)
     return classes
+
+
+def scripted_class(module: torch.nn.Module) -> str:
+    """`torch.nn.modules.linear.Linear`: the class that a script module was made from."""
+    name = str(module._c._type().qualified_name())  # type: ignore[operator,union-attr]
+    parts = name.removeprefix("__torch__.").split(".")
+    return ".".join(part for part in parts if not part.startswith("___torch_mangle_"))
 
 
 def _user_inputs(program: Any) -> list[Any]:
@@ -694,6 +742,21 @@ _SYMBOL_SOURCE = re.compile(
 )
 
 
+class _CallNames(dict[Any, str]):
+    """What the tracer asks for the name of a module when it is called: one for each call."""
+
+    def __init__(self, paths: dict[Any, str]) -> None:
+        super().__init__(paths)
+        self._counts: dict[Any, int] = {}
+
+    def __getitem__(self, module: Any) -> str:
+        self._counts[module] = self._counts.get(module, -1) + 1
+        return f"{super().__getitem__(module)}@{self._counts[module]}"
+
+    def get(self, module: Any, default: Any = None) -> Any:
+        return self[module] if module in self else default
+
+
 def trace_graph(
     module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], state: list[torch.Tensor]
 ) -> Any:
@@ -706,7 +769,7 @@ def trace_graph(
     from torch.jit import _trace
 
     paths = {m: f"__module.{path}" if path else "__module" for path, m in module.named_modules()}
-    outer, _trace._trace_module_map = _trace._trace_module_map, paths
+    outer, _trace._trace_module_map = _trace._trace_module_map, _CallNames(paths)
     try:
         graph, _ = torch._C._create_graph_by_tracing(
             lambda *tensors: module(*tensors[: len(inputs)]),
@@ -721,6 +784,13 @@ def trace_graph(
         return None
     finally:
         _trace._trace_module_map = outer
+    torch._C._jit_pass_inline(graph)
+    return graph
+
+
+def inlined_subgraph(node: Any) -> Any:
+    """The graph that prim::fork runs, its calls of functions replaced by what they do."""
+    graph = node.g("Subgraph").copy()
     torch._C._jit_pass_inline(graph)
     return graph
 
@@ -926,7 +996,15 @@ def _weightless_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    class WeightlessMode(FakeTensorMode):
+        def __deepcopy__(self, memo: Any) -> Any:  # a copied module has tensors of the same mode
+            return self
+
+    mode = WeightlessMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
+    # A note of every tensor would keep Module.to() and the like from exchanging parameters.
+    converter: Any = mode.fake_tensor_converter
+    converter.set_tensor_memo = lambda tensor, fake: None
+    return mode
 
 
 def is_weightless(tensor: Any) -> bool:
@@ -999,3 +1077,8 @@ def weightless_tensors_adopted() -> Iterator[None]:
 def storage_identity(tensor: torch.Tensor) -> int:
     """Which storage a tensor is a view of, whether or not that has memory."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def rival_exporter() -> Any:
+    """The module whose names `sardonyx.install()` takes over; nothing in it is called."""
+    return importlib.import_module("torch.onnx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,7 +14,10 @@ from torch.export import ExportedProgram
 
 from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs import split_arguments
+from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
 from sardonyx.errors import InternalError, InvalidOptionError
+from sardonyx.extend.custom_symbolics import custom_forms
+from sardonyx.extend.onnx_functions import translations
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, lower
 from sardonyx.optimize.pipeline import optimize
@@ -32,6 +36,10 @@ from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.verify.eager import EagerModel
+
+
+_LOGGER = logging.getLogger("sardonyx")
+"""Says what each export does; `enable_log` shows it."""
 
 
 def export(
@@ -61,6 +69,8 @@ def export(
     rtol: float | None = None,
     atol: float | None = None,
     state_outputs: bool = False,
+    custom_translation_table: Mapping[Any, Any] | None = None,
+    custom_op_libraries: Sequence[str | os.PathLike[str]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ONNXProgram:
     """Turn a PyTorch model into ONNX.
@@ -80,7 +90,7 @@ def export(
         do_constant_folding: Compute at export time what depends on weights and constants only.
         dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
         keep_initializers_as_inputs: Also list the weights among the inputs.
-        custom_opsets: Versions of custom domains; refused so far, as are the next two.
+        custom_opsets: Versions of custom domains; 1 for those that are not named.
         export_modules_as_functions: Module classes that become functions of the file.
         autograd_inlining: False would keep `torch.autograd.Function`s as nodes of their own.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
@@ -93,6 +103,10 @@ def export(
         rtol: The relative error that verification accepts; by default one that suits the dtype.
         atol: The absolute error that verification accepts; by default one that suits the dtype.
         state_outputs: Return inputs and buffers that the model writes as extra outputs.
+        custom_translation_table: Functions for operators, as {torch.ops.aten.selu.default: selu}:
+            of onnxscript, or symbolic ones.
+        custom_op_libraries: Shared libraries with operators of custom domains, for running the file
+            in ONNX Runtime.
         progress: Called with the name of each stage as it starts.
     """
     options = _options(
@@ -117,6 +131,8 @@ def export(
         rtol=rtol,
         atol=atol,
         state_outputs=state_outputs,
+        custom_translation_table=custom_translation_table,
+        custom_op_libraries=custom_op_libraries,
         progress=progress,
     )
     return run_stages(model, args, kwargs, f, options)
@@ -148,6 +164,11 @@ def run_stages(
                 fold_constants=options.do_constant_folding,
                 fold_parameters=fold_parameters,
                 opset=options.opset_version,
+                custom_forms=custom_forms(
+                    options.opset_version,
+                    options.custom_opsets,
+                    translations(options.custom_translation_table, options.opset_version),
+                ),
             ),
         )
     with stages("legalize"):
@@ -167,6 +188,7 @@ def run_stages(
         notes=notes,
         baked=captured.baked,
         stage_seconds=stages.seconds,
+        tied_names=names_of_tied_weights(model),
     )
     if options.verify:  # before the file gets its name: a wrong model never stands there
         with stages("verify"):
@@ -176,6 +198,10 @@ def run_stages(
             program.save_as_export(f)
     if options.verbose:
         print(program.to_text())
+    for note in notes:
+        _LOGGER.info("note: %s", note)
+    if _LOGGER.isEnabledFor(logging.DEBUG):
+        _LOGGER.debug("%s", program.to_text())
     return program
 
 
@@ -216,12 +242,16 @@ class _Stages:
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            took = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            _LOGGER.info("%s: %.3f s", name, took)
 
 
 def _eager(
     model: Any, args: Any, kwargs: dict[str, Any] | None, captured: Captured, options: Options
 ) -> EagerModel | None:
+    if is_weightless(model):
+        return None
     if not isinstance(model, ExportedProgram):
         inputs = captured.inputs
         return EagerModel(model, inputs.args, inputs.kwargs, options.training)
@@ -250,13 +280,18 @@ def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
 
 _NOT_YET = {
     "operator_export_type": OperatorExportTypes.ONNX,
-    "custom_opsets": None,
     "export_modules_as_functions": False,
     "autograd_inlining": True,
 }
 """Options of the reference that take one value for now."""
 
-_DEFAULTS = {"input_names": (), "output_names": (), "keep_initializers_as_inputs": False}
+_DEFAULTS: Mapping[str, Any] = {
+    "input_names": (),
+    "output_names": (),
+    "keep_initializers_as_inputs": False,
+    "custom_opsets": {},
+    "custom_op_libraries": (),
+}
 """What None stands for in a call of `export`."""
 
 

@@ -1,4 +1,4 @@
-"""The command line: `sardonyx export`, `sardonyx show`."""
+"""The command line: `sardonyx export`, `sardonyx show`, `sardonyx run`."""
 
 from __future__ import annotations
 
@@ -185,6 +185,22 @@ def show_command(
         if not path.is_file():
             raise arguments.UsageError(f"there is no file {path}")
         typer.echo(to_text_from_file(path))
+
+
+@app.command(
+    "run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def run_command(
+    context: typer.Context,
+    script: Annotated[
+        Path, typer.Argument(metavar="SCRIPT.py", help="A program that calls torch's exporter.")
+    ],
+) -> None:
+    """Run a script with Sardonyx behind PyTorch's exporter; its arguments follow its name."""
+    with _exit_status(as_json=False):
+        if not script.is_file():
+            raise arguments.UsageError(f"there is no file {script}")
+        arguments.run_script(script, context.args)
 
 
 def _example_inputs(

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pickle
 import re
+import runpy
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import torch
 from sardonyx.capture import tree
 from sardonyx.capture.inputs import is_graph_input
 from sardonyx.errors import SardonyxError, format_message
+from sardonyx.torch_onnx.install import installed
 
 
 class UsageError(ValueError):
@@ -259,3 +261,15 @@ def input_names(
     if found is not None and len(found) > count:
         raise UsageError(f"--input-names has {len(found)} names, the model has {count} inputs")
     return found
+
+
+def run_script(path: Path, argv: Sequence[str]) -> None:
+    """Run a program as `python path *argv` would, with Sardonyx behind PyTorch's exporter."""
+    before = sys.argv, list(sys.path)
+    sys.argv = [str(path), *argv]
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        with installed():
+            runpy.run_path(str(path), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = before

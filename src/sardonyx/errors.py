@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 
 class SardonyxError(RuntimeError):
     """Every error an export can end with. `str(error)` is the whole message for the user."""
+
+    export_output: Any = None
+    """What `dynamo_export` has to give all the same: its diagnostics."""
 
 
 class InvalidOptionError(SardonyxError, ValueError):
@@ -21,8 +26,26 @@ class DynamicDimError(CaptureError):
     """A dimension asked to be dynamic is fixed by the model."""
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorProblem:
+    """A use of an operator that has no ONNX form."""
+
+    operator: str
+    reason: str
+    place: str
+    """The module and the line of the model's source."""
+
+
 class UnsupportedOperatorError(SardonyxError):
     """Operators with no ONNX form, all of them at once."""
+
+    def __init__(self, message: str, problems: Sequence[OperatorProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class SymbolicFunctionError(SardonyxError):
+    """A custom symbolic function raised, or asked for a node that ONNX does not know."""
 
 
 class UnsupportedDtypeError(SardonyxError):
@@ -31,6 +54,10 @@ class UnsupportedDtypeError(SardonyxError):
 
 class UnsupportedOpsetError(SardonyxError):
     """The model cannot be expressed at the opset that was asked for."""
+
+    def __init__(self, message: str, onnx_operators: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.onnx_operators = tuple(onnx_operators)
 
 
 class SerializeError(SardonyxError, OSError):
@@ -51,6 +78,17 @@ class MissingDependencyError(SardonyxError, ImportError):
 
 class InternalError(SardonyxError):
     """A broken promise between two stages: a bug in Sardonyx."""
+
+
+class OnnxExporterWarning(UserWarning):
+    """Something that was asked for and has no effect, or another one than elsewhere."""
+
+
+# The names that users of earlier exporters catch.
+OnnxExporterError = SardonyxError
+InvalidExportOptionsError = InvalidOptionError
+CheckerError = SerializeError
+SymbolicValueError = SymbolicFunctionError
 
 
 def format_message(headline: str, fields: Iterable[tuple[str, str | Sequence[str]]] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sardonyx.errors import InvalidOptionError
@@ -98,6 +98,10 @@ class Options:
     atol: float | None = None
     state_outputs: bool = False
     """Whether inputs and buffers that the model writes become extra outputs."""
+    custom_opsets: Mapping[str, int] = field(default_factory=dict)
+    custom_translation_table: Mapping[Any, Any] | None = None
+    custom_op_libraries: Sequence[str | os.PathLike[str]] = ()
+    """Libraries of operators that ONNX Runtime loads before it runs the file."""
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
@@ -120,6 +124,7 @@ class Options:
                 f' {{"x": {{0: "batch"}}}}, not {self.dynamic_axes!r}'
             )
         check_external_data(self.external_data)
+        _check_custom_opsets(self.custom_opsets)
         if self.progress is not None and not callable(self.progress):
             raise InvalidOptionError(f"progress must be a function, not {self.progress!r}")
 
@@ -145,6 +150,23 @@ def check_external_data(given: object) -> None:
         raise InvalidOptionError(
             f"external_data must be True, False, None or a sardonyx.ExternalData, not {given!r}"
         )
+
+
+def _check_custom_opsets(given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidOptionError(
+            f'custom_opsets must be a dict of domains to versions, as {{"my_domain": 2}}, not {given!r}'
+        )
+    for domain, version in given.items():
+        if not isinstance(domain, str) or not domain or domain in ("onnx", "ai.onnx"):
+            raise InvalidOptionError(
+                f"custom_opsets: {domain!r} is no custom domain (opset_version is ONNX's own)"
+            )
+        if type(version) is not int or version < 1:
+            raise InvalidOptionError(
+                f"custom_opsets: the version of {domain!r} must be a number from 1 on, not"
+                f" {version!r}"
+            )
 
 
 def _check_names(option: str, names: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,20 @@ import torch
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.signature import Signature
-from sardonyx.errors import VerificationError
+from sardonyx.errors import InvalidOptionError, VerificationError
+from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
 from sardonyx.report import summary
 from sardonyx.serialize.destination import Destination
+from sardonyx.serialize.model_state import GivenWeight, ModelState, given_weights
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.serialize.write import WriteResult, write_model
 from sardonyx.verify.check import VerificationReport, verify
 from sardonyx.verify.eager import EagerModel
 from sardonyx.verify.randomness import random_outputs
-from sardonyx.verify.run import Session
+from sardonyx.verify.run import Output, Session
 
 
 class ONNXProgram:
@@ -48,12 +50,13 @@ class ONNXProgram:
         baked: tuple[BakedValue, ...] = (),
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
+        tied_names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model = model
         self.signature = signature
         self.options = options
         self.notes = notes
-        self._baked = baked
+        self.baked = baked
         self.stage_seconds: dict[str, float] = {} if stage_seconds is None else stage_seconds
         self.path = path
         self.verification: VerificationReport | None = None
@@ -61,6 +64,7 @@ class ONNXProgram:
         self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
+        self._tied_names = tied_names or {}
 
     @property
     def model_proto(self) -> onnx.ModelProto:
@@ -71,13 +75,16 @@ class ONNXProgram:
         self,
         destination: Destination,
         *,
+        model_state: ModelState | Sequence[ModelState] | None = None,
         external_data: bool | ExternalData | None = None,
         keep_initializers_as_inputs: bool = False,
     ) -> WriteResult:
         """Write to a path or a binary file.
 
-        `external_data` is as in `export`; None is what the export was asked for, where
-        `destination` is a path.
+        `model_state` has the weights of a model that was made without them: a state_dict, the path
+        of a `.pt` or `.safetensors` file, of the index of a sharded checkpoint or of their folder.
+        They go from there into the file one by one. `external_data` is as in `export`; None is what
+        the export was asked for, where `destination` is a path.
         """
         check_external_data(external_data)
         if external_data is None and isinstance(destination, str | os.PathLike):
@@ -86,7 +93,26 @@ class ONNXProgram:
         if keep_initializers_as_inputs:
             model = model.clone()
             parameters_as_inputs(model, keep_data=True)
-        return write_model(model, destination, external_data=external_data)
+        given = None if model_state is None else self._given_weights(model_state)
+        result = write_model(model, destination, external_data=external_data, given=given)
+        if given is not None and result.path is not None:
+            self._runs_from(Path(result.path))  # the only place that has the weights
+        return result
+
+    def _given_weights(
+        self, model_state: ModelState | Sequence[ModelState]
+    ) -> dict[str, GivenWeight]:
+        wanted = {
+            name: tensor
+            for name, value in self.model.graph.initializers.items()
+            if isinstance(tensor := value.const_value, TorchTensor) and not tensor.has_data
+        }
+        if not wanted:
+            raise InvalidOptionError(
+                "model_state is for models that were made without weights (enable_fake_mode): this"
+                " program has its weights"
+            )
+        return given_weights(wanted, model_state, self._tied_names)
 
     def _external_data_for(self, path: Path) -> bool | ExternalData | None:
         """As the export was asked; a weights file of its name stays the export's own."""
@@ -99,8 +125,12 @@ class ONNXProgram:
         """Write the file that the export was asked for; runs use it from then on."""
         self.save(destination, external_data=self.options.external_data)
         if isinstance(destination, (str, os.PathLike)):
-            self.path = Path(destination)
-            self._file_as_written = _file_stamp(self.path)
+            self._runs_from(Path(destination))
+
+    def _runs_from(self, path: Path) -> None:
+        self.path = path
+        self._file_as_written = _file_stamp(path)
+        self._session = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run in ONNX Runtime; takes and returns what the PyTorch model does."""
@@ -137,7 +167,7 @@ class ONNXProgram:
             atol=self.options.atol if atol is None else atol,
             random=random_outputs(self.model),
             notes=self.notes,
-            baked=self._baked,
+            baked=self.baked,
         )
         return self.verification
 
@@ -167,9 +197,11 @@ class ONNXProgram:
     def _repr_html_(self) -> str:
         return summary.summary_html(self)
 
-    def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, Output]:
         if self._session is None:
-            self._session = Session(self._runnable())
+            self._session = Session(
+                self._runnable(), libraries=self.options.custom_op_libraries
+            )
         names = [spec.name for spec in self.signature.inputs]
         feeds = dict(zip(names, tensors, strict=True))
         unfed = [name for name in self._session.input_names if name not in feeds]
@@ -180,7 +212,7 @@ class ONNXProgram:
         results = self._session.run(feeds)
         return {
             name: torch.view_as_complex(result)
-            if name in self.signature.complex_outputs
+            if name in self.signature.complex_outputs and isinstance(result, torch.Tensor)
             else result
             for name, result in results.items()
         }

@@ -388,7 +388,7 @@ class Branches(nn.Module):
 
 @row(
     "`torch.cond`; a scripted `if`",
-    sardonyx="`torch.cond` exported, the scripted `if` refused for now",
+    sardonyx="both exported",
     dynamo="`torch.cond` exported",
     torchscript="the scripted `if` exported",
 )
@@ -397,13 +397,37 @@ def test_torch_cond_a_scripted_if(export: Exporters) -> None:
     scripted = torch.jit.script(Branches())
     own = export.sardonyx(Conditional(), x)
     assert [*own.agrees(Conditional(), x), *own.agrees(Conditional(), -x)] == [True, True]
-    assert isinstance(export.sardonyx(scripted, x).error, sardonyx.UnsupportedOperatorError)
+    script = export.sardonyx(scripted, x)
+    assert [*script.agrees(Branches(), x), *script.agrees(Branches(), -x)] == [True, True]
     dynamo = export.dynamo(Conditional(), x)
     assert [*dynamo.agrees(Conditional(), x), *dynamo.agrees(Conditional(), -x)] == [True, True]
     assert export.dynamo(scripted, x).error is not None
     torchscript = export.torchscript(scripted, x)
     assert [*torchscript.agrees(Branches(), x), *torchscript.agrees(Branches(), -x)] == [True, True]
     assert export.torchscript(Conditional(), x).error is not None
+
+
+class WritesInALoop(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        row = out[0]
+        for i in range(x.size(0)):
+            row += x[i]
+        return out
+
+
+@row(
+    "A scripted loop that writes `row = out[0]`",
+    sardonyx="right numbers",
+    dynamo="no export",
+    torchscript="**wrong numbers**",
+)
+def test_a_scripted_loop_that_writes_row_out_0(export: Exporters) -> None:
+    x = torch.ones(3, 4)
+    scripted = torch.jit.script(WritesInALoop())
+    assert export.sardonyx(scripted, x).agrees(WritesInALoop(), x) == [True]
+    assert export.dynamo(scripted, x).error is not None
+    assert export.torchscript(scripted, x).agrees(WritesInALoop(), x) == [False]
 
 
 class Noisy(nn.Module):

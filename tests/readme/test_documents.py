@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import textwrap
 from pathlib import Path
@@ -32,8 +33,10 @@ def test_python_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     exec(blocks[0], names)
     assert (tmp_path / "model.onnx").is_file()
     assert "input: float32[batch, 4]" in capsys.readouterr().out
-    for block in blocks[1:]:
-        exec(block, names)
+    # In a file: torch.jit.script reads the source of what it compiles.
+    program = tmp_path / "readme.py"
+    program.write_text("\n".join(blocks))
+    runpy.run_path(str(program), run_name="readme")
 
 
 def test_first_example_is_short():

@@ -497,7 +497,7 @@ def numbers_appended(x: Tensor, n: int):
     numbers: list[int] = []
     for i in range(n):
         numbers.append(i * i)
-    return torch.tensor(numbers), len(numbers), x
+    return torch.tensor(numbers, dtype=torch.int64), len(numbers), x
 
 
 def floats_appended(x: Tensor):
@@ -511,7 +511,7 @@ def bools_appended(x: Tensor):
     flags: list[bool] = []
     for i in range(x.size(0)):
         flags.append(bool(x[i, 0] > 0))
-    return torch.tensor(flags), any(flags), all(flags)
+    return torch.tensor(flags, dtype=torch.bool), any(flags), all(flags)
 
 
 def numbers_reduced(x: Tensor, n: int):

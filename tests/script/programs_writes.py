@@ -513,7 +513,121 @@ LENGTHS = [
 ]
 PAIRS = [(ONES, ROWS), (-ONES, ROWS), (0 * ONES, ROWS)]
 
+def reshaped_in_one_branch(x):
+    y = x.clone()
+    if x.sum() > 0:
+        y.unsqueeze_(0)
+    y += 1
+    return y
+
+
+def reshaped_in_nested_blocks(x, n: int):
+    y = x.clone()
+    for i in range(n):
+        z = y * 2
+        if i % 2 == 0:
+            z.t_()
+            z[0] += i
+            z.transpose_(0, 1)
+        y = z - y
+    return y
+
+
+def reshaped_carried(x, n: int):
+    y = x[:2] * 1
+    for i in range(n):
+        if i == 1:
+            y.t_()
+        y = y + i
+    return y
+
+
+def reshaped_under_two_names(x):
+    y = x.clone()
+    z = y
+    y.unsqueeze_(1)
+    if x.sum() > 0:
+        z += 1
+    return z, y
+
+
+def previous_row(x):
+    out = torch.zeros_like(x)
+    previous = torch.ones(2)
+    for i in range(x.size(0)):
+        out[i] = x[i] + previous * 0.5
+        previous = out[i]
+    return out, previous
+
+
+def start_written(x, n: int):
+    a = x.clone()
+    h = a
+    total = torch.zeros(3, 2)
+    for i in range(n):
+        h.mul_(2)
+        h = h + 1
+        total = total + h
+    return total, h
+
+
+def number_becomes_tensor(x, n: int):
+    k = n + 1
+    t = torch.tensor(k)
+    for i in range(n):
+        t += k
+    return t, k
+
+
+def two_starts_one_memory(x, n: int):
+    a = x.clone()
+    b = a[0]
+    for i in range(n):
+        a[1] = b * 2
+        a[0] += 1
+    return a, b
+
+
+def out_resized(x):
+    y = torch.empty(0)
+    torch.add(x, 1, out=y)
+    if x.sum() > 0:
+        torch.mul(y, 2, out=y)
+    return y
+
+
+def writes_after_the_loop(x, n: int):
+    y = x.clone()
+    h = x * 3
+    for i in range(n):
+        h = h + y
+    y += 1
+    return h, y
+
+
+def row_views_in_nested_loops(x, n: int):
+    y = x.clone()
+    for i in range(n):
+        row = y[i % 3]
+        for j in range(2):
+            cell = row[j : j + 1]
+            cell += i
+            row[0] -= 1
+    return y
+
+
 WRITES: list[Typed] = [
+    (reshaped_in_one_branch, SIGNS),
+    (reshaped_in_nested_blocks, COUNTS),
+    (reshaped_carried, COUNTS),
+    (reshaped_under_two_names, SIGNS),
+    (previous_row, SIZES),
+    (start_written, COUNTS),
+    (number_becomes_tensor, COUNTS),
+    (two_starts_one_memory, COUNTS),
+    (out_resized, SIGNS),
+    (writes_after_the_loop, COUNTS),
+    (row_views_in_nested_loops, COUNTS),
     (unpack_sequences, LENGTHS),
     (add_in_one_branch, PAIRS),
     (add_in_both_branches, PAIRS),

@@ -19,15 +19,21 @@ def exported(
     """Exported at the first of the inputs, dynamic where the others differ from it."""
     scripted = torch.jit.script(program) if capture == "auto" else program
     shapes = tuple(_dynamic(list(each)) for each in zip(*inputs, strict=True))
+    args = copy.deepcopy(inputs[0])
+    if args and isinstance(args[-1], dict):
+        args = (*args, {})  # the last one would be keyword arguments
     return sardonyx.export(
-        scripted, copy.deepcopy(inputs[0]), dynamic_shapes=shapes, capture=capture, **options
+        scripted, args, dynamic_shapes=shapes, capture=capture, **options
     )
 
 
 def _dynamic(values: list[Any]) -> Any:
     first = values[0]
     if isinstance(first, (list, tuple)):
-        return type(first)(_dynamic(list(each)) for each in zip(*values, strict=True))
+        items = [_dynamic(list(each)) for each in zip(*values, strict=True)]
+        return type(first)(*items) if hasattr(first, "_fields") else type(first)(items)
+    if isinstance(first, dict):
+        return {key: _dynamic([value[key] for value in values]) for key in first}
     if not isinstance(first, torch.Tensor):
         return None
     return {

@@ -1,13 +1,117 @@
-from __future__ import annotations
+"""Python numbers, strings, tuples, dicts, optionals and objects of scripted programs."""
 
-from typing import Any
+import math
+from typing import Any, Dict  # noqa: UP035  torch.jit knows the names of typing
 
 import pytest
+import torch
+from torch import Tensor
 
-from tests.script.programs_numbers import CASES
+import sardonyx
+from sardonyx.errors import CaptureError, SardonyxError, UnsupportedOperatorError
+from tests.script import programs_numbers, programs_values
 from tests.script.running import assert_equal_to_eager
 
+CASES = programs_numbers.CASES + programs_values.CASES
+SCRIPT_CASES = programs_numbers.SCRIPT_CASES + programs_values.SCRIPT_CASES
 
-@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[p.__name__ for p, _ in CASES])
+
+def _name(program: Any) -> str:
+    return str(getattr(program, "__name__", type(program).__name__))
+
+
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[_name(p) for p, _ in CASES])
 def test_equal_to_eager(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(program, inputs)
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs"), SCRIPT_CASES, ids=[_name(p) for p, _ in SCRIPT_CASES]
+)
+def test_equal_to_torchscript(program: Any, inputs: list[tuple[Any, ...]]) -> None:
+    assert_equal_to_eager(torch.jit.script(program), inputs)
+
+
+# -- what a file cannot say -----------------------------------------------------------------------
+
+
+def computed_key(x: Tensor, n: int):
+    weights = {1: x, 2: x * 2}
+    return weights[n]
+
+
+def computed_key_written(x: Tensor, n: int):
+    weights: Dict[int, Tensor] = {1: x}
+    weights[n] = x * 2
+    return weights[1]
+
+
+def computed_key_given(x: Tensor, n: int):
+    return {n: x, 2: x * 2}[2]
+
+
+def computed_dim(x: Tensor, n: int):
+    return x.cumsum(n % 2)
+
+
+def computed_rank(x: Tensor, n: int):
+    return x.sum(0, keepdim=n > 1)
+
+
+def none_for_some(x: Tensor, n: int):
+    if n > 1:
+        return x
+    return None
+
+
+def missing_key(x: Tensor, n: int):
+    found = {"a": x}
+    return found["b"] + n
+
+
+def missing_key_taken(x: Tensor, n: int):
+    found = {"a": x}
+    return found.pop("b") + n
+
+
+def raises_always(x: Tensor, n: int):
+    if x.dim() == 2:
+        raise ValueError("no matrices")
+    return x * n
+
+
+def mantissa(x: Tensor, n: int):
+    return math.frexp(float(n))
+
+
+def complex_number(x: Tensor, n: int):
+    return x * complex(n, 1.0)
+
+
+def strides(x: Tensor, n: int):
+    return x * x.stride(0) + n
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "line"),
+    [
+        (computed_key, "key", "weights[n]"),
+        (computed_key_written, "key", "weights[n] = x * 2"),
+        (computed_key_given, "key", "{n: x, 2: x * 2}[2]"),
+        (computed_dim, "`dim`", "x.cumsum(n % 2)"),
+        (computed_rank, "dims", "keepdim=n > 1"),
+        (none_for_some, "None", ""),
+        (missing_key, "'b'", 'found["b"] + n'),
+        (missing_key_taken, "'b'", 'found.pop("b") + n'),
+        (raises_always, "no matrices", "no matrices"),
+        (mantissa, "aten::frexp", "math.frexp"),
+        (complex_number, "aten::Complex", "complex(n, 1.0)"),
+        (strides, "aten::stride", "x.stride(0)"),
+    ],
+)
+def test_refused_by_line(program: Any, words: str, line: str) -> None:
+    with pytest.raises(SardonyxError) as refusal:
+        sardonyx.export(torch.jit.script(program), (torch.ones(2, 3), 2))
+    assert isinstance(refusal.value, (CaptureError, UnsupportedOperatorError))
+    assert words in str(refusal.value)
+    assert line in str(refusal.value)

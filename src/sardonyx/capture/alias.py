@@ -37,7 +37,17 @@ class View:
     version: int = 0
 
 
-AliasState: TypeAlias = tuple[dict[Value, tuple[View, Value, int]], dict[Base, tuple[Value, int]]]
+AliasState: TypeAlias = tuple[
+    dict[Value, tuple[View, Value, int]], dict[Base, tuple[Value, int, bool]]
+]
+
+
+class Changes(NamedTuple):
+    """What was done to memory since a state."""
+
+    written: list[Base]
+    marked: list[Base]
+    """That is uncertain now, and was not."""
 
 
 class Origin(NamedTuple):
@@ -60,11 +70,14 @@ class AliasTracker:
     views: dict[Value, View] = field(default_factory=dict)
     related: dict[Base, set[Base]] = field(default_factory=dict)
     """Memory that may be the same: what one branch hands on, what lies in a list."""
+    relations: int = 0
+    read: set[Base] = field(default_factory=set)
 
     def relate(self, left: Base, right: Base) -> None:
-        if left is not right:
+        if not self.are_related(left, right):
             self.related.setdefault(left, set()).add(right)
             self.related.setdefault(right, set()).add(left)
+            self.relations += 1
 
     def are_related(self, left: Base, right: Base) -> bool:
         return left is right or right in self.related.get(left, ())
@@ -98,6 +111,7 @@ class AliasTracker:
         view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
+        self.read.add(view.base)
         if view.base.is_uncertain:
             raise CaptureError(
                 f"{value.name} may share its memory with a tensor that was written since, which"
@@ -135,20 +149,23 @@ class AliasTracker:
     def state(self) -> AliasState:
         """What all values hold now, to come back to after a block."""
         return {v: (view, view.current, view.version) for v, view in self.views.items()}, {
-            view.base: (view.base.current, view.base.version) for view in self.views.values()
+            base: (base.current, base.version, base.is_uncertain)
+            for base in (view.base for view in self.views.values())
         }
 
-    def restore(self, state: AliasState) -> list[Value]:
-        """Back to a state; the roots of the memory that was written since."""
+    def restore(self, state: AliasState) -> Changes:
+        """Back to a state; what was done since."""
         views, bases = state
-        now = {view.base for view in self.views.values()}
-        written = [b.root for b in now if b.version != bases.get(b, (b.root, 0))[1]]
-        for base, (content, version) in bases.items():
-            base.current, base.version = content, version
+        now = {view.base for view in self.views.values()} | bases.keys()
+        before = {base: bases.get(base, (base.root, 0, False)) for base in now}
+        written = [base for base in now if base.version != before[base][1]]
+        marked = [base for base in now if base.is_uncertain and not before[base][2]]
+        for base, (content, version, is_uncertain) in bases.items():
+            base.current, base.version, base.is_uncertain = content, version, is_uncertain
         for view, content, version in views.values():
             view.current, view.version = content, version
         self.views = {value: view for value, (view, *_) in views.items()}
-        return written
+        return Changes(written, marked)
 
     def _writable(self, value: Value, view: View) -> Chain:
         """The chain, or the place in memory where a link shows elements more than once."""

@@ -37,6 +37,15 @@ def written_from_outside(control: Node) -> list[Value]:
     return list(found)
 
 
+def made_inside(control: Node) -> set[Value]:
+    """All results and inputs of blocks, of a node and the nodes inside it."""
+    return {
+        value
+        for node in all_nodes([control])
+        for value in (*node.outputs, *(v for block in node.blocks for v in block.inputs))
+    }
+
+
 def _written(node: Node) -> Iterator[Value]:
     if node.op._schema.name in WITHOUT_EFFECT:
         return

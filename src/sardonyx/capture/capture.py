@@ -11,7 +11,7 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture import tree
+from sardonyx.capture import tree, weightless
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.export_capture import capture_by_export
@@ -53,10 +53,17 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         forward = model.forward if isinstance(model, torch.nn.Module) else model
         if not callable(forward):
             raise InvalidOptionError(f"a {type(model).__qualname__} is no model")
+        if weightless.is_weightless(model):
+            weightless.check_options(options)
+            options = replace(options, capture="export")
+        args, kwargs = weightless.with_values(args), weightless.with_values(kwargs)
         inputs = prepare_inputs(forward, args, kwargs, options)
         _check_meta_device(model, inputs, options)
         with undisturbed(model), model_mode(model, options.training):
-            record = partial(_record, way=_way(model, options.capture))
+            way = _way(model, options.capture)
+            record = partial(_record, way=way)
+            if way != "script":  # which has every size and number in its conditions
+                record = partial(checked_at_example, record)
             recorded = _at_generic_sizes(record, model, inputs)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
@@ -118,13 +125,13 @@ def _at_generic_sizes(
 ) -> Recorded:
     """The recording; where a small size of the example gets fixed, one at a larger size."""
     try:
-        return checked_at_example(record, model, inputs)
+        return record(model, inputs)
     except DynamicDimError as refusal:
         larger = inputs.recorded_larger()
         if larger is None:
             raise
         try:
-            return checked_at_example(record, model, larger)
+            return record(model, larger)
         except CaptureError:
             raise refusal from refusal.__cause__
 
@@ -216,7 +223,9 @@ def _signature(
         )
     found = iter(names)
     leaves: list[OutputSpec | ConstantLeaf] = [
-        OutputSpec(next(found), ".".join(path)) if is_graph_output(leaf) else ConstantLeaf(leaf)
+        OutputSpec(next(found), ".".join(path), id(leaf) in output.lists)
+        if is_graph_output(leaf)
+        else ConstantLeaf(leaf)
         for path, leaf in zip(paths, output.leaves, strict=True)
     ]
     outputs = tuple(leaf for leaf in leaves if isinstance(leaf, OutputSpec))

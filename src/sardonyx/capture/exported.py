@@ -66,18 +66,21 @@ def graph_from_exported_program(
             program = _torch_private.with_modes_applied(program, SHAPE_RULES)
         except Exception as error:
             raise CaptureError(
-                f"torch.export cannot apply autocast or torch.vmap: {first_line(error)}"
+                "torch.export cannot apply autocast, or a transform of torch.func, to the operators"
+                f" under it: {first_line(error)}"
             ) from error
-    return _Converter(program, modules, without_prefix if strip_prefix else str).convert()
+    return _Converter(program, modules, is_wrapped=strip_prefix).convert()
 
 
 class _Converter:
     def __init__(
-        self, program: ExportedProgram, modules: ModuleNames, rename: Callable[[str], str]
+        self, program: ExportedProgram, modules: ModuleNames, is_wrapped: bool
     ) -> None:
         self._program = program
         self._modules = modules
-        self._rename = rename
+        self._is_wrapped = is_wrapped
+        """Whether a FlatModel was exported, which calls the model."""
+        self._rename: Callable[[str], str] = without_prefix if is_wrapped else str
         self.graph = AtenGraph(captured_by="torch.export")
         self._nodes = self.graph.nodes
         """Of the block that is being filled."""
@@ -369,12 +372,17 @@ class _Converter:
 
     def _location(self, node: torch.fx.Node) -> Any:
         stack = node.meta.get("nn_module_stack") or {}
-        path = next(
-            (p for p, _ in reversed(list(stack.values())) if not p.startswith("_empty_nn")), ""
-        )
-        return self._modules.location(
-            self._rename(path.split("@")[0]), from_stack_trace(node.meta.get("stack_trace") or "")
-        )
+        running = [
+            (path.split("@")[0], key.partition("@")[2])
+            for key, (path, _) in stack.items()
+            if not path.startswith("_empty_nn")
+        ]
+        path = running[-1][0] if running else ""
+        if self._is_wrapped:
+            running = running[1:]
+        calls = tuple(f"{self._rename(path)}@{number or 0}" for path, number in running)
+        place = from_stack_trace(node.meta.get("stack_trace") or "")
+        return self._modules.location(self._rename(path), place, calls)
 
 
 def _with_values(result: Any, outputs: Iterator[Value]) -> Any:

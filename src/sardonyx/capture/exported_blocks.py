@@ -114,7 +114,7 @@ class Regions:
         stack: bool = False,
     ) -> list[Argument]:
         (goes_on,) = self._converter.region(condition, [*carried, *more])
-        start = [self._as_value(argument, location) for argument in carried]
+        start = self._as_values(carried, body, location)
         with self._converter.block() as block:
             inner = self._loop_inputs(block, body, start)
             after = self._converter.region(body, [*inner, *more])
@@ -137,7 +137,7 @@ class Regions:
         items: Sequence[Value],
         more: Sequence[Argument] = (),
     ) -> list[Argument]:
-        initial = [self._as_value(argument, location) for argument in start]
+        initial = self._as_values(start, body, location)
         with self._converter.block() as block:
             inner = self._loop_inputs(block, body, initial)
             current = self._items(block, items, location)
@@ -332,13 +332,20 @@ class Regions:
         self._converter.append(Node(op, bind(op, args, kwargs), [value], location))
         return value
 
-    def _as_value(self, argument: Argument, location: SourceLocation) -> Value:
-        """A number as a tensor, which is what a loop carries."""
-        if isinstance(argument, Value):
-            return argument
-        dtype = number_dtype(argument)
+    def _as_values(
+        self, carried: Sequence[Argument], body: torch.fx.GraphModule, location: SourceLocation
+    ) -> list[Value]:
+        """Numbers as tensors, which is what a loop carries; of the type that the body takes."""
+        placeholders = [n for n in body.graph.nodes if n.op == "placeholder"]
         op = torch.ops.aten.scalar_tensor.default
-        return self._call_typed(op, [argument], TensorType(dtype, ()), location, dtype=dtype)
+        values: list[Value] = []
+        for argument, placeholder in zip(carried, placeholders, strict=False):
+            if not isinstance(argument, Value):
+                dtype = number_dtype(placeholder.meta.get("val", argument))
+                type = TensorType(dtype, ())
+                argument = self._call_typed(op, [argument], type, location, dtype=dtype)
+            values.append(argument)
+        return values
 
 
 _ONLY_MARK = frozenset(

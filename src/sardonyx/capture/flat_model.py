@@ -27,6 +27,8 @@ class OutputRecord:
     def __init__(self) -> None:
         self.structure: tree.Structure | None = None
         self.leaves: list[Any] = []
+        self.lists: frozenset[int] = frozenset()
+        """The ids of leaves that stand for lists whose length is known at run time."""
 
     def note(self, result: Any) -> list[Any]:
         self.leaves, self.structure = tree.flatten(result)

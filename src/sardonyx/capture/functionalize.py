@@ -22,8 +22,13 @@ from sardonyx.capture.alias import (
 )
 from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
 from sardonyx.capture.bind import parameters_of
-from sardonyx.capture.block_effects import unchanged_positions, written_from_outside
-from sardonyx.capture.control_flow import LOOP, all_nodes, map_blocks
+from sardonyx.capture.block_effects import (
+    made_inside,
+    unchanged_positions,
+    written_from_outside,
+)
+from sardonyx.capture.broadcast_shapes import with_common_sizes
+from sardonyx.capture.control_flow import LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
@@ -177,8 +182,14 @@ class _Walk:
         """Its blocks read what the values around them hold now; memory from outside that they
         write is one more of their results."""
         arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+        inside = made_inside(node)
+        for value in values_read(node):
+            if value not in inside:
+                self.aliases.view_of(value)
         bases = {self.aliases.view_of(v).base: None for v in written_from_outside(node)}
         written = [base for base in bases if base.root not in node.outputs]
+        for base in written:
+            self._check_writable(View(base, (), base.current))
         if node.op is LOOP:
             self._loop(node, arguments, written)
         else:
@@ -207,26 +218,27 @@ class _Walk:
         if results or contents:
             made = Node(node.op, arguments, [*results, *contents], node.location, blocks=blocks)
             self.nodes.append(made)
-        for index in kept:
-            base = self.aliases.view_of(node.outputs[index]).base
-            for read in reads:
-                self._relate(base, read.bases[index], [*node.outputs], read.bases, kept)
+        for read in reads:
+            self._mark(read.marked)
         self._note_written(written, contents)
+        ends = [self.aliases.view_of(output).base for output in node.outputs]
+        for read in reads:
+            for index in kept:
+                self._relate_result(ends, index, read.bases)
 
     def _loop(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
         (block,) = node.blocks
         count = len(block.inputs) - 1
         unchanged = unchanged_positions(node)
         kept = [position for position in range(count) if position not in unchanged]
+        firsts = node.arguments["carried"]
         for position in unchanged:
-            first = node.arguments["carried"][position]
-            self._alias_result(block.inputs[1 + position], first)
+            self._alias_result(block.inputs[1 + position], firsts[position])
         inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
-        starts = {}
-        for position in kept:
-            first = node.arguments["carried"][position]
-            starts[position] = self.aliases.view_of(block.inputs[1 + position]).base
-            self.aliases.relate(starts[position], self.aliases.view_of(first).base)
+        starts = [self.aliases.view_of(block.inputs[1 + p]).base for p in kept]
+        begun = [self.aliases.view_of(firsts[p]).base for p in kept]
+        for index in range(len(kept)):
+            self._relate_result(starts, index, begun)
         stacked = len(block.outputs) - 1 - count
         returned = [
             block.outputs[0],
@@ -234,78 +246,85 @@ class _Walk:
             *(block.outputs[len(block.outputs) - stacked :] if stacked else ()),
         ]
         fresh = self._new_contents(written)
-        read = self._block(Block(inputs, block.nodes, returned), written, fresh, starts.values())
-        self._check_carried(read, list(starts.values()), written)
+        body = Block(inputs, block.nodes, returned)
+        # What is stacked lies in a list: later iterations may write it.
+        stacks = [
+            self.aliases.view_of(Value(output.name, output.type)).base
+            for output in node.outputs[count:]
+        ]
+        read = self._block(body, written, fresh)
+        inside = made_inside(node)
+        while self._hands_on([*starts, *stacks], read.bases[1:], inside):
+            read = self._block(body, written, fresh)
+        self._check_read_again(read)
         extra = read.block.outputs[len(returned) :]
         outputs = read.block.outputs[: len(returned)]
         read.block.inputs = [*inputs, *fresh]
         read.block.outputs = [*outputs[: 1 + len(kept)], *extra, *outputs[1 + len(kept) :]]
         carried = [arguments["carried"][p] for p in kept] + [b.current for b in written]
         contents = self._new_contents(written)
-        results = [
-            *(node.outputs[p] for p in kept),
-            *contents,
-            *node.outputs[count:],
-        ]
+        results = [*(node.outputs[p] for p in kept), *contents, *node.outputs[count:]]
         if results:
+            given = {**arguments, "carried": carried}
             self.nodes.append(
-                Node(
-                    node.op,
-                    {**arguments, "carried": carried},
-                    results,
-                    node.location,
-                    blocks=[read.block],
-                )
+                Node(node.op, given, results, node.location, blocks=[read.block])
             )
-        for position in unchanged:
-            self._alias_result(node.outputs[position], node.arguments["carried"][position])
-        for position, start in starts.items():
-            base = self.aliases.view_of(node.outputs[position]).base
-            for other in self.aliases.related.get(start, ()):
-                self.aliases.relate(base, other)
-            found = read.bases[1 + kept.index(position)]
-            if found is not None:
-                self._relate(base, found, node.outputs, read.bases[1:], kept)
+        self._mark(read.marked)
         self._note_written(written, contents)
+        for position in unchanged:
+            self._alias_result(node.outputs[position], firsts[position])
+        ends = [self.aliases.view_of(node.outputs[p]).base for p in kept]
+        for index in range(len(kept)):
+            self._relate_result(ends, index, begun)
+        ends += [self.aliases.view_of(output).base for output in node.outputs[count:]]
+        for index in range(len(ends)):
+            self._relate_result(ends, index, read.bases[1:])
+        for end, stack in zip(ends[len(kept) :], stacks, strict=True):
+            end.is_uncertain = stack.is_uncertain
 
-    def _relate(
-        self,
-        result: Base,
-        found: Base | None,
-        outputs: Sequence[Value],
-        bases: Sequence[Base | None],
-        positions: Sequence[int],
+    def _hands_on(
+        self, starts: list[Base], ends: Sequence[Base | None], inside: set[Value]
+    ) -> bool:
+        """Relates what the next iteration starts with to the memory from outside that it is;
+        whether that says something new of this one."""
+        before = self.aliases.relations
+        for index, found in enumerate(ends[: len(starts)]):
+            if found is None:
+                continue
+            for other in (found, *self.aliases.related.get(found, ())):
+                if other.root not in inside:
+                    self.aliases.relate(starts[index], other)
+            for start, base in zip(starts, ends, strict=False):
+                if base is not None and self.aliases.are_related(found, base):
+                    self.aliases.relate(starts[index], start)
+        return self.aliases.relations > before
+
+    def _relate_result(
+        self, results: Sequence[Base], index: int, given: Sequence[Base | None]
     ) -> None:
-        """A result of a block may share the memory of what the block gave for it."""
+        """What a block gives for a result may be the memory of the result."""
+        found = given[index]
         if found is None:
             return
-        self.aliases.relate(result, found)
+        self.aliases.relate(results[index], found)
         for other in list(self.aliases.related.get(found, ())):
-            self.aliases.relate(result, other)
-        for place, other_base in enumerate(bases):
-            if other_base is not None and self.aliases.are_related(found, other_base):
-                index = positions[place] if place < len(positions) else place
-                if index < len(outputs):
-                    self.aliases.relate(result, self.aliases.view_of(outputs[index]).base)
+            self.aliases.relate(results[index], other)
+        for result, base in zip(results, given, strict=False):
+            if base is not None and self.aliases.are_related(found, base):
+                self.aliases.relate(results[index], result)
 
-    def _check_carried(self, read: _ReadBlock, starts: list[Base], written: list[Base]) -> None:
-        """What one iteration hands to the next must not be written there under another name."""
-        given = read.bases[1 : 1 + len(starts)]
-        for index, base in enumerate(given):
-            if base is None:
-                continue
-            shared = [b for b in written if self.aliases.are_related(base, b)]
-            for other_index, other in enumerate(given):
-                if other_index == index or other is None:
-                    continue
-                if self.aliases.are_related(base, other):
-                    ends = (starts[index], starts[other_index])
-                    shared += [start for start in ends if start in read.written]
-            if shared:
+    def _check_read_again(self, read: _ReadBlock) -> None:
+        for base in read.marked:
+            if base in read.read:
                 raise CaptureError(
-                    "a tensor that one iteration of a loop hands to the next, or puts into a list,"
-                    " shares memory that a later iteration writes: clone() it"
+                    f"{base.root.name} may share its memory with a tensor that an earlier iteration"
+                    " of a loop writes, which depends on a branch, a loop or a list: clone() one of"
+                    " them before"
                 )
+
+    def _mark(self, bases: Iterable[Base]) -> None:
+        for base in bases:
+            base.is_uncertain = True
 
     def _new_contents(self, written: list[Base]) -> list[Value]:
         """A value each for what the memory holds inside, or after, a block."""
@@ -317,45 +336,41 @@ class _Walk:
 
     def _note_written(self, written: list[Base], contents: list[Value]) -> None:
         for base, content in zip(written, contents, strict=True):
-            for other in self.aliases.related.get(base, ()):
-                other.is_uncertain = True
+            self._mark(self.aliases.related.get(base, ()))
             base.current = content
             base.version += 1
             self._first_write.setdefault(base.root, self._location)
 
     def _block(
-        self,
-        block: Block,
-        written: list[Base],
-        contents: Sequence[Value] = (),
-        starts: Iterable[Base] = (),
+        self, block: Block, written: list[Base], contents: Sequence[Value] = ()
     ) -> _ReadBlock:
         """A block without writes; `written` is what it may write, and returns at its end."""
-        for base in written:
-            self._check_writable(View(base, (), base.current))
         outer, self.nodes = self.nodes, []
         location = self._location
         state = self.aliases.state()
+        read_outside, self.aliases.read = self.aliases.read, set()
         for base, content in zip(written, contents, strict=False):
             base.current = content
             base.version += 1
         self.run(block.nodes)
         outputs = [map_values(o, self.aliases.current) for o in block.outputs]
         outputs += [base.current for base in written]
-        made = {*block.inputs, *(o for n in all_nodes(block.nodes) for o in n.outputs)}
+        made = {*block.inputs, *(v for node in block.nodes for v in made_inside(node))}
         seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
         views = [v if v is not None and v.base.root not in made else None for v in seen]
         bases = [None if v is None else v.base for v in seen]
-        changed = [base for base in starts if base.version > 0]
+        changed = self.aliases.restore(state)
         roots = {base.root for base in written}
-        for root in self.aliases.restore(state):
-            if root not in roots and root not in made:
+        for base in changed.written:
+            if base.root not in roots and base.root not in made:
                 raise CaptureError(
-                    f"{root.name} is written inside a branch or a loop: return it from there"
+                    f"{base.root.name} is written inside a branch or a loop: return it from there"
                 )
         inner, self.nodes = self.nodes, outer
         self._location = location
-        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, changed)
+        read, self.aliases.read = self.aliases.read, read_outside | self.aliases.read
+        marked = {base for base in changed.marked if base.root not in made}
+        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, marked, read)
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""
@@ -407,7 +422,9 @@ class _Walk:
             # How a result lies in memory decides what is a view of it and what a copy.
             fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
             rule = SHAPE_RULES.get(node.op)
-            result = _torch_private.run_on_fakes(node.op, fakes, self._inference.mode, rule)
+            mode = self._inference.mode
+            given = with_common_sizes(node.op, fakes, mode)
+            result = _torch_private.run_on_fakes(node.op, given, mode, rule)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
             tensors = [r for r in results if isinstance(r, torch.Tensor)]
             found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))
@@ -549,8 +566,9 @@ class _ReadBlock:
     """Of its outputs: what they see of memory from outside."""
     bases: list[Base | None]
     """The memory of its outputs."""
-    written: list[Base]
-    """Of what it was given, what it wrote."""
+    marked: set[Base]
+    """Memory from outside that it may have written under another name."""
+    read: set[Base]
 
 
 def _is_same_view(left: View, right: View | None) -> bool:

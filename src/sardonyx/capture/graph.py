@@ -24,6 +24,9 @@ class SourceLocation:
     file: str = ""
     line: int = 0
     text: str = ""
+    calls: tuple[str, ...] = field(default=(), compare=False)
+    """The calls of modules that were running, outermost first: `layers.0.linear@1` is the second
+    call of that module."""
 
     @property
     def file_line(self) -> str:

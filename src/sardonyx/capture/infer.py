@@ -11,6 +11,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import bind
+from sardonyx.capture.broadcast_shapes import with_common_sizes
 from sardonyx.capture.graph import (
     Argument,
     AtenGraph,
@@ -88,11 +89,15 @@ class TypeInference:
         as_view = METADATA_WRITES.get(op._schema.name)
         if as_view is not None:  # would change the fake of a value that earlier nodes read
             op = as_view(op)
+        fakes = {name: self.argument(a) for name, a in arguments.items()}
+        for parameter in op._schema.arguments:
+            # No type depends on one; PyTorch has no symbolic ones.
+            if str(parameter.type) in ("float", "Optional[float]") and isinstance(
+                arguments.get(parameter.name), sympy.Expr
+            ):
+                fakes[parameter.name] = 1.0
         return _torch_private.run_on_fakes(
-            op,
-            {name: self.argument(a) for name, a in arguments.items()},
-            self.mode,
-            SHAPE_RULES.get(op),
+            op, with_common_sizes(op, fakes, self.mode), self.mode, SHAPE_RULES.get(op)
         )
 
     def call(

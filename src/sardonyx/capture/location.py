@@ -22,7 +22,6 @@ _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.s
 _BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
 """The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_SCRIPTED_MODULE = re.compile(r"([^.()]+)\([^()]*\)")
 _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 
@@ -44,13 +43,6 @@ def from_source_range(text: str) -> Place:
     """The same from TorchScript's forms: a trace lists the innermost frame first, a script has
     the line that was compiled."""
     return _innermost(_TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text))
-
-
-@cache
-def scripted_module_path(hierarchy: str) -> str:
-    """`features.0` for TorchScript's `features(Sequential).0(Conv2d).SELF(Conv2d)`."""
-    names = _SCRIPTED_MODULE.findall(hierarchy)
-    return ".".join(name for name in names if name not in ("SELF", "UNKNOWN_INSTANCE"))
 
 
 def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
@@ -124,7 +116,8 @@ class ModuleNames:
 
     def __init__(self, root_class: str, classes: Mapping[str, str]) -> None:
         self._root = root_class
-        self._classes = classes
+        self.classes = classes
+        """Class names by module path."""
         self._made: dict[str, str] = {}
 
     @classmethod
@@ -141,12 +134,14 @@ class ModuleNames:
             for name in module_path.split(".") if module_path else ():
                 walked.append(name)
                 pending.append(name)
-                class_name = self._classes.get(".".join(walked))
+                class_name = self.classes.get(".".join(walked))
                 # A ModuleList or ModuleDict is never called itself, but is part of the path.
                 parts.append(f"{class_name or 'Module'}[{'.'.join(pending)}]")
                 pending = []
             self._made[module_path] = "/".join(parts)
         return self._made[module_path]
 
-    def location(self, module_path: str, place: Place) -> SourceLocation:
-        return SourceLocation(module_path, self.class_path(module_path), *place)
+    def location(
+        self, module_path: str, place: Place, calls: tuple[str, ...] = ()
+    ) -> SourceLocation:
+        return SourceLocation(module_path, self.class_path(module_path), *place, calls=calls)

@@ -39,7 +39,12 @@ class Read(NamedTuple):
 class ScalarTracker:
     """Knows which 0-d tensors hold a size expression, and follows arithmetic on them."""
 
-    def __init__(self, inference: TypeInference, graph: AtenGraph) -> None:
+    def __init__(
+        self, inference: TypeInference, graph: AtenGraph, *, are_python_numbers: bool = True
+    ) -> None:
+        """`are_python_numbers`: the 0-d tensors of a trace; in a script, tensors are tensors, and
+        those of the types that Python's numbers have hold what Python would compute."""
+        self._are_python_numbers = are_python_numbers
         self._inference = inference
         self._graph = graph
         self._numbers: dict[Value, Any] = {}
@@ -122,7 +127,11 @@ class ScalarTracker:
             return None
         if value in self._numbers:
             return self._numbers[value]
-        return None if self._root(value) in self._written else _constant_number(value)
+        if self._root(value) in self._written:
+            return None
+        if not self._are_python_numbers and value.dtype not in (torch.int64, torch.float64):
+            return None
+        return _constant_number(value)
 
     def _computed(self, node: Node) -> Any:
         compute = _ARITHMETIC.get(node.name) or _ARITHMETIC.get(node.name.replace("_.", ".", 1))
@@ -148,7 +157,8 @@ class ScalarTracker:
         return number
 
     def _note(self, value: Value, number: Any) -> None:
-        self._numbers[value] = number
+        if self._are_python_numbers or value.dtype in (torch.int64, torch.float64):
+            self._numbers[value] = number
 
     def _symbolic(self, argument: Argument) -> Any:
         return self._inference.argument(argument) if isinstance(argument, sympy.Expr) else argument

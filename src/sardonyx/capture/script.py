@@ -16,6 +16,7 @@ from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.script_values import (
     ComputedNumber,
     DynamicItems,
+    ListItems,
     MaybeNone,
     ScriptDict,
     ScriptList,
@@ -52,6 +53,7 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     result = reader.read_program(program.inlined_graph, arguments)
     structured = _Results(reader)
     record.note(structured.of(result))
+    record.lists = frozenset(structured.lists)
     reader.graph.outputs = [
         structured.outputs.get(id(leaf), leaf) for leaf in record.leaves if is_graph_output(leaf)
     ]
@@ -111,13 +113,13 @@ class _Results:
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
         self.outputs: dict[int, Argument] = {}
+        self.lists: list[int] = []
+        """The stand-ins of whole lists, by id."""
         self._alive: list[torch.Tensor] = []
 
     def of(self, result: Argument) -> Any:
         if isinstance(result, ScriptList):
-            if isinstance(result.state, DynamicItems):
-                return self._stand_in(result.state.content)
-            return [self.of(item) for item in result.state]
+            return self._list(result.state)
         if isinstance(result, ScriptDict):
             return {key: self.of(item) for key, item in result.state.items()}
         if isinstance(result, tuple):
@@ -130,6 +132,25 @@ class _Results:
                 " cannot: its outputs are always there"
             )
         return self._stand_in(result) if isinstance(result, Value) else result
+
+    def _list(self, items: ListItems) -> Any:
+        known = self._reader.lists.known_items(items)
+        if known is not None:
+            return [self.of(item) for item in known]
+        if not isinstance(items, DynamicItems):
+            raise CaptureError(
+                "the model returns a list of tuples whose length is known at run time, which ONNX"
+                " does not have: return a list for each place of the tuples"
+            )
+        content = items.content
+        if not items.of_numbers:
+            content = self._reader.lists.as_sequence(items)
+        elif content.dtype == torch.float64:
+            dtype = torch.get_default_dtype()
+            content = self._reader.emit(torch.ops.aten._to_copy.default, [content], dtype=dtype)[0]
+        made = self._stand_in(content)
+        self.lists.append(id(made))
+        return made
 
     def _stand_in(self, output: Argument) -> torch.Tensor:
         made = torch.empty(0)

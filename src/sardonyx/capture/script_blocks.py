@@ -6,6 +6,7 @@ it leaves fits what it was given: dims that change become symbols, lists that gr
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -47,9 +48,13 @@ from sardonyx.capture.script_patterns import (
     state_pattern,
     with_open_ranks,
 )
+from sardonyx.capture.script_stacking import Appended, is_list_in_file, take_appended
 from sardonyx.capture.script_values import (
     ComputedNumber,
+    DynamicItems,
+    DynamicRows,
     Heap,
+    ListItems,
     Mutable,
     ScriptDict,
     ScriptInstance,
@@ -60,7 +65,7 @@ from sardonyx.errors import CaptureError, format_message
 
 Body = Callable[[Argument, Sequence[Argument]], list[Argument]]
 """An iteration: of its number and what is carried, whether to go on and what is carried on."""
-_FOREVER = 2**63 - 1
+FOREVER = 2**63 - 1
 """The count of a `while`."""
 _MOST_ITERATIONS = 256
 """That a loop is unrolled to."""
@@ -82,6 +87,27 @@ class ModelRaises(Exception):
         self.location = location
 
 
+class EmptyListRead(ModelRaises):
+    """A list is read that is empty: in the first reading of a loop, it may not be filled yet."""
+
+    def __init__(self) -> None:
+        super().__init__("list index out of range", SourceLocation())
+
+
+class CountedLoop:
+    """A loop whose count is known, while its body is read."""
+
+    iteration: Value | None = None
+
+
+class PreferUnrolled(Exception):
+    """The iterations of the loop are better written out: its lists are then of known length."""
+
+    def __init__(self, loop: CountedLoop) -> None:
+        super().__init__()
+        self.loop = loop
+
+
 class BlockReader(Protocol):
     """What the reader of a whole graph lends to its branches and loops."""
 
@@ -98,6 +124,8 @@ class BlockReader(Protocol):
 
     def location(self, node: Any) -> SourceLocation: ...
 
+    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems: ...
+
 
 @dataclass(slots=True)
 class _Read:
@@ -112,6 +140,8 @@ class ScriptBlocks:
     def __init__(self, reader: BlockReader) -> None:
         self._reader = reader
         self._count = 0
+        self._counted: list[CountedLoop] = []
+        """Those around, from the outermost in."""
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -134,6 +164,8 @@ class ScriptBlocks:
         for index, reading in enumerate(readings):
             try:
                 reads.append(self._read(reading))
+            except EmptyListRead:
+                return readings[1 - index]()
             except ModelRaises as error:
                 reader.note(
                     f"the file does not check what {error.location.describe()} checks:"
@@ -227,10 +259,29 @@ class ScriptBlocks:
         """What is carried at the end."""
         if count == 0 or _known_truth(condition) is False:
             return list(start)
-        limit = None if count == _FOREVER else count
+        limit = None if count == FOREVER else count
         if limit == 1 and _known_truth(condition):
             return body(0, start)[1:]
         rolled = dict(self._reader.graph.symbols)
+        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and _known_truth(condition):
+            counted = CountedLoop()
+            self._counted.append(counted)
+            try:
+                return self._rolled(limit, condition, start, body, location, counted)
+            except PreferUnrolled as wish:
+                if wish.loop is not counted:
+                    raise
+                self._reader.graph.symbols = dict(rolled)
+                with contextlib.suppress(_Endless, CannotJoin, CaptureError):
+                    written_out = partial(
+                        self._unrolled, limit, condition, list(start), body, location
+                    )
+                    return self._taken(self._read(written_out))
+                self._reader.graph.symbols = dict(rolled)
+            except (CannotJoin, CaptureError, ModelRaises):
+                self._reader.graph.symbols = dict(rolled)
+            finally:
+                self._counted.remove(counted)
         try:
             return self._rolled(limit, condition, start, body, location)
         except ModelRaises as error:
@@ -252,6 +303,21 @@ class ScriptBlocks:
                     raise refusal from None
                 raise _cannot_be_carried(refusal, location) from None
 
+    def _taken(self, read: _Read) -> list[Argument]:
+        """What was read as a block, in the current one."""
+        self._reader.graph.nodes += read.block.nodes
+        for changed, state in read.changes.items():
+            self._reader.heap.set(changed, state)
+        return read.outputs
+
+    def ask_to_unroll(self, index: Argument) -> None:
+        """Raises for the innermost loop of known count that computes the index."""
+        if isinstance(index, ComputedNumber):
+            read = _values_behind(index.value)
+            for loop in reversed(self._counted):
+                if loop.iteration in read:
+                    raise PreferUnrolled(loop)
+
     def _rolled(
         self,
         limit: Argument,
@@ -259,6 +325,7 @@ class ScriptBlocks:
         start: Sequence[Argument],
         body: Body,
         location: SourceLocation,
+        counted: CountedLoop | None = None,
     ) -> list[Argument]:
         reader = self._reader
         known = set(reader.graph.symbols)
@@ -269,7 +336,7 @@ class ScriptBlocks:
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
         for _ in range(_MOST_READINGS):
-            read, inputs = self._iteration(patterns, carried, body)
+            read, inputs = self._iteration(patterns, carried, body, counted)
             again, *after = read.outputs
             joined = [
                 join(pattern, pattern_of(argument, is_known))
@@ -288,54 +355,121 @@ class ScriptBlocks:
             patterns, carried = joined, objects
         else:
             raise CannotJoin("its types change with every iteration")
+        conform, heap = reader.conform, reader.heap
+        every = [*patterns, *carried.values()]
         with self._inside(read):
-            leaves = self._leaves(after, patterns)
-            for changed, pattern in carried.items():
-                state = read.changes.get(changed, inputs[changed])
-                leaves += reader.conform.state_leaves(state, pattern)
+            groups = [
+                list(conform.leaves(argument, pattern))
+                for argument, pattern in zip(after, patterns, strict=True)
+            ]
+            groups += [
+                list(conform.state_leaves(read.changes.get(changed, inputs[changed]), pattern))
+                for changed, pattern in carried.items()
+            ]
         goes_on = again.value if isinstance(again, ComputedNumber) else again
-        read.block.outputs = [None if goes_on is True else goes_on, *leaves]
-        first = self._leaves(start, patterns)
-        for changed, pattern in carried.items():
-            first += reader.conform.state_leaves(changed.state, pattern)
+        again = None if goes_on is True else goes_on
+        read.block.outputs = [again, *(leaf for group in groups for leaf in group)]
+        states = [a.state if isinstance(a, ScriptList) else None for a in start]
+        states += [changed.state for changed in carried]
+        appended = self._take_appended(read.block, every, groups, states, is_known)
+        if counted is not None and any(
+            isinstance(state, tuple) and place not in appended and is_list_in_file(pattern)
+            for place, (state, pattern) in enumerate(zip(states, every, strict=True))
+        ):
+            raise PreferUnrolled(counted)
+        first = [
+            leaf
+            for place, (argument, pattern) in enumerate(zip(start, patterns, strict=True))
+            if place not in appended
+            for leaf in conform.leaves(argument, pattern)
+        ]
+        first += [
+            leaf
+            for place, (changed, pattern) in enumerate(carried.items(), len(patterns))
+            if place not in appended
+            for leaf in conform.state_leaves(changed.state, pattern)
+        ]
         results: list[Value] = []
         new = self._new_leaf(results)
-        made = [instantiate(p, new, reader.heap.new) for p in patterns]
-        for changed, pattern in carried.items():
-            reader.heap.set(changed, instantiate_state(pattern, new, reader.heap.new))
+        made: list[Argument] = [
+            None if place in appended else instantiate(pattern, new, heap.new)
+            for place, pattern in enumerate(patterns)
+        ]
+        for place, (changed, pattern) in enumerate(carried.items(), len(patterns)):
+            if place not in appended:
+                heap.set(changed, instantiate_state(pattern, new, heap.new))
+        is_counted = again is None and not isinstance(limit, ComputedNumber)
+        length = limit if is_counted and _known_truth(condition) else None
+        contents = {
+            place: [new(item.dtype, (length, *item.shape), False) for item in found.items]
+            for place, found in appended.items()
+        }
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
         count = reader.numbers.as_scalar(limit) if is_number(limit) else None
         arguments = bind(LOOP, [count, None if truth is True else truth, first])
         reader.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[read.block]))
+        objects_changed = list(carried)
+        for place, found in appended.items():
+            state = reader.joined_lists(states[place], found.stacked(contents[place]))
+            if place < len(patterns):
+                made[place] = heap.new(ScriptList(state))
+            else:
+                heap.set(objects_changed[place - len(patterns)], state)
         return made
 
-    def _leaves(self, arguments: Iterable[Argument], patterns: Iterable[Pattern]) -> list[Value]:
-        return [
-            leaf
-            for argument, pattern in zip(arguments, patterns, strict=True)
-            for leaf in self._reader.conform.leaves(argument, pattern)
+    def _take_appended(
+        self,
+        block: Block,
+        patterns: Sequence[Pattern],
+        groups: Sequence[list[Value]],
+        states: Sequence[Any],
+        is_known: IsKnown,
+    ) -> dict[int, Appended]:
+        """Lists that are only appended to, by their place: what they hold is no longer carried."""
+        iteration, *inputs = block.inputs
+        goes_on, *_ = block.outputs
+        given = []
+        for group in groups:
+            given.append(inputs[: len(group)])
+            inputs = inputs[len(group) :]
+        found: dict[int, Appended] = {}
+        for place, pattern in enumerate(patterns):
+            if isinstance(states[place], (tuple, DynamicItems, DynamicRows)):
+                appended = take_appended(block, pattern, given[place], groups[place], is_known)
+                if appended is not None:
+                    found[place] = appended
+        kept = [place for place in range(len(patterns)) if place not in found]
+        block.inputs = [iteration, *(value for place in kept for value in given[place])]
+        block.outputs = [
+            goes_on,
+            *(leaf for place in kept for leaf in groups[place]),
+            *(item for appended in found.values() for item in appended.items),
         ]
+        return found
 
     def _iteration(
         self,
         patterns: Sequence[Pattern],
         carried: dict[Mutable, Pattern],
         body: Body,
+        counted: CountedLoop | None,
     ) -> tuple[_Read, dict[Mutable, Any]]:
         """Any iteration, of inputs that fit the patterns; what it found in the objects."""
         reader = self._reader
         self._count += 1
         iteration = Value(f"iteration_{self._count}", TensorType(torch.int64, ()))
+        if counted is not None:
+            counted.iteration = iteration
         inputs = [iteration]
         new = self._new_leaf(inputs)
         found: dict[Mutable, Any] = {}
         with reader.heap.frame() as changes, reader.block() as block:
+            block.inputs = inputs
             given = [instantiate(p, new, reader.heap.new) for p in patterns]
             for changed, pattern in carried.items():
                 found[changed] = instantiate_state(pattern, new, reader.heap.new)
                 reader.heap.set(changed, found[changed])
             outputs = body(ComputedNumber(iteration), given)
-        block.inputs = inputs
         changes = {c: state for c, state in changes.items() if state is not found.get(c)}
         return _Read(block, outputs, changes), found
 
@@ -372,6 +506,18 @@ class ScriptBlocks:
     ) -> list[Argument]:
         goes_on, *after = body(iteration, carried)
         return self._unrolled(limit, goes_on, after, body, location, iteration + 1)
+
+
+def _values_behind(value: Value) -> set[Value]:
+    """What a number was computed from, in its own block."""
+    found: set[Value] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            pending += value.producer.inputs() if value.producer is not None else ()
+    return found
 
 
 class _Into:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import partial
+from typing import Any, TypeAlias
 
 import sympy
 import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.script_lists import ScriptLists, is_list_of_numbers
+from sardonyx.capture.script_number_lists import NumberLists
 from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_values import (
     ComputedNumber,
     DynamicItems,
+    DynamicRows,
     Heap,
+    ListItems,
     MaybeNone,
     Mutable,
     ScriptDict,
     ScriptList,
     UnknownText,
     is_constant,
+    number_dtype,
 )
 from sardonyx.errors import CaptureError
+
+
+Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
+"""What one of two readings gives, chosen by a condition."""
 
 
 class NotHere(Exception):
@@ -32,10 +42,14 @@ class NotHere(Exception):
 class ScriptCalls:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(self, heap: Heap, lists: ScriptLists, numbers: ScriptNumbers) -> None:
+    def __init__(
+        self, heap: Heap, lists: ScriptLists, numbers: ScriptNumbers, branch: Branch
+    ) -> None:
+        self._branch = branch
         self._heap = heap
         self._lists = lists
         self._numbers = numbers
+        self._number_lists = NumberLists(lists, numbers)
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _CALLS.get(kind)
@@ -56,9 +70,11 @@ class ScriptCalls:
     def insert(self, target: Argument, position: Argument, item: Argument) -> None:
         self._lists.insert(_list(target), position, item)
 
-    def pop(self, target: Argument, position: Argument = -1, default: Argument = None) -> Argument:
+    def pop(self, target: Argument, position: Argument = -1, *default: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            found = target.state.get(position, default)
+            if default and _key(position) not in target.state:
+                return default[0]
+            found = self._entry(target, position)
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
             return found
         found = self._lists.at(_list(target).state, position)
@@ -67,7 +83,7 @@ class ScriptCalls:
 
     def delete(self, target: Argument, position: Argument) -> None:
         if isinstance(target, ScriptDict):
-            if position not in target.state:
+            if _key(position) not in target.state:
                 raise CaptureError(f"del of the key {position!r}, which the dict does not have")
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
         else:
@@ -79,9 +95,18 @@ class ScriptCalls:
     def reverse(self, target: Argument) -> None:
         self._heap.set(target, self._lists.reversed(_list(target).state))
 
+    def dict_of(self, source: Argument = None, *rest: Argument) -> Argument:
+        if isinstance(source, ScriptList):
+            assert isinstance(source.state, tuple)
+            return self.new_dict(source.state)
+        return self._heap.new(ScriptDict({} if source is None else dict(source.state)))
+
+    def new_dict(self, entries: Iterable[Argument]) -> Argument:
+        return self._heap.new(ScriptDict({_key(key): item for key, item in entries}))
+
     def copy(self, target: Argument, *rest: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            return self._heap.new(ScriptDict(dict(target.state)))
+            return self.dict_of(target)
         return self._lists.new(_list(target).state)
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
@@ -94,15 +119,45 @@ class ScriptCalls:
             left, right = right, left
         if not isinstance(left, ScriptList):
             raise NotHere
-        items = left.state
-        if isinstance(right, int) and isinstance(items, tuple):
-            return self._lists.new(items * right)
-        if not is_list_of_numbers(items):
-            raise CaptureError("a list is repeated a number of times that is computed")
-        numbers = self._lists.as_dynamic(items)
-        times = self._numbers.as_scalar(right)
-        content = self._numbers.call(torch.ops.aten.repeat.default, numbers.content, [times])
-        return self._lists.new(DynamicItems(content, of_numbers=True))
+        return self._lists.new(self._lists.repeated(left.state, right))
+
+    def multiply_itself(self, target: Argument, times: Argument, *rest: Argument) -> Argument:
+        repeated = self._lists.repeated(_list(target).state, times)
+        self._heap.set(target, repeated)
+        return target
+
+    def sort(self, target: Argument, reverse: Argument = False, *rest: Argument) -> None:
+        items = _numbers(target)
+        if is_constant(target):
+            self._heap.set(target, tuple(sorted(items, reverse=reverse)))
+        else:
+            self._heap.set(target, self._number_lists.ordered(items, reverse))
+
+    def sorted(self, target: Argument, *rest: Argument) -> Argument:
+        items = _numbers(target)
+        if is_constant(target):
+            raise NotHere
+        return self._lists.new(self._number_lists.ordered(items))
+
+    def index(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
+        items = _numbers(target)
+        if is_constant(target) and is_constant(item):
+            raise NotHere
+        return self._number_lists.index(items, item)
+
+    def count(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
+        items = _numbers(target)
+        if is_constant(target) and is_constant(item):
+            raise NotHere
+        return self._number_lists.count(items, item)
+
+    def remove(self, target: Argument, item: Argument) -> None:
+        if is_constant(target) and is_constant(item):
+            held = list(_list(target).state)
+            held.remove(item)
+            self._heap.set(target, tuple(held))
+        else:
+            self._lists.erase(target, self._number_lists.index(_numbers(target), item))
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
         if isinstance(target, ScriptList):
@@ -118,9 +173,7 @@ class ScriptCalls:
 
     def set_item(self, target: Argument, key: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            if isinstance(key, (Value, ComputedNumber, sympy.Basic)):
-                raise CaptureError("a dict is written at a key that is computed")
-            self._heap.set(target, {**target.state, key: item})
+            self._heap.set(target, {**target.state, _key(key): item})
         else:
             self._lists.set(_list(target), key, item)
         return target
@@ -136,26 +189,22 @@ class ScriptCalls:
 
     def contains(self, target: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            if isinstance(item, (Value, ComputedNumber, sympy.Basic)):
-                raise CaptureError("a dict is asked for a key that is computed")
-            return item in target.state
+            return _key(item) in target.state
         if isinstance(target, ScriptList):
             if isinstance(item, str):
                 raise NotHere
-            return self._lists.contains(target.state, item)
+            return self._number_lists.contains(_numbers(target), item)
         raise NotHere
 
     # -- dicts -----------------------------------------------------------------------------------
 
     def _entry(self, target: ScriptDict, key: Argument) -> Argument:
-        if isinstance(key, (Value, ComputedNumber, sympy.Basic)):
-            raise CaptureError("a dict is read at a key that is computed")
-        if key not in target.state:
+        if _key(key) not in target.state:
             raise CaptureError(f"the dict has no key {key!r}: it has {list(target.state)}")
         return target.state[key]
 
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
-        return target.state.get(key, default)
+        return target.state.get(_key(key), default)
 
     def keys(self, target: Argument) -> Argument:
         return self._lists.new(tuple(target.state))
@@ -169,8 +218,15 @@ class ScriptCalls:
     def update(self, target: Argument, other: Argument) -> None:
         self._heap.set(target, {**target.state, **other.state})
 
+    def pop_item(self, target: Argument) -> Argument:
+        """TorchScript takes the first."""
+        if not target.state:
+            raise CaptureError("popitem() of a dict that is empty")
+        key = next(iter(target.state))
+        return key, self.pop(target, key)
+
     def set_default(self, target: Argument, key: Argument, default: Argument) -> Argument:
-        if key not in target.state:
+        if _key(key) not in target.state:
             self._heap.set(target, {**target.state, key: default})
         return target.state[key]
 
@@ -184,6 +240,8 @@ class ScriptCalls:
             return left is right
         if isinstance(left, Value) and isinstance(right, Value):
             return _tensor_itself(left) is _tensor_itself(right)
+        if isinstance(left, (Enum, bool)) and isinstance(right, (Enum, bool)):
+            return left is right
         raise NotHere
 
     # -- strings ---------------------------------------------------------------------------------
@@ -199,22 +257,123 @@ class ScriptCalls:
         return template.format(*arguments)
 
     def is_other(self, left: Argument, right: Argument) -> Argument:
-        same = self.is_same(left, right)
-        if isinstance(same, bool):
-            return not same
-        return self._numbers.compute("aten::__not__", [same], torch.bool)
+        return self.negated(self.is_same(left, right))
 
     def cast(self, argument: Argument, *rest: Argument) -> Argument:
         return argument.content if isinstance(argument, MaybeNone) else argument
+
+    def enum_name(self, member: Argument) -> Argument:
+        return member.name
+
+    def enum_value(self, member: Argument) -> Argument:
+        return member.value
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    def equal(self, left: Argument, right: Argument) -> Argument:
+        """Of two lists of numbers."""
+        if not (isinstance(left, ScriptList) and isinstance(right, ScriptList)):
+            raise NotHere
+        one, other = left.state, right.state
+        if not (is_list_of_numbers(one) and is_list_of_numbers(other)):
+            raise NotHere
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            return self._numbers.all_equal(one, other)
+        held = [self._lists.as_dynamic(items) for items in (one, other)]
+        tensors = [items.content for items in held if isinstance(items, DynamicItems)]
+        lengths = [tensor.shape[0] for tensor in tensors]
+        same = self._numbers.compute("aten::eq", lengths, torch.bool)
+
+        return self._branch(same, partial(self._numbers.same_elements, *tensors), lambda: False)
+
+    def unequal(self, left: Argument, right: Argument) -> Argument:
+        return self.negated(self.equal(left, right))
+
+    def negated(self, truth: Argument) -> Argument:
+        if isinstance(truth, bool):
+            return not truth
+        return self._numbers.compute("aten::__not__", [truth], torch.bool)
+
+    def least(self, items: Argument, *rest: Argument) -> Argument:
+        return self._reduced(items, rest, "prim::min", torch.ops.aten.amin.default)
+
+    def largest(self, items: Argument, *rest: Argument) -> Argument:
+        return self._reduced(items, rest, "prim::max", torch.ops.aten.amax.default)
+
+    def sum(self, items: Argument, *rest: Argument) -> Argument:
+        return self._reduced(items, rest, "aten::add", torch.ops.aten.sum.default, 0)
+
+    def any(self, items: Argument, *rest: Argument) -> Argument:
+        return self._reduced(items, rest, "aten::__or__", torch.ops.aten.any.default, False)
+
+    def all(self, items: Argument, *rest: Argument) -> Argument:
+        return self._reduced(items, rest, "aten::__and__", torch.ops.aten.all.default, True)
+
+    def _reduced(
+        self, given: Argument, rest: tuple[Argument, ...], name: str, op: Any, *start: Argument
+    ) -> Argument:
+        """A list of numbers to one."""
+        if rest or not isinstance(given, ScriptList) or is_constant(given):
+            raise NotHere
+        items = given.state
+        assert not isinstance(items, DynamicRows)  # whose items are tuples
+        if isinstance(items, DynamicItems):
+            return ComputedNumber(self._numbers.call(op, items.content))
+        numbers, is_logical = self._numbers, isinstance(start[0] if start else 0, bool)
+        found, *others = (*start, *items)
+        for item in others:
+            kinds = (number_dtype(found), number_dtype(item))
+            wanted = torch.float64 if torch.float64 in kinds else torch.int64
+            if is_logical:
+                wanted = torch.bool
+                item = item if number_dtype(item) == wanted else self._is_true(item)
+            found = numbers.compute(name, [found, item], wanted)
+        return found
+
+    def _is_true(self, number: Argument) -> Argument:
+        return self._numbers.compute("aten::ne", [number, 0], torch.bool)
+
+    def divided(self, left: Argument, right: Argument) -> Argument:
+        """`divmod`."""
+        compute = self._numbers.compute
+        if is_constant(left) and is_constant(right):
+            raise NotHere
+        if torch.float64 not in (number_dtype(left), number_dtype(right)):
+            return tuple(
+                compute(name, [left, right], torch.int64)
+                for name in ("aten::floordiv", "aten::remainder")
+            )
+        rest = compute("aten::fmod", [left, right], torch.float64)
+        signs = [compute("aten::lt", [n, 0], torch.bool) for n in (left, right)]
+        is_moved = compute("aten::__xor__", signs, torch.bool)
+        is_moved = compute("aten::__and__", [is_moved, self._is_true(rest)], torch.bool)
+        moved = compute("aten::add", [rest, right], torch.float64)
+        tensors = [self._numbers.as_tensor(n) for n in (is_moved, moved, rest)]
+        rest = ComputedNumber(self._numbers.call(torch.ops.aten.where.self, *tensors))
+        multiple = compute("aten::sub", [left, rest], torch.float64)
+        return compute("aten::div", [multiple, right], torch.float64), rest
+
+    def fraction(self, number: Argument) -> Argument:
+        """`math.modf`."""
+        if is_constant(number):
+            raise NotHere
+        tensor = self._numbers.as_tensor(number, torch.float64)
+        whole = self._numbers.call(torch.ops.aten.trunc.default, tensor)
+        rest = self._numbers.call(torch.ops.aten.sub.Tensor, tensor, whole)
+        return ComputedNumber(rest), ComputedNumber(whole)
 
     # -- ranges ----------------------------------------------------------------------------------
 
     def range_length(self, start: Argument, end: Argument, step: Argument) -> Argument:
         if all(isinstance(a, int) for a in (start, end, step)):
             return len(range(start, end, step))
-        if not isinstance(step, int):
-            raise CaptureError("a range has a step that is computed")
         numbers = self._numbers
+        if not isinstance(step, int):
+            # Rounded up, whatever the sign of the step.
+            span = numbers.compute("aten::sub", [start, end], torch.int64)
+            span = numbers.compute("aten::floordiv", [span, step], torch.int64)
+            count = numbers.compute("aten::neg", [span], torch.int64)
+            return numbers.compute("prim::max", [count, 0], torch.int64)
         first, last = (start, end) if step > 0 else (end, start)
         span = numbers.compute("aten::sub", [last, first], torch.int64)
         if abs(step) > 1:
@@ -247,10 +406,23 @@ def _tensor_itself(value: Value) -> Value:
     return value
 
 
+def _key(key: Argument) -> Argument:
+    if isinstance(key, (Value, ComputedNumber, sympy.Basic, UnknownText)):
+        raise CaptureError("the key of a dict is computed: keys have to be known")
+    return key
+
+
 def _list(argument: Argument) -> ScriptList:
     if not isinstance(argument, ScriptList):
         raise NotHere
     return argument
+
+
+def _numbers(argument: Argument) -> ListItems:
+    items = _list(argument).state
+    if not is_list_of_numbers(items) and not is_constant(argument):
+        raise NotHere
+    return items
 
 
 _CALLS: dict[str, Callable[..., Any]] = {
@@ -263,10 +435,16 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::reverse": ScriptCalls.reverse,
     "aten::copy": ScriptCalls.copy,
     "aten::list": ScriptCalls.copy,
-    "aten::dict": ScriptCalls.copy,
+    "aten::dict": ScriptCalls.dict_of,
     "aten::add": ScriptCalls.add,
     "aten::add_": ScriptCalls.extend,
     "aten::mul": ScriptCalls.multiply,
+    "aten::mul_": ScriptCalls.multiply_itself,
+    "aten::sort": ScriptCalls.sort,
+    "aten::sorted": ScriptCalls.sorted,
+    "aten::index": ScriptCalls.index,
+    "aten::count": ScriptCalls.count,
+    "aten::remove": ScriptCalls.remove,
     "aten::slice": ScriptCalls.slice,
     "aten::__getitem__": ScriptCalls.get_item,
     "aten::_set_item": ScriptCalls.set_item,
@@ -278,6 +456,18 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::items": ScriptCalls.items,
     "aten::update": ScriptCalls.update,
     "aten::setdefault": ScriptCalls.set_default,
+    "aten::popitem": ScriptCalls.pop_item,
+    "aten::eq": ScriptCalls.equal,
+    "aten::ne": ScriptCalls.unequal,
+    "prim::min": ScriptCalls.least,
+    "prim::max": ScriptCalls.largest,
+    "aten::sum": ScriptCalls.sum,
+    "aten::any": ScriptCalls.any,
+    "aten::all": ScriptCalls.all,
+    "prim::EnumName": ScriptCalls.enum_name,
+    "prim::EnumValue": ScriptCalls.enum_value,
+    "aten::divmod": ScriptCalls.divided,
+    "aten::modf": ScriptCalls.fraction,
     "aten::__is__": ScriptCalls.is_same,
     "aten::__isnot__": ScriptCalls.is_other,
     "aten::format": ScriptCalls.format,

@@ -52,7 +52,9 @@ class ScriptNumbers:
             if found is not None:
                 return found
         symbolic = _SYMBOLIC.get(name)
-        if symbolic is not None and not any(isinstance(o, ComputedNumber) for o in operands):
+        if symbolic is not None and not any(
+            isinstance(o, ComputedNumber) or is_condition(o) for o in operands
+        ):
             expression = self._expression(symbolic, operands)
             if expression is not None and (
                 not isinstance(expression, sympy.Basic)
@@ -126,6 +128,26 @@ class ScriptNumbers:
         made = self.call(_aten._to_copy.default, tensor, dtype=dtype)
         return ComputedNumber(self.call(_aten.reshape.default, made, []))
 
+    def all_equal(self, left: Sequence[Argument], right: Sequence[Argument]) -> Argument:
+        """Whether two lists of numbers are the same."""
+        if len(left) != len(right):
+            return False
+        result: Argument = True
+        for one, other in zip(left, right, strict=True):
+            same = self.compute("aten::eq", [one, other], torch.bool)
+            result = self.compute("aten::__and__", [result, same], torch.bool)
+        return result
+
+    def same_elements(self, left: Value, right: Value) -> ComputedNumber:
+        """Whether tensors, of which it is known at run time that their sizes are equal, are."""
+        if left.shape != right.shape:
+            # Their sizes are other expressions: the elements of one at the places of the other.
+            left, right = (self.call(_aten.reshape.default, t, [-1]) for t in (left, right))
+            places = self.call(_aten.arange.default, left.shape[0], dtype=torch.int64)
+            right = self.call(_aten.index_select.default, right, 0, places)
+        equal = self.call(_aten.eq.Tensor, left, right)
+        return ComputedNumber(self.call(_aten.all.default, equal))
+
     def call(self, op: Any, *args: Argument, **kwargs: Argument) -> Value:
         return self._emit(op, list(args), **kwargs)[0]
 
@@ -135,8 +157,6 @@ class ScriptNumbers:
         )
 
     def _symbolic(self, number: Argument) -> Any:
-        if is_condition(number):
-            return _torch_private.sym_bool(self._inference.mode, number)
         return self._inference.argument(number) if isinstance(number, sympy.Basic) else number
 
     def common(self, tensors: Sequence[Value]) -> list[Value]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import partial
 
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_calls import NotHere
+from sardonyx.capture.quantized_tensor import QuantizedTensor
+from sardonyx.capture.script_calls import Branch, NotHere
 from sardonyx.capture.script_lists import ScriptLists
 from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_values import ComputedNumber, DynamicItems
@@ -21,7 +22,6 @@ _MOST_ITEMS = 64
 _ELEMENTS = {0: torch.int64, 1: torch.float64, 3: torch.bool}
 """The last argument of prim::tolist."""
 _aten = torch.ops.aten
-Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
 
 
 class TensorQuestions:
@@ -33,14 +33,21 @@ class TensorQuestions:
         self._branch = branch
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
-        if not arguments or not isinstance(arguments[0], Value):
+        if not arguments or not isinstance(arguments[0], (Value, QuantizedTensor)):
             raise NotHere
+        if isinstance(arguments[0], QuantizedTensor):
+            return self._of_quantized(kind)
         if kind in _OF_TYPES:
             return _OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
         if question is None:
             raise NotHere
         return question(self, *arguments)
+
+    def _of_quantized(self, kind: str) -> Argument:
+        if kind in _NEVER:
+            return kind == "prim::is_quantized"
+        raise NotHere
 
     def size(self, tensor: Value, dim: Argument = 0) -> Argument:
         if isinstance(dim, int):
@@ -50,12 +57,10 @@ class TensorQuestions:
     def byte_count(self, tensor: Value) -> Argument:
         return math.prod(tensor.shape) * tensor.dtype.itemsize
 
-    def is_nonzero(self, tensor: Value) -> Argument:
-        return self._numbers.read(tensor, torch.bool)
-
     def equal(self, left: Value, right: Value) -> Argument:
         """`torch.equal`: of one size, and in every element."""
-        return self._if_of_one_size(left, right, _aten.eq.Tensor, [left, right])
+        compared = partial(self._numbers.same_elements, left, right)
+        return self._branch(self.is_same_size(left, right), compared, lambda: False)
 
     def all_close(self, left: Value, right: Value, *rest: Argument) -> Argument:
         close = self._numbers.call(_aten.isclose.default, left, right, *rest)
@@ -64,15 +69,7 @@ class TensorQuestions:
     def is_same_size(self, left: Value, right: Value) -> Argument:
         if len(left.shape) != len(right.shape):
             return False
-        return self._lists.equal(tuple(left.shape), tuple(right.shape))
-
-    def _if_of_one_size(self, left: Value, right: Value, op: Any, args: list[Argument]) -> Argument:
-        def compared() -> Argument:
-            return ComputedNumber(
-                self._numbers.call(_aten.all.default, self._numbers.call(op, *args))
-            )
-
-        return self._branch(self.is_same_size(left, right), compared, lambda: False)
+        return self._numbers.all_equal(left.shape, right.shape)
 
     def to_list(self, tensor: Value, dims: Argument, element: Argument) -> Argument:
         dtype = _ELEMENTS.get(element)
@@ -97,12 +94,15 @@ class TensorQuestions:
         return self._lists.new(DynamicItems(tensor, of_numbers=True))
 
 
-_NEVER = (
-    "is_cuda is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse"
-    " is_sparse_csr is_vulkan is_xla is_xpu requires_grad"
-)
+_NEVER = frozenset(
+    f"prim::is_{name}"
+    for name in (
+        "cuda", "hpu", "ipu", "maia", "meta", "mkldnn", "mps", "mtia", "nested", "quantized",
+        "sparse", "sparse_csr", "vulkan", "xla", "xpu",
+    )
+)  # fmt: skip
 _OF_TYPES: dict[str, Callable[[Value], Argument]] = {
-    **{f"prim::{name}": lambda tensor: False for name in _NEVER.split()},
+    **{name: lambda tensor: False for name in _NEVER},
     "prim::is_cpu": lambda tensor: True,
     "prim::itemsize": lambda tensor: tensor.dtype.itemsize,
     "prim::name": lambda tensor: None,
@@ -121,7 +121,6 @@ _QUESTIONS: dict[str, Callable[..., Argument]] = {
     "aten::size": TensorQuestions.size,
     "prim::nbytes": TensorQuestions.byte_count,
     "prim::tolist": TensorQuestions.to_list,
-    "aten::is_nonzero": TensorQuestions.is_nonzero,
     "aten::equal": TensorQuestions.equal,
     "aten::allclose": TensorQuestions.all_close,
     "aten::is_same_size": TensorQuestions.is_same_size,

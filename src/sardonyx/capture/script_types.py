@@ -10,6 +10,7 @@ from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.script_values import (
     ComputedNumber,
     DynamicItems,
+    DynamicRows,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
@@ -62,6 +63,8 @@ def _is_of(argument: Argument, kind: Any) -> bool:
 
 def _holds(items: ScriptList, kind: Any) -> bool:
     held = items.state
+    if isinstance(held, DynamicRows):
+        return kind.kind() in ("TupleType", "AnyTupleType")
     if not isinstance(held, DynamicItems):
         return all(_is_of(item, kind) for item in held)
     return _is_of(ComputedNumber(held.content) if held.of_numbers else held.content, kind)

@@ -121,9 +121,13 @@ class Heap:
     _count: int = 0
 
     def new(self, made: Any) -> Any:
-        self._count += 1
-        made.serial = self._count
+        made.serial = self.age()
         return made
+
+    def age(self) -> int:
+        """Of an object that would be made now."""
+        self._count += 1
+        return self._count
 
     def set(self, changed: Mutable, state: Any) -> None:
         if changed.entangled:

@@ -30,6 +30,9 @@ class InputSpec:
 class OutputSpec:
     name: str
     path: str
+    is_list: bool = False
+    """Whether it is a list in PyTorch, of as many items as there are at run time: a sequence in the
+    file, or a 1-D tensor of its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +117,22 @@ class Signature:
             names.append(".".join((first, *rest)))
         return ", ".join(names)
 
-    def unflatten(self, tensors: list[torch.Tensor]) -> Any:
+    def unflatten(self, outputs: Sequence[torch.Tensor | list[torch.Tensor]]) -> Any:
         """The user's output structure around the file's outputs."""
-        found = iter(tensors)
+        found = iter(outputs)
         leaves = [
-            leaf.value if isinstance(leaf, ConstantLeaf) else next(found)
+            leaf.value if isinstance(leaf, ConstantLeaf) else _as_returned(leaf, next(found))
             for leaf in self.output_leaves
         ]
         return tree.unflatten(self.output_structure, leaves)
+
+
+def _as_returned(
+    spec: OutputSpec, output: torch.Tensor | list[torch.Tensor]
+) -> torch.Tensor | list[torch.Tensor]:
+    if spec.is_list and isinstance(output, torch.Tensor):
+        return list(output.unbind())
+    return output
 
 
 def _tensor(leaf: Any, spec: InputSpec) -> torch.Tensor:

@@ -31,26 +31,34 @@ from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.location import (
     ModuleNames,
     from_source_range,
-    scripted_module_path,
 )
+from sardonyx.capture.module_calls import RunningCalls
+from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
-from sardonyx.capture.script_blocks import ModelRaises, ScriptBlocks
+from sardonyx.capture.script_blocks import FOREVER, ModelRaises, ScriptBlocks
 from sardonyx.capture.script_calls import NotHere, ScriptCalls
+from sardonyx.capture.script_exits import constants_at_exit
+from sardonyx.capture.script_list_operators import ListOperators
 from sardonyx.capture.script_lists import ScriptLists
 from sardonyx.capture.script_numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.script_patterns import CannotJoin, Conform, OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.script_questions import TensorQuestions
+from sardonyx.capture.script_types import is_instance
+from sardonyx.capture.script_reshaped import ReshapedTensors
 from sardonyx.capture.script_values import (
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,
     Heap,
+    ListItems,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
     ScriptList,
     is_constant,
+    is_number,
     number_dtype,
 )
 from sardonyx.capture.shape_rules import SIZES_DEPEND_ON_DATA
@@ -82,20 +90,26 @@ class GraphReader:
     ) -> None:
         self._root = root
         self._modules = modules
+        self._running = RunningCalls(modules.classes)
         self.inference = TypeInference()
         self.graph = AtenGraph(captured_by=captured_by)
         self.heap = Heap()
+        self._reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
-        self._lists = ScriptLists(self)
-        self._calls = ScriptCalls(self.heap, self._lists, self.numbers)
+        self.lists = ScriptLists(self)
+        self._list_operators = ListOperators(self, self.lists)
+        self._calls = ScriptCalls(self.heap, self.lists, self.numbers, self._either)
+        self._questions = TensorQuestions(self.numbers, self.lists, self._either)
         self._blocks = ScriptBlocks(self)
-        self.conform = Conform(self.numbers.as_tensor, self._lists.dynamic_content, self._filler)
+        self.conform = Conform(self.numbers.as_tensor, self.lists.dynamic_content, self._filler)
         self.notes: list[str] = []
         self._env: dict[str, Argument] = {}
         self._cells: dict[tuple[str, ...], ScriptInstance] = {}
         """Attributes of modules, each the one of an object: programs may set them."""
         self._held_before: dict[tuple[str, ...], Argument] = {}
-        self._scalars = ScalarTracker(self.inference, self.graph)
+        self._scalars = ScalarTracker(
+            self.inference, self.graph, are_python_numbers=captured_by == "torch.jit.trace"
+        )
         self._quantized = QuantizedReader(
             self._emit, self._held, self._loop, lambda: self.example_sizes
         )
@@ -194,9 +208,11 @@ class GraphReader:
         made = Block()
         outer, self.graph.nodes = self.graph.nodes, made.nodes
         try:
+            self._reshaped.enter(made)
             with self._scalars.inside_a_block():
                 yield made
         finally:
+            self._reshaped.leave()
             self.graph.nodes = outer
 
     def read_block(
@@ -238,7 +254,7 @@ class GraphReader:
                     self._copies -= 1
             for output, result in zip(node.outputs(), results, strict=True):
                 self._env[output.debugName()] = result
-        results = [self._env[o.debugName()] for o in outputs]
+        results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 
     def _branch(self, block: Any) -> list[Argument]:
@@ -267,8 +283,18 @@ class GraphReader:
             return self.read_block(nodes, outputs)
 
         results = self._blocks.loop(count, condition, start, body, self._location)
+        if count == FOREVER and condition is True:
+            for place, flag in constants_at_exit(block).items():
+                results[place] = flag
         for output, result in zip(node.outputs(), results, strict=True):
             self._env[output.debugName()] = result
+
+    def _either(
+        self, condition: Argument, one: Callable[[], Argument], other: Callable[[], Argument]
+    ) -> Argument:
+        """A branch that the program does not have itself."""
+        readings = [lambda: [one()], lambda: [other()]]
+        return self._blocks.branch(condition, readings, self._location)[0]
 
     def repeat(
         self,
@@ -280,6 +306,12 @@ class GraphReader:
         return self._blocks.loop(
             count, True, start, lambda i, carried: [True, *body(i, carried)], self._location
         )
+
+    def ask_to_unroll(self, index: Argument) -> None:
+        self._blocks.ask_to_unroll(index)
+
+    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems:
+        return self.lists.joined(first, second)
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -303,35 +335,47 @@ class GraphReader:
         if kind in _WITHOUT_EFFECT:
             return
         operands = self._inputs(node)
-        try:
-            result = self._calls.call(kind, operands)
-        except NotHere:
-            pass
-        else:
-            self._set_call_result(node, result)
-            return
+        for calls in (self._calls, self._questions):
+            with contextlib.suppress(NotHere):
+                self._set_call_result(node, calls.call(kind, operands))
+                return
         if is_arithmetic(kind, operands) and not all(map(is_constant, operands)):
             dtype = _NUMBERS.get(node.output().type().kind()) or number_dtype_of(operands)
             self._set(node, self.numbers.compute(kind, operands, dtype))
             return
         optional = next((o for o in operands if isinstance(o, MaybeNone)), None)
         if optional is not None:
-            self._of_optional(kind, node, optional)
+            self._of_either(kind, node, optional, optional.present, [optional.content, None])
             return
         op = _torch_private.overload_of(node)
         if op is None or not _torch_private.is_known_to_dispatcher(op):
             self._script_operator(kind, node, op, operands)
-        else:
-            self._operator(node, op)
+            return
+        for source, operand in zip(node.inputs(), operands, strict=True):
+            if source.type().kind() == "BoolType" and isinstance(
+                operand, (ComputedNumber, sympy.Basic)
+            ):
+                # Operators have no form for a bool that is computed.
+                self._of_either(kind, node, operand, operand, [True, False])
+                return
+        self._operator(node, op)
 
     def _set_call_result(self, node: Any, result: Argument) -> None:
         outputs = list(node.outputs())
-        if outputs:
-            self._env[outputs[0].debugName()] = result
+        results = result if len(outputs) > 1 else [result]
+        for output, each in zip(outputs, results, strict=bool(outputs)):
+            self._env[output.debugName()] = each
 
-    def _of_optional(self, kind: str, node: Any, optional: MaybeNone) -> None:
-        """A call that takes None as well: one call where it is, one where it is not."""
-        names = [i.debugName() for i in node.inputs() if self._env[i.debugName()] is optional]
+    def _of_either(
+        self,
+        kind: str,
+        node: Any,
+        operand: Argument,
+        condition: Argument,
+        ways: list[Argument],
+    ) -> None:
+        """One call where an operand, which a condition decides, is this, one where it is that."""
+        names = [i.debugName() for i in node.inputs() if self._env[i.debugName()] is operand]
         outputs = [o.debugName() for o in node.outputs()]
 
         def reading(argument: Argument) -> list[Argument]:
@@ -339,14 +383,14 @@ class GraphReader:
             try:
                 self._read_node(kind, node)
             finally:
-                self._env.update(dict.fromkeys(names, optional))
+                self._env.update(dict.fromkeys(names, operand))
             return [self._env[name] for name in outputs]
 
-        results = self._blocks.branch(
-            optional.present,
-            [partial(reading, optional.content), partial(reading, None)],
-            self._location,
-        )
+        readings = [partial(reading, way) for way in ways]
+        try:
+            results = self._blocks.branch(condition, readings, self._location)
+        except CannotJoin as reason:
+            raise CaptureError(f"what {kind} gives has two types: {reason}") from reason
         self._env.update(dict(zip(outputs, results, strict=True)))
 
     def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
@@ -388,15 +432,16 @@ class GraphReader:
         return True
 
     def _inputs(self, node: Any) -> list[Argument]:
-        return [self._env[i.debugName()] for i in node.inputs()]
+        return [self._reshaped.now(self._env[i.debugName()]) for i in node.inputs()]
 
     def _set(self, node: Any, result: Argument) -> None:
         (output,) = node.outputs()
         self._env[output.debugName()] = result
 
     def _operator(self, node: Any, op: Any) -> None:
-        dynamic = _DYNAMIC_LISTS.get(op._schema.name)
-        if dynamic is not None and dynamic(self, node):
+        found = self._list_operators.call(op._schema.name, self._inputs(node), _unpacked(node))
+        if found is not None:
+            self._set(node, found)
             return
         arguments = bind(op, self._operands(node, op))
         scalar = self._scalars.read(op, arguments)
@@ -405,24 +450,32 @@ class GraphReader:
             return
         if self._reads_number(node, arguments):
             return
-        if op._schema.name in _ASK_FOR_TYPES:
-            self._set(node, self.inference.run(op, arguments))
-            return
         location = self._location
         if self._quantized.concerns(op, arguments):
             self._set_results(node, self._quantized.read(op, arguments, location))
+            return
+        if op._schema.name in METADATA_WRITES and self.graph.captured_by != "torch.jit.trace":
+            self._reshape(node, op, arguments)
             return
         made = self._typed(node, op, arguments, location)
         self.graph.nodes.append(made)
         self._scalars.follow(made)
         self._set_results(node, list(made.outputs))
 
+    def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
+        tensor = self._env[next(node.inputs()).debugName()]
+        view = METADATA_WRITES[op._schema.name](op)
+        made = self._inferred(view, arguments, self._location)
+        self.graph.nodes.append(made)
+        self._reshaped.reshape(tensor, made.outputs[0])
+        self._set(node, tensor)
+
     def _set_results(self, node: Any, values: list[Argument]) -> None:
         outputs = list(node.outputs())
         for place, output in enumerate(outputs):
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
-                self._env[output.debugName()] = self._lists.new(values[:count])
+                self._env[output.debugName()] = self.lists.new(values[:count])
                 values = values[count:]
             else:
                 self._env[output.debugName()], *values = values
@@ -520,9 +573,10 @@ class GraphReader:
         if isinstance(argument, ComputedNumber):
             return self.numbers.as_scalar(argument)
         if isinstance(argument, ScriptList):
-            if isinstance(argument.state, DynamicItems):
+            items = self.lists.known_items(argument.state)
+            if items is None:
                 raise CaptureError("an operator takes a list whose length must be known")
-            return [self._plain(a) for a in argument.state]
+            return [self._plain(a) for a in items]
         if isinstance(argument, tuple):
             return [self._plain(a) for a in argument]
         return argument
@@ -530,7 +584,7 @@ class GraphReader:
     def wrapped(self, found: Any) -> Argument:
         """A Python value as the program's variables hold it."""
         if isinstance(found, list):
-            return self._lists.new([self.wrapped(item) for item in found])
+            return self.lists.new([self.wrapped(item) for item in found])
         if isinstance(found, tuple):
             return tuple(self.wrapped(item) for item in found)
         if isinstance(found, dict):
@@ -558,6 +612,15 @@ class GraphReader:
         try:
             result = self.inference.run(op, arguments)
         except Exception as error:
+            computed = _computed_argument(op, arguments)
+            if computed is not None:
+                raise CaptureError(
+                    format_message(
+                        f"{op._schema.name} is called with a `{computed}` that is computed at run"
+                        " time, and has to be known",
+                        [("at", location.describe())],
+                    )
+                ) from error
             raise CaptureError(
                 format_message(
                     "an operator of the trace cannot take the dynamic sizes:"
@@ -690,15 +753,15 @@ class GraphReader:
         return self.graph.parameters[name]
 
     def _construct_list(self, node: Any) -> None:
-        self._set(node, self._lists.new(self._inputs(node)))
+        self._set(node, self.lists.new(self._inputs(node)))
 
     def _construct_tuple(self, node: Any) -> None:
         self._set(node, tuple(self._inputs(node)))
 
     def _construct_dict(self, node: Any) -> None:
         inputs = self._inputs(node)
-        entries = dict(zip(inputs[::2], inputs[1::2], strict=True))
-        self._set(node, self.heap.new(ScriptDict(entries)))
+        entries = zip(inputs[::2], inputs[1::2], strict=True)
+        self._set(node, self._calls.new_dict(entries))
 
     def _create_object(self, node: Any) -> None:
         self._set(node, self.heap.new(ScriptInstance(str(node.output().type()))))
@@ -708,8 +771,8 @@ class GraphReader:
         outputs = list(node.outputs())
         if isinstance(items, ScriptList):
             items = items.state
-        if isinstance(items, DynamicItems):
-            items = tuple(self._lists.at(items, index) for index in range(len(outputs)))
+        if not isinstance(items, tuple):
+            items = tuple(self.lists.at(items, index) for index in range(len(outputs)))
         if len(items) != len(outputs):
             raise CaptureError(f"{len(items)} values are unpacked into {len(outputs)} names")
         for output, item in zip(outputs, items, strict=True):
@@ -745,42 +808,34 @@ class GraphReader:
         """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
         self._set(node, True)
 
-    def _false(self, node: Any) -> None:
-        self._set(node, False)
-
     def _same(self, node: Any) -> None:
         self._set(node, self._inputs(node)[0])
 
     def _is_instance(self, node: Any) -> None:
-        raise _no_form(node.kind(), self._location)
+        (argument,) = self._inputs(node)
+        types = node.tys("types")
+        holds = is_instance(argument, types)
+        if isinstance(argument, MaybeNone) and holds != is_instance(None, types):
+            present = argument.present
+            self._set(node, present if holds else self._calls.negated(present))
+            return
+        self._set(node, holds)
 
-    def _dynamic_items(self, node: Any) -> list[DynamicItems]:
-        return [
-            operand.state
-            for operand in self._inputs(node)
-            if isinstance(operand, ScriptList) and isinstance(operand.state, DynamicItems)
-        ]
+    def _enter(self, node: Any) -> None:
+        """Of a context that changes how PyTorch computes, not what."""
+        (context,) = self._inputs(node)
+        if context.class_name not in _CONTEXTS_WITHOUT_EFFECT:
+            raise CaptureError(f"`with` of {context.class_name} has no ONNX form")
+        self._set(node, None)
 
-    def _cat_dynamic(self, node: Any) -> bool:
-        """Of a list of dynamic length."""
-        items = self._dynamic_items(node)
-        if not items:
-            return False
-        dim = self._inputs(node)[1] if len(list(node.inputs())) > 1 else 0
-        join = self._lists.stacked if node.kind() == "aten::stack" else self._lists.concatenated
-        self._set(node, join(items[0], dim))
-        return True
-
-    def _unbind_dynamic(self, node: Any) -> bool:
-        """Along a dim whose size is known at run time."""
-        tensor, dim = self._inputs(node)
-        if isinstance(tensor.shape[dim], int) or _is_unpacked(node):
-            return False
-        axis = dim % tensor.type.rank
-        if axis:
-            tensor = self.emit(torch.ops.aten.movedim.int, [tensor, axis, 0])[0]
-        self._set(node, self._lists.new(DynamicItems(tensor, of_numbers=False)))
-        return True
+    def _fork(self, node: Any) -> None:
+        """What would run beside the rest, in its place."""
+        body = _torch_private.inlined_subgraph(node)
+        outer, given = self._env, self._inputs(node)
+        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
+        results = self.read_block(list(body.nodes()), list(body.outputs()))
+        self._env = outer
+        self._set(node, results[0])
 
     def _number_to_tensor(self, node: Any) -> None:
         number = self._inputs(node)[0]
@@ -799,26 +854,38 @@ class GraphReader:
             made = self.emit(torch.ops.aten.clone.default, [data])[0]
         elif isinstance(data, (ScriptList, tuple)):
             made = self._tensor_of_list(data, wanted)
+        elif is_number(data):
+            made = self.numbers.as_tensor(data)
+            if isinstance(data, ComputedNumber):
+                # The number stays what it is when the tensor is written.
+                made = self.emit(torch.ops.aten.clone.default, [made])[0]
         else:
-            self._number_to_tensor(node)
-            made = self._env[node.output().debugName()]
+            raise _no_form(node.kind(), self._location)
         if wanted is None and made.dtype == torch.float64 and not isinstance(data, Value):
             wanted = torch.get_default_dtype()
         if wanted is not None and made.dtype != wanted:
             made = self.emit(torch.ops.aten._to_copy.default, [made], dtype=wanted)[0]
         self._set(node, made)
 
+    def _as_tensor_of(self, node: Any) -> None:
+        """torch.as_tensor(): a tensor is itself where its dtype is the one asked for."""
+        data, dtype = self._inputs(node)[:2]
+        if isinstance(data, Value) and (dtype is None or _dtype_of(dtype) == data.dtype):
+            self._set(node, data)
+        else:
+            self._new_tensor(node)
+
     def _tensor_of_list(self, data: Argument, dtype: torch.dtype | None) -> Value:
         items = data.state if isinstance(data, ScriptList) else data
         if isinstance(items, DynamicItems):
-            return items.content
+            return self.emit(torch.ops.aten.clone.default, [items.content])[0]
         if is_constant(data):
             tensor = torch.tensor(_python(data), dtype=dtype)
             return Value("numbers", type_of(tensor), constant=tensor)
         if any(isinstance(item, (ScriptList, tuple)) for item in items):
             rows = [self._tensor_of_list(item, dtype) for item in items]
             return self.emit(torch.ops.aten.stack.default, [rows, 0])[0]
-        return self._lists.numbers_tensor(items)
+        return self.lists.numbers_tensor(items)
 
     def _autograd_function(self, node: Any) -> None:
         """The operators that ran inside the forward of a torch.autograd.Function, in its place."""
@@ -836,11 +903,8 @@ class GraphReader:
         self._set(node, tuple(results) if gives_tuple else results[0])
 
     def location(self, node: Any) -> SourceLocation:
-        scope = node.scopeName().split("/")[-1]
-        path = without_prefix(scope.removeprefix("__module").removeprefix("."))
-        if not scope:
-            path = scripted_module_path(node.getModuleHierarchy())
-        return self._modules.location(path, from_source_range(node.sourceRange()))
+        path, calls = self._running.of(node)
+        return self._modules.location(path, from_source_range(node.sourceRange()), calls)
 
 
 _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
@@ -857,29 +921,22 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::Loop": GraphReader._read_loop,
     "prim::Uninitialized": GraphReader._uninitialized,
     "prim::RaiseException": GraphReader._raise,
+    "prim::isinstance": GraphReader._is_instance,
+    "prim::Enter": GraphReader._enter,
+    "prim::Exit": GraphReader._enter,
+    "prim::fork": GraphReader._fork,
+    "aten::wait": GraphReader._same,
     "prim::dtype": GraphReader._dtype,
     "prim::device": GraphReader._device,
     "prim::layout": GraphReader._layout,
     "prim::requires_grad": GraphReader._is_parameter,
     "aten::is_grad_enabled": GraphReader._grad_enabled,
-    **{
-        f"prim::is_{kind}": GraphReader._false
-        for kind in (
-            "cuda", "nested", "sparse", "sparse_csr", "quantized", "mkldnn", "mps", "xpu",
-            "meta", "vulkan", "ipu", "maia", "mtia", "hpu", "xla",
-        )
-    },  # fmt: skip
     "prim::data": GraphReader._same,
     "prim::NumToTensor": GraphReader._number_to_tensor,
     "prim::PythonOp": GraphReader._autograd_function,
     "aten::tensor": GraphReader._new_tensor,
+    "aten::as_tensor": GraphReader._as_tensor_of,
 }
-_DYNAMIC_LISTS: dict[str, Callable[[GraphReader, Any], bool]] = {
-    "aten::cat": GraphReader._cat_dynamic,
-    "aten::stack": GraphReader._cat_dynamic,
-    "aten::unbind": GraphReader._unbind_dynamic,
-}
-"""Operators that take or give a list of dynamic length; False where it is not one here."""
 _READ_NUMBERS = frozenset(
     f"aten::{name}"
     for name in (
@@ -887,8 +944,9 @@ _READ_NUMBERS = frozenset(
         "is_nonzero", "_local_scalar_dense",
     )
 )  # fmt: skip
-_ASK_FOR_TYPES = frozenset(
-    f"aten::{name}" for name in ("is_floating_point", "is_complex", "is_signed", "element_size")
+_CONTEXTS_WITHOUT_EFFECT = frozenset(
+    f"__torch__.torch.autograd.{name}"
+    for name in ("grad_mode.no_grad", "grad_mode.enable_grad", "profiler.record_function")
 )
 _NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
@@ -899,9 +957,23 @@ def number_dtype_of(operands: Sequence[Argument]) -> torch.dtype:
     return torch.float64 if torch.float64 in kinds else kinds[0]
 
 
-def _is_unpacked(node: Any) -> bool:
-    uses = list(node.output().uses())
-    return len(uses) == 1 and uses[0].user.kind() == "prim::ListUnpack"
+def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
+    """The argument that PyTorch has as a plain int or float, and that is computed."""
+    for parameter in op._schema.arguments:
+        kind = parameter.real_type
+        while kind.kind() in ("OptionalType", "ListType"):
+            kind = kind.getElementType()
+        if kind.kind() in ("IntType", "FloatType") and is_symbolic(arguments.get(parameter.name)):
+            return str(parameter.name)
+    return None
+
+
+def _unpacked(node: Any) -> int | None:
+    """The number of variables that its result is at once unpacked into."""
+    uses = list(node.output().uses()) if len(list(node.outputs())) == 1 else []
+    if len(uses) != 1 or uses[0].user.kind() != "prim::ListUnpack":
+        return None
+    return len(list(uses[0].user.outputs()))
 
 
 def _dtype_of(dtype: Any) -> torch.dtype:

@@ -15,8 +15,9 @@ def _like_input(input: torch.Tensor, *arguments: Any, **options: Any) -> torch.T
 
 
 def _logsumexp(self: torch.Tensor, dim: Sequence[int], keepdim: bool = False) -> torch.Tensor:
-    dtype = self.dtype if self.dtype.is_floating_point or self.dtype.is_complex else None
-    return self.sum(dim, keepdim, dtype=dtype or torch.get_default_dtype())
+    is_float = self.dtype.is_floating_point or self.dtype.is_complex
+    dtype = self.dtype if is_float else torch.get_default_dtype()
+    return self.sum(list(dim), keepdim, dtype=dtype)
 
 
 def _cdist(

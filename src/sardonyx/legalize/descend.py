@@ -28,12 +28,14 @@ from sardonyx.legalize.half_precision import widen_to_float32
 from sardonyx.legalize.legality import (
     is_standard,
     lowest_opset_for,
+    means_another_thing,
     newest_opset,
     ops_changed_by,
     schema_of,
     signature_of,
     why_illegal,
 )
+from sardonyx.lower.builder import WRITTEN_AT
 
 # A boundary that needs no file only widens types.
 BOUNDARIES: dict[int, Boundary] = {
@@ -84,10 +86,16 @@ def legalize(model: ir.Model, opset: int) -> None:
         for container in _containers(model):
             descent.cross(container)
     for node in all_nodes(model):
-        if node not in refused and (reason := why_illegal(node, opset)) is not None:
+        if node in refused:
+            continue
+        written_at = node.meta.get(WRITTEN_AT, current)
+        if written_at < opset and (reason := means_another_thing(node, written_at, opset)):
+            refused[node] = _refusal(node, reason, None)
+        elif (reason := why_illegal(node, opset)) is not None:
             refused[node] = _refusal(node, reason, lowest_opset_for(node, opset))
     if refused:
-        raise UnsupportedOpsetError(_message(opset, list(refused.values())))
+        refusals = list(refused.values())
+        raise UnsupportedOpsetError(_message(opset, refusals), [r.op_type for r in refusals])
     _declare_opset(model, opset)
 
 
@@ -105,8 +113,12 @@ class _Descent:
         for node in tuple(container):
             for subgraph in subgraphs_of(node):
                 self.cross(subgraph)
-            if is_standard(node) and node.op_type in self._changed and node not in self._refused:
+            if is_standard(node) and node.op_type in self._changed and self._is_above(node):
                 self._rewrite(container, node)
+
+    def _is_above(self, node: ir.Node) -> bool:
+        written_at = node.meta.get(WRITTEN_AT)
+        return node not in self._refused and (written_at is None or written_at > self._opset)
 
     def _rewrite(self, container: ir.Graph | ir.Function, node: ir.Node) -> None:
         emitter = Emitter(node, self._opset, self._names)

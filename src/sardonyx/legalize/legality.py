@@ -126,6 +126,34 @@ def why_illegal(node: ir.Node, opset: int) -> str | None:
     )
 
 
+# Where an operator got another meaning and nodes written for the old one still look valid.
+_OTHER_MEANINGS: dict[str, tuple[int, str]] = {
+    "DFT": (20, "its axis is an input, and another one by default"),
+    "GridSample": (20, "its modes have other names"),
+    "GroupNormalization": (21, "scale and bias are per channel"),
+    "Hardmax": (13, "it takes one axis, where it took all from that axis on"),
+    "LogSoftmax": (13, "it takes one axis, where it took all from that axis on"),
+    "Resize": (11, "its second input is another one"),
+    "RoiAlign": (16, "it shifts the boxes by half a pixel by default"),
+    "Softmax": (13, "it takes one axis, where it took all from that axis on"),
+    "Split": (18, "it has to be told the sizes or the number of its parts"),
+}
+
+
+def means_another_thing(node: ir.Node, written_at: int, opset: int) -> str | None:
+    """Why a node written for opset `written_at` cannot be read as one of a later opset."""
+    if not is_standard(node) or node.op_type not in _OTHER_MEANINGS:
+        return None
+    changed, how = _OTHER_MEANINGS[node.op_type]
+    if not written_at < changed <= opset:
+        return None
+    if node.op_type == "Split" and len(node.inputs) > 1:
+        return None
+    if node.op_type == "GridSample" and "mode" not in node.attributes:
+        return None
+    return f"it was written for opset {written_at}, and since opset {changed} {how}"
+
+
 def _attribute_fault(node: ir.Node, signature: Signature) -> str | None:
     for name in node.attributes:
         if name not in signature.attributes:

@@ -26,6 +26,12 @@ from sardonyx.lower.weights import TorchTensor
 
 Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
 
+WRITTEN_AT = "sardonyx.written_at"
+"""A key of `ir.Node.meta`: the opset whose form a node has, where that is not the newest."""
+
+MODULE_CALLS = "sardonyx.calls"
+"""A key of a node's metadata: the calls of modules that were running, a line each."""
+
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
 
@@ -38,7 +44,11 @@ class Builder:
     ) -> None:
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
+        self.functions: dict[ir.OperatorIdentifier, ir.Function] = {}
+        """Functions of the model that nodes call."""
         self.location: SourceLocation = UNKNOWN_LOCATION
+        self.notes_calls = False
+        """Whether nodes say which calls of modules they belong to."""
         self.sizes = SizeArithmetic(self, symbols, symbol_names, value_of)
         self._constants: dict[tuple[Any, ...], Tensor] = {}
         self._counter = 0
@@ -64,24 +74,43 @@ class Builder:
         tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
         attributes = {k: v for k, v in attributes.items() if v is not None}
         dtypes = self._check(schema, tensors, attributes, outputs)
-        node = ir.Node(
+        node = self.node(
             "",
             name,
             [None if t is None else t.value for t in tensors],
             [_attribute(schema, k, v) for k, v in attributes.items()],
-            num_outputs=outputs,
-            metadata_props=self._provenance(),
+            outputs,
         )
-        self.nodes.append(node)
         shapes = output_shapes(schema, tensors, attributes, outputs, node)
         results: list[Tensor] = []
         for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
-            self._counter += 1
-            value.name = f"v{self._counter}"
             is_sequence = schema.output_formal(len(results)).is_sequence
             results.append(Tensor(value, dtype, shape, is_sequence=is_sequence))
             self.declare(results[-1])
         return results[0] if outputs == 1 else tuple(results)
+
+    def node(
+        self,
+        domain: str,
+        name: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Sequence[ir.Attr],
+        outputs: int,
+    ) -> ir.Node:
+        """A node as it is given, unchecked; its results have names and no types."""
+        node = ir.Node(
+            domain,
+            name,
+            inputs,
+            attributes,
+            num_outputs=outputs,
+            metadata_props=self._provenance(),
+        )
+        self.nodes.append(node)
+        for value in node.outputs:
+            self._counter += 1
+            value.name = f"v{self._counter}"
+        return node
 
     def declare(self, tensor: Tensor) -> None:
         """Record dtype and shape of `tensor` on its ONNX value."""
@@ -117,6 +146,7 @@ class Builder:
                 ("sardonyx.scope", location.class_path),
                 ("sardonyx.source", location.file_line),
                 ("sardonyx.code", location.text),
+                (MODULE_CALLS, "\n".join(location.calls) if self.notes_calls else ""),
             )
             if text
         }

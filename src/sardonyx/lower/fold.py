@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,8 +15,17 @@ SMALL_BYTES = 4096
 """A folded constant up to this size never counts as growing the file."""
 
 
-def fold_constants(graph: AtenGraph, *, fold_parameters: bool) -> None:
-    """Replaces nodes by their results; the values keep their identity and become constants."""
+def _no_node(name: str) -> bool:
+    return False
+
+
+def fold_constants(
+    graph: AtenGraph, *, fold_parameters: bool, keeps: Callable[[str], bool] = _no_node
+) -> None:
+    """Replaces nodes by their results; the values keep their identity and become constants.
+
+    `keeps` says of which operators every call stays a node.
+    """
     uses: dict[int, int] = {}
     for node in graph.nodes:
         for value in values_read(node):
@@ -23,17 +33,21 @@ def fold_constants(graph: AtenGraph, *, fold_parameters: bool) -> None:
     parameters = {id(v) for v in graph.parameters.values()}
 
     def folded(nodes: list[Node]) -> list[Node]:
-        return _folded(nodes, uses, parameters, fold_parameters)
+        return _folded(nodes, uses, parameters, fold_parameters, keeps)
 
     graph.nodes = map_blocks(graph.nodes, folded)
 
 
 def _folded(
-    nodes: list[Node], uses: dict[int, int], parameters: set[int], fold_parameters: bool
+    nodes: list[Node],
+    uses: dict[int, int],
+    parameters: set[int],
+    fold_parameters: bool,
+    keeps: Callable[[str], bool],
 ) -> list[Node]:
     kept: list[Node] = []
     for node in nodes:
-        if not _foldable(node, parameters, fold_parameters):
+        if keeps(node.name) or not _foldable(node, parameters, fold_parameters):
             kept.append(node)
             continue
         results = _run(node)

@@ -18,6 +18,9 @@ from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.storage import holds_memory
 from sardonyx.errors import (
     InternalError,
+    OperatorProblem,
+    SardonyxError,
+    SymbolicFunctionError,
     UnsupportedDtypeError,
     UnsupportedOperatorError,
     format_message,
@@ -27,6 +30,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_calls import has_complex_form, is_complex_call, lower_complex_call
 from sardonyx.lower.complex_values import ComplexTensor, from_pairs, split_constant, to_pairs
 from sardonyx.lower.control_flow import emit_control_flow
+from sardonyx.lower.custom_forms import NO_CUSTOM_FORMS, Call, CustomForms
 from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.plugins import load_plugins
@@ -45,6 +49,7 @@ class LowerOptions:
     fold_parameters: bool = True
     opset: int = NEWEST_OPSET
     """The opset that was asked for; only error messages speak of it."""
+    custom_forms: CustomForms = NO_CUSTOM_FORMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +67,49 @@ def lower(
 ) -> ir.Model:
     remove_unused(graph)
     if options.fold_constants:
-        fold_constants(graph, fold_parameters=options.fold_parameters)
-    load_plugins((node.name for node in all_nodes(graph.nodes)), library)
-    problems = _expand_missing(graph, library)
-    if not problems:
-        remove_unused(graph)
-        emitter = _Emitter(graph, library)
+        fold_constants(
+            graph,
+            fold_parameters=options.fold_parameters,
+            keeps=lambda name: options.custom_forms.find(name) is not None,
+        )
+    custom = options.custom_forms
+    names = [node.name for node in all_nodes(graph.nodes)]
+    load_plugins((name for name in names if custom.find(name) is None), library)
+    problems = _expand_missing(graph, library, custom)
+    remove_unused(graph)
+    emitter = _Emitter(graph, library, custom)
+    try:
         model = emitter.emit(input_names, output_names)
-        problems = emitter.problems
-        if not problems:
-            return model
-    raise UnsupportedOperatorError(_report(problems, graph, options))
+    except SardonyxError:
+        if not problems:  # else it stands on an operator that is missing
+            raise
+    problems += emitter.problems
+    if not problems:
+        return model
+    raise UnsupportedOperatorError(
+        _report(problems, graph, options),
+        [OperatorProblem(p.node.name, p.reason, p.node.location.describe()) for p in problems],
+    )
 
 
-def _expand_missing(graph: AtenGraph, library: Registry) -> list[_Problem]:
+def _expand_missing(
+    graph: AtenGraph, library: Registry, custom: CustomForms
+) -> list[_Problem]:
     """Puts PyTorch's decomposition in place of every node the library does not know."""
     problems: list[_Problem] = []
-    if all(_has_form(node, library) for node in all_nodes(graph.nodes)):
+    if all(_has_form(node, library, custom) for node in all_nodes(graph.nodes)):
         return problems
     inference = TypeInference.for_graph(graph)
 
     def expanded(nodes: list[Node]) -> list[Node]:
-        return _expanded(graph, nodes, library, inference, problems)
+        return _expanded(graph, nodes, library, custom, inference, problems)
 
     graph.nodes = map_blocks(graph.nodes, expanded)
     return problems
 
 
-def _has_form(node: Node, library: Registry) -> bool:
-    if node.blocks:
+def _has_form(node: Node, library: Registry, custom: CustomForms) -> bool:
+    if node.blocks or custom.find(node.name) is not None:
         return True
     if is_complex_call(node):
         return has_complex_form(node.name, library)
@@ -101,6 +120,7 @@ def _expanded(
     graph: AtenGraph,
     nodes: list[Node],
     library: Registry,
+    custom: CustomForms,
     inference: TypeInference,
     problems: list[_Problem],
 ) -> list[Node]:
@@ -108,7 +128,7 @@ def _expanded(
     pending: list[tuple[Node, tuple[str, ...]]] = [(n, ()) for n in reversed(nodes)]
     while pending:
         node, within = pending.pop()
-        if _has_form(node, library):
+        if _has_form(node, library, custom):
             done.append(node)
             continue
         try:
@@ -117,7 +137,9 @@ def _expanded(
             parts = decompose(graph, node, inference)
         except NoDecomposition as reason:
             told = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
+            told = custom.hint(node.name) or told
             problems.append(_Problem(node, told))
+            done.append(node)  # the search for what else is missing goes on behind it
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
     return done
@@ -137,9 +159,10 @@ def _missing_reason(node: Node, reason: str, within: tuple[str, ...]) -> str:
 
 
 class _Emitter:
-    def __init__(self, graph: AtenGraph, library: Registry) -> None:
+    def __init__(self, graph: AtenGraph, library: Registry, custom: CustomForms) -> None:
         self._graph = graph
         self._library = library
+        self._custom = custom
         self._tensors: dict[int, Tensor | ComplexTensor] = {}
         self.problems: list[_Problem] = []
         self._refused: set[Value] = set()
@@ -161,10 +184,13 @@ class _Emitter:
             outputs,
             nodes=self.b.nodes,
             initializers=[*self._ordered_parameters(), *self.b.initializers],
-            opset_imports={"": NEWEST_OPSET},
+            opset_imports={
+                "": NEWEST_OPSET,
+                **self._custom.imports(self.b.nodes, self.b.functions),
+            },
             name="main_graph",
         )
-        return ir.Model(graph, ir_version=10)
+        return ir.Model(graph, ir_version=10, functions=list(self.b.functions.values()))
 
     def _values_read(self) -> set[Value]:
         read = {value for node in self._graph.nodes for value in values_read(node)}
@@ -249,6 +275,9 @@ class _Emitter:
         self._tensors[id(value)] = tensor
 
     def _node(self, node: Node) -> None:
+        if not _has_form(node, self._library, self._custom):
+            self._stand_in(node)
+            return
         if node.blocks:
             self.b.location = node.location
             carried = [*node.outputs, *(v for block in node.blocks for v in block.inputs)]
@@ -269,12 +298,20 @@ class _Emitter:
         self.b.location = node.location
         try:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
-            if is_complex_call(node):
+            custom = self._custom.find(node.name)
+            if custom is not None:
+                results = custom(Call(self.b, node, arguments, self._graph.parameters))
+            elif is_complex_call(node):
                 results = lower_complex_call(self.b, node, arguments, partial(self._call, node))
             else:
                 results = self._call(node, arguments)
         except (Refusal, UnsupportedDtypeError) as refusal:
             self.problems.append(_Problem(node, str(refusal)))
+            self._stand_in(node)
+            return
+        except SymbolicFunctionError:
+            if not any(v in self._refused for v in node.inputs()):
+                raise
             self._stand_in(node)
             return
         except (

@@ -1,4 +1,4 @@
-"""What `onnx.defs` says of an operator at the newest opset, in the form the builder asks for."""
+"""What `onnx.defs` says of an operator, in the form the builder asks for."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class OpSchema(NamedTuple):
 
 
 @cache
-def op_schema(name: str) -> OpSchema:
+def op_schema(name: str, opset: int = NEWEST_OPSET) -> OpSchema:
     try:
-        schema = onnx.defs.get_schema(name, NEWEST_OPSET)
+        schema = onnx.defs.get_schema(name, opset)
     except onnx.defs.SchemaError:
-        raise InternalError(f"ONNX has no operator {name!r} at opset {NEWEST_OPSET}") from None
+        raise InternalError(f"ONNX has no operator {name!r} at opset {opset}") from None
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
 
     def formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:

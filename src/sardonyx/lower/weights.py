@@ -132,11 +132,11 @@ def _host_blocks(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         return
     most = max(1, COPY_LIMIT // tensor.element_size())
     staging = torch.empty(min(most, tensor.numel()), dtype=tensor.dtype)
-    for piece in _pieces(tensor, most):
+    for piece in pieces(tensor, most):
         yield staging[: piece.numel()].view(piece.shape).copy_(piece)
 
 
-def _pieces(tensor: torch.Tensor, most: int) -> Iterator[torch.Tensor]:
+def pieces(tensor: torch.Tensor, most: int) -> Iterator[torch.Tensor]:
     """Views of at most `most` elements each, in row-major order."""
     if tensor.numel() <= most:
         yield tensor
@@ -145,4 +145,4 @@ def _pieces(tensor: torch.Tensor, most: int) -> Iterator[torch.Tensor]:
     step = max(1, most * length // tensor.numel())
     for start in range(0, length, step):
         part = tensor.narrow(0, start, min(step, length - start))
-        yield from _pieces(part if len(part) > 1 else part.select(0, 0), most)
+        yield from pieces(part if len(part) > 1 else part.select(0, 0), most)

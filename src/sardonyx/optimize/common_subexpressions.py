@@ -90,7 +90,7 @@ def _pure_functions(model: ir.Model) -> frozenset[ir.OperatorIdentifier]:
 def _node_key(node: ir.Node) -> Hashable | None:
     attributes = []
     for name, attribute in node.attributes.items():
-        contents = _attribute_key(attribute)
+        contents = attribute_key(attribute)
         if contents is None:
             return None
         attributes.append((name, contents))
@@ -100,7 +100,7 @@ def _node_key(node: ir.Node) -> Hashable | None:
     return (node.op_identifier(), len(node.outputs), inputs, tuple(attributes))
 
 
-def _attribute_key(attribute: ir.Attr) -> Hashable | None:
+def attribute_key(attribute: ir.Attr) -> Hashable | None:
     if attribute.is_ref():
         return ("reference", attribute.ref_attr_name, attribute.type)
     kind = attribute.type

@@ -68,4 +68,6 @@ def place(tensors: Iterable[ir.TensorProtocol]) -> list[Placement]:
 
 
 def _identity(tensor: ir.TensorProtocol) -> Hashable:
-    return storage_key(tensor.raw) if isinstance(tensor, TorchTensor) else id(tensor)
+    # A weight that is cast as it is written shares its place with none of another dtype.
+    is_torch = isinstance(tensor, TorchTensor)
+    return (tensor.dtype, storage_key(tensor.raw)) if is_torch else id(tensor)

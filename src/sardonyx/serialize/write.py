@@ -8,7 +8,7 @@ from the tensors' memory. All lengths are known beforehand.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -88,15 +88,17 @@ def write_model(
     destination: Destination,
     *,
     external_data: bool | ExternalData | None = None,
+    given: Mapping[str, ir.TensorProtocol] | None = None,
 ) -> WriteResult:
-    """Writes `model` to a path or into a binary stream.
+    """Writes `model` to a path or into a binary stream, with the tensors `given` for initializers
+    that have none.
 
     A path holds the whole model or what it held before. `external_data`: None puts the weights into
     a second file when the model is too large for one; True, or an `ExternalData`, asks for it;
     False refuses it.
     """
     check_destination(destination)
-    weights = _weights(model)
+    weights = _weights(model, given or {})
     skeleton, graph = _encode_without_weights(model)
     inline = [_inline_field(name, tensor) for name, tensor in weights.items()]
     whole = _assemble(skeleton, graph, inline)
@@ -150,11 +152,11 @@ def write_model(
     return WriteResult(sink.written, data_sink.written, path, data_path)
 
 
-def _weights(model: ir.Model) -> dict[str, ir.TensorProtocol]:
+def _weights(model: ir.Model, given: Mapping[str, ir.TensorProtocol]) -> dict[str, ir.TensorProtocol]:
     weights: dict[str, ir.TensorProtocol] = {}
     missing: list[str] = []
     for name, value in model.graph.initializers.items():
-        tensor = value.const_value
+        tensor = given.get(name, value.const_value)
         if tensor is None and value.is_graph_input():
             continue
         if tensor is None or (isinstance(tensor, TorchTensor) and not tensor.has_data):
@@ -167,7 +169,13 @@ def _weights(model: ir.Model) -> dict[str, ir.TensorProtocol]:
                 f"the weights are missing of {len(missing)} parameters (meta or fake tensors)",
                 [
                     ("first", missing[:5]),
-                    ("try", "give the model real weights, or export with export_params=False"),
+                    (
+                        "try",
+                        [
+                            "save(..., model_state=...), which takes a state_dict or a checkpoint",
+                            "or give the model real weights, or export with export_params=False",
+                        ],
+                    ),
                 ],
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,8 +46,11 @@ def enable_fake_mode() -> Iterator[ONNXFakeContext]:
     with (
         building.registrations_watched(),
         _loads_noted(context),
+        warnings.catch_warnings(),
         _torch_private.LargeTensorsWeightless(_LARGE),
     ):
+        # Said by copy.deepcopy of a module.
+        warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")
         yield context
     building.strip_persistent_buffers()
 

@@ -26,8 +26,9 @@ from sardonyx.verify.inputs import (
     smaller_sizes,
 )
 from sardonyx.verify.reads import BakedReads
+from sardonyx.verify.run import Output
 
-RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, torch.Tensor]]
+RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
 
 _OTHER_SEED = 0x5A4D
@@ -228,12 +229,22 @@ class _Checker:
         )
         return new_args, new_kwargs
 
-    def _pairs(self, expected: EagerRun, actual: Mapping[str, torch.Tensor]) -> list[_Pair]:
-        """Every ONNX output beside the leaf of PyTorch's result it stands for."""
-        tensors = [actual[spec.name] for spec in self.signature.outputs]
-        specs = {id(t): s for t, s in zip(tensors, self.signature.outputs, strict=True)}
+    def _pairs(self, expected: EagerRun, actual: Mapping[str, Output]) -> list[_Pair]:
+        """Every ONNX output beside the leaf of PyTorch's result it stands for; of a list, every
+        item."""
+        outputs = [
+            list(output.unbind())
+            if spec.is_list and isinstance(output := actual[spec.name], torch.Tensor)
+            else actual[spec.name]
+            for spec in self.signature.outputs
+        ]
+        specs = {
+            id(tensor): spec
+            for output, spec in zip(outputs, self.signature.outputs, strict=True)
+            for tensor in (output if isinstance(output, list) else [output])
+        }
         want, want_structure = tree.flatten(expected.output)
-        got, got_structure = tree.flatten(self.signature.unflatten(tensors))
+        got, got_structure = tree.flatten(self.signature.unflatten(outputs))
         if not tree.same_structure(want_structure, got_structure):
             raise VerificationError(
                 format_message(
@@ -245,10 +256,9 @@ class _Checker:
         for want_leaf, got_leaf in zip(want, got, strict=True):
             spec = specs.get(id(got_leaf))
             if spec is not None:
-                got_tensor = actual[spec.name]
                 if not isinstance(want_leaf, torch.Tensor):
-                    want_leaf = torch.tensor(want_leaf, dtype=got_tensor.dtype)
-                pairs.append(_Pair(spec.name, spec.path, want_leaf, got_tensor))
+                    want_leaf = torch.tensor(want_leaf, dtype=got_leaf.dtype)
+                pairs.append(_Pair(spec.name, spec.path, want_leaf, got_leaf))
             elif want_leaf is not got_leaf and want_leaf != got_leaf:
                 raise VerificationError(
                     f"the model returned {want_leaf!r} where {got_leaf!r} was exported"
@@ -256,8 +266,9 @@ class _Checker:
         state = self._state(expected)
         for name in self.signature.state_outputs:
             written = name.removesuffix(".out")
-            if written in state:
-                pairs.append(_Pair(name, written, state[written], actual[name]))
+            left = actual[name]
+            if written in state and isinstance(left, torch.Tensor):
+                pairs.append(_Pair(name, written, state[written], left))
         return pairs
 
     def _state(self, run: EagerRun) -> dict[str, torch.Tensor]:

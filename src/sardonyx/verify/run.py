@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 import torch
@@ -27,6 +27,10 @@ from sardonyx.errors import (
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
 from sardonyx.serialize.write import write_model
+from sardonyx.verify.sequence_items import SequenceItems
+
+Output: TypeAlias = torch.Tensor | list[torch.Tensor]
+"""Of the file; a sequence is a list."""
 
 IN_MEMORY_LIMIT = 256 * 1024 * 1024
 """Models with more weight bytes than this reach ONNX Runtime through a temporary folder: it maps
@@ -45,7 +49,8 @@ class Session:
     """A model loaded in ONNX Runtime.
 
     `source` is an .onnx file or a model in memory. Tensors of every dtype both sides know go in
-    and come out (bfloat16 and float8 included); results live on the CPU.
+    and come out (bfloat16 and float8 included); results live on the CPU. `libraries` are shared
+    libraries with operators of custom domains.
     """
 
     def __init__(
@@ -53,12 +58,16 @@ class Session:
         source: str | os.PathLike[str] | ir.Model,
         *,
         providers: Sequence[str] = ("CPUExecutionProvider",),
+        libraries: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         self._runtime = _import_onnxruntime()
+        self._items = SequenceItems(self._runtime)
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()
         try:
+            for library in libraries:
+                options.register_custom_ops_library(os.fspath(library))
             self._session = self._runtime.InferenceSession(
                 self._loadable(source), options, providers=list(providers)
             )
@@ -86,8 +95,8 @@ class Session:
         write_model(source, path, external_data=ExternalData())
         return str(path)
 
-    def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Every output by name. `inputs` must give every input the model has no default for."""
+    def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Output]:
+        """Every output by name, a sequence as a list. `inputs` must give every input the model has no default for."""
         missing = [name for name in self.input_names if name not in inputs]
         unknown = [name for name in inputs if name not in self.input_names]
         if missing or unknown:
@@ -115,9 +124,14 @@ class Session:
                 )
             ) from error
         return {
-            name: _to_torch(name, value)
+            name: self._to_torch(name, value)
             for name, value in zip(self.output_names, outputs, strict=True)
         }
+
+    def _to_torch(self, name: str, value: Any) -> Output:
+        if value.is_tensor_sequence():
+            return [_to_torch(name, item) for item in self._items.of(value)]
+        return _to_torch(name, value)
 
     def _to_ort(self, name: str, tensor: torch.Tensor) -> Any:
         element_type = TORCH_TO_ONNX.get(tensor.dtype)

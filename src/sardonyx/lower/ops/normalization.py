@@ -56,28 +56,46 @@ def _batch_statistics(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     return b.squeeze(mean, axes), variance
 
 
-def _updated_statistics(
+def _training_form(
     b: Builder,
     x: Tensor,
-    statistics: tuple[Tensor, Tensor],
+    weight: Tensor | None,
+    bias: Tensor | None,
     running_mean: Tensor,
     running_var: Tensor,
     momentum: float,
-) -> tuple[Tensor, Tensor]:
-    mean, variance = statistics
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalized by the batch's own statistics, and the running ones moved towards them."""
+    dtype = _shared_dtype(x, weight, bias, running_mean, running_var)
+    dtype = torch.float32 if dtype in _HALF else dtype
+    scale = b.full_like(running_mean, 1, dtype) if weight is None else b.cast(weight, dtype)
+    shift = b.full_like(running_mean, 0, dtype) if bias is None else b.cast(bias, dtype)
+    old_var = b.cast(running_var, dtype)
+    # ONNX's momentum is the part of the old statistics that stays.
+    result, new_mean, moved_var = b.BatchNormalization(
+        b.cast(x, dtype),
+        scale,
+        shift,
+        b.cast(running_mean, dtype),
+        old_var,
+        epsilon=eps,
+        momentum=1 - momentum,
+        training_mode=1,
+        outputs=3,
+    )
     count: Dim = 1
     for axis, size in enumerate(b.dims(x)):
         count = count if axis == 1 else count * size
-    samples = b.scalar(count, variance.dtype)
-    # The running variance is of the unbiased kind.
-    unbiased = b.Div(b.Mul(variance, samples), b.Sub(samples, 1))
-
-    def moved(old: Tensor, new: Tensor) -> Tensor:
-        old, new = b.promote(old, new)
-        result: Tensor = b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
-        return result
-
-    return moved(running_mean, mean), moved(running_var, unbiased)
+    samples = b.scalar(count, dtype)
+    # PyTorch's running variance is of the unbiased kind, ONNX's is not.
+    kept = b.Mul(old_var, 1 - momentum)
+    new_var = b.Div(b.Sub(b.Mul(moved_var, samples), kept), b.Sub(samples, 1))
+    return (
+        b.cast(result, x.dtype),
+        b.cast(new_mean, running_mean.dtype),
+        b.cast(new_var, running_var.dtype),
+    )
 
 
 def _inverse_deviation(b: Builder, variance: Tensor, eps: float) -> Tensor:
@@ -153,13 +171,15 @@ def native_batch_norm_legit_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    results, statistics = _batch_norm(
+    (result, mean, inverse), statistics = _batch_norm(
         b, input, weight, bias, running_mean, running_var, training, eps
     )
     if statistics is None:
-        return *results, running_mean, running_var
-    updated = _updated_statistics(b, input, statistics, running_mean, running_var, momentum)
-    return *results, *updated
+        return result, mean, inverse, running_mean, running_var
+    result, *moved = _training_form(
+        b, input, weight, bias, running_mean, running_var, momentum, eps
+    )
+    return result, mean, inverse, *moved
 
 
 @lowering("aten::_batch_norm_with_update_functional")
@@ -173,10 +193,11 @@ def batch_norm_with_update_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    results, statistics = _batch_norm(b, input, weight, bias, None, None, True, eps)
-    assert statistics is not None
-    updated = _updated_statistics(b, input, statistics, running_mean, running_var, momentum)
-    return *results, b.const(torch.empty(0, dtype=torch.uint8)), *updated
+    (_, mean, inverse), _ = _batch_norm(b, input, weight, bias, None, None, True, eps)
+    result, *moved = _training_form(
+        b, input, weight, bias, running_mean, running_var, momentum, eps
+    )
+    return result, mean, inverse, b.const(torch.empty(0, dtype=torch.uint8)), *moved
 
 
 @lowering("aten::_batch_norm_no_update")

@@ -1,0 +1,73 @@
+"""Sizes of operands that may, or may not, broadcast.
+
+A size that data decides may be 1 in one run and not in another. PyTorch takes it for equal to what
+it meets; here the size of the result is one of its own, read off the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+
+
+def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str, Any]:
+    """The arguments of a pointwise operator, fakes whose sizes may broadcast made by others of the
+    size they have in common."""
+    if torch.Tag.pointwise not in op.tags and op._schema.name not in _ALSO_POINTWISE:
+        return arguments
+    tensors = [t for a in arguments.values() for t in _tensors(a)]
+    if len(tensors) < 2 or not any(isinstance(d, torch.SymInt) for t in tensors for d in t.shape):
+        return arguments
+    target = arguments.get("self") if op._schema.is_mutable else None
+    sizes: dict[int, Any] = {}
+    for axis in range(1, 1 + max(t.dim() for t in tensors)):
+        met = [t.shape[-axis] for t in tensors if t.dim() >= axis]
+        common = _common_size(met, mode)
+        if common is not None:
+            is_fixed = target is not None and target.dim() >= axis
+            sizes[axis] = target.shape[-axis] if is_fixed else common
+    if not sizes:
+        return arguments
+    return {name: _replaced(a, sizes, mode) for name, a in arguments.items()}
+
+
+def _tensors(argument: Any) -> Iterator[torch.Tensor]:
+    if isinstance(argument, torch.Tensor):
+        yield argument
+    elif isinstance(argument, (list, tuple)):
+        for item in argument:
+            yield from _tensors(item)
+
+
+def _common_size(sizes: list[Any], mode: Any) -> Any:
+    """None where PyTorch knows it."""
+    dims = {_torch_private.dim_of(size): size for size in sizes}
+    dims.pop(1, None)
+    if len(dims) < 2 or not any(_torch_private.depends_on_data(mode, dim) for dim in dims):
+        return None
+    fixed = [size for dim, size in dims.items() if isinstance(dim, int)]
+    return fixed[0] if fixed else _torch_private.new_data_dependent_length(mode)
+
+
+def _replaced(argument: Any, sizes: dict[int, Any], mode: Any) -> Any:
+    if isinstance(argument, (list, tuple)):
+        return [_replaced(item, sizes, mode) for item in argument]
+    if not isinstance(argument, torch.Tensor):
+        return argument
+    shape = list(argument.shape)
+    changed = [
+        axis
+        for axis in sizes
+        if len(shape) >= axis and _torch_private.dim_of(shape[-axis]) != 1
+    ]
+    for axis in changed:
+        shape[-axis] = sizes[axis]
+    return _torch_private.fake_from_sizes(mode, shape, argument.dtype) if changed else argument
+
+
+_ALSO_POINTWISE = frozenset({"aten::masked_fill", "aten::masked_fill_"})
+"""Operators that PyTorch does not tag so."""

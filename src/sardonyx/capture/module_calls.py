@@ -1,0 +1,126 @@
+"""Which calls of modules a recorded node was made in, and of which classes the modules are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from sardonyx import _torch_private
+from sardonyx.capture.flat_model import without_prefix
+
+_SCRIPTED_CALL = re.compile(r"([^.()]+)\(([^()]*)\)")
+_NO_MODULE = ("SELF", "UNKNOWN_INSTANCE", "TOP")
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleClass:
+    """A class of modules by where it is defined: `torch.nn.modules.linear`, `Linear`."""
+
+    package: str
+    qualified_name: str
+
+    @classmethod
+    def of(cls, kind: type) -> ModuleClass:
+        return cls(kind.__module__, kind.__qualname__)
+
+    @classmethod
+    def from_text(cls, text: str) -> ModuleClass:
+        """`torch.nn.modules.linear.Linear`, `my_model.build.<locals>.Block`."""
+        package, _, name = text.rpartition(".")
+        if "<locals>" in text:
+            head, _, tail = text.partition(".<locals>.")
+            package, _, function = head.rpartition(".")
+            name = f"{function}.<locals>.{tail}"
+        return cls(package, name)
+
+    @property
+    def name(self) -> str:
+        return self.qualified_name.rpartition(".")[2]
+
+
+def module_classes(model: Any) -> dict[str, ModuleClass]:
+    """By module path; "" is the model itself."""
+    if isinstance(model, ExportedProgram):
+        found = _torch_private.qualified_module_classes(model)
+        return {path: ModuleClass.from_text(text) for path, text in found.items()}
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    return {
+        path: _class_of(module) for path, module in model.named_modules(remove_duplicate=False)
+    }
+
+
+def _class_of(module: torch.nn.Module) -> ModuleClass:
+    if isinstance(module, torch.jit.ScriptModule):
+        return ModuleClass.from_text(_torch_private.scripted_class(module))
+    return ModuleClass.of(type(module))
+
+
+class RunningCalls:
+    """The module and the calls of each TorchScript node, asked for in the order of the program."""
+
+    def __init__(self, class_names: Mapping[str, str]) -> None:
+        self._class_names = class_names
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._last: list[tuple[str, str]] = []
+        self._counts: dict[str, int] = {}
+
+    def of(self, node: Any) -> tuple[str, tuple[str, ...]]:
+        scope = node.scopeName()
+        text = scope or node.getModuleHierarchy()
+        paths = self._paths.get(text)
+        if paths is None:
+            paths = _scope_paths(scope) if scope else self._scripted_paths(text)
+            self._paths[text] = paths
+        innermost = paths[-1].partition("@")[0] if paths else ""
+        return innermost, paths if "@" in text else self._numbered(paths)
+
+    def _numbered(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+        """A record without numbers: what runs on from the node before is the same call."""
+        running: list[tuple[str, str]] = []
+        for path, (last, call) in zip(paths, self._last, strict=False):
+            if path != last:
+                break
+            running.append((path, call))
+        for path in paths[len(running) :]:
+            self._counts[path] = self._counts.get(path, -1) + 1
+            running.append((path, f"{path}@{self._counts[path]}"))
+        self._last = running
+        return tuple(call for _, call in running)
+
+    def _scripted_paths(self, hierarchy: str) -> tuple[str, ...]:
+        """TorchScript tells `0(Block).linear(Linear)`: the last name of each module's path."""
+        paths = [""]
+        for name, class_name in _SCRIPTED_CALL.findall(hierarchy):
+            if name not in _NO_MODULE:
+                paths.append(self._path_of(name, class_name, paths[-1]))
+        return tuple(paths)
+
+    def _path_of(self, name: str, class_name: str, caller: str) -> str:
+        start = f"{caller}." if caller else ""
+        direct = start + name
+        if direct in self._class_names:
+            return direct
+        nested = [
+            path
+            for path, kind in self._class_names.items()
+            if path.startswith(start) and path.endswith(f".{name}") and kind == class_name
+        ]
+        return min(nested, key=lambda path: path.count("."), default=direct)
+
+
+def _scope_paths(scope: str) -> tuple[str, ...]:
+    """The tracer tells `__module/__module.model@0/__module.model.layers.0@1`, the first of which is
+    the FlatModel around the model."""
+    names = (part.removeprefix("__module").removeprefix(".") for part in scope.split("/")[1:])
+    return tuple(_without_prefix(name) for name in names)
+
+
+def _without_prefix(name: str) -> str:
+    path, at, number = name.partition("@")
+    return without_prefix(path) + at + number

@@ -1,0 +1,54 @@
+"""How a loop without a count ends: only by what its body says.
+
+`while True` with a `return` inside leaves flags behind. Where every way out of the body sets such a
+flag, it is known after the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def constants_at_exit(body: Any) -> dict[int, bool]:
+    """The flags that a loop carries and that have one value whenever its body says to stop, by
+    their place among what is carried."""
+    goes_on, *carried = body.outputs()
+    found = {}
+    for place, value in enumerate(carried):
+        if value.type().kind() == "BoolType":
+            values = _values_where_false(goes_on, value)
+            if len(values) == 1 and None not in values:
+                (found[place],) = values
+    return found
+
+
+def _values_where_false(condition: Any, value: Any) -> set[bool | None]:
+    """What a value may be where a condition is false; None for anything."""
+    known = _constant(condition)
+    if known is not None:
+        return set() if known else {_constant(value)}
+    branch = condition.node()
+    if branch.kind() == "aten::__and__":
+        # `while a and b`: false where either is.
+        return {v for operand in branch.inputs() for v in _values_where_false(operand, value)}
+    if branch.kind() != "prim::If":
+        return {_constant(value)}
+    place = _place(branch, condition)
+    inner = _place(branch, value)
+    found: set[bool | None] = set()
+    for block in branch.blocks():
+        outputs = list(block.outputs())
+        found |= _values_where_false(outputs[place], value if inner is None else outputs[inner])
+    return found
+
+
+def _place(node: Any, value: Any) -> int | None:
+    names = [output.debugName() for output in node.outputs()]
+    return names.index(value.debugName()) if value.debugName() in names else None
+
+
+def _constant(value: Any) -> bool | None:
+    node = value.node()
+    if node.kind() != "prim::Constant" or value.type().kind() != "BoolType":
+        return None
+    return bool(value.toIValue())

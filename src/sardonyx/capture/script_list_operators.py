@@ -1,0 +1,259 @@
+"""Operators on tensors that take, or give, a list whose length is known at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx.capture import sequences
+from sardonyx.capture.graph import Argument, Dim, Value
+from sardonyx.capture.script_lists import (
+    ListReader,
+    ScriptLists,
+    check_splittable,
+    known_length,
+)
+from sardonyx.capture.script_patterns import OpenDims
+from sardonyx.capture.script_values import (
+    ComputedNumber,
+    DynamicItems,
+    DynamicRows,
+    ScriptList,
+)
+from sardonyx.errors import CaptureError
+
+_aten = torch.ops.aten
+
+
+class ListOperators:
+    """Each method is one operator; None where no list of dynamic length is concerned."""
+
+    def __init__(self, reader: ListReader, lists: ScriptLists) -> None:
+        self._reader = reader
+        self._lists = lists
+
+    def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
+        """`unpacked` is the number of variables that a list it gives is at once unpacked into."""
+        operator = _TAKING.get(name)
+        if operator is not None and operands:
+            items = _dynamic_items(operands[0])
+            return None if items is None else operator(self, items, *operands[1:])
+        giving = _GIVING.get(name)
+        if giving is None or unpacked is not None or not isinstance(operands[0], Value):
+            return None
+        return giving(self, *operands)
+
+    # -- lists as tensors ------------------------------------------------------------------------
+
+    def concatenated(self, items: DynamicItems, dim: int = 0) -> Value:
+        content = items.content
+        if items.is_sequence:
+            return self._concat(content, dim, new_dim=False)
+        axis = dim % max(content.type.rank - 1, 1)
+        sizes = list(content.shape[1:])
+        sizes[axis] = sizes[axis] * content.shape[0]
+        moved = content if axis == 0 else self._call(_aten.movedim.int, content, 0, axis)
+        # The list still holds its items, and does not see what is written to this tensor.
+        return self._call(_aten.clone.default, self._call(_aten.reshape.default, moved, sizes))
+
+    def stacked(self, items: DynamicItems, dim: int = 0) -> Value:
+        if items.is_sequence:
+            return self._concat(items.content, dim, new_dim=True)
+        axis = dim % items.content.type.rank
+        moved = items.content
+        if axis:
+            moved = self._call(_aten.movedim.int, moved, 0, axis)
+        return self._call(_aten.clone.default, moved)
+
+    def hstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        if rank == 0:
+            return self.stacked(items)
+        return self.concatenated(items, 0 if rank == 1 else 1)
+
+    def vstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        if rank == 0:
+            return self._call(_aten.unsqueeze.default, self.stacked(items), 1)
+        return self.stacked(items) if rank == 1 else self.concatenated(items)
+
+    def dstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        if rank > 2:
+            return self.concatenated(items, 2)
+        made = self.stacked(items, rank)
+        for _ in range(2 - rank):
+            made = self._call(_aten.unsqueeze.default, made, 0)
+        return made
+
+    def column_stacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        if rank == 0:
+            return self._call(_aten.unsqueeze.default, self.stacked(items), 0)
+        return self.stacked(items, 1) if rank == 1 else self.concatenated(items, 1)
+
+    def padded(
+        self,
+        items: DynamicItems,
+        batch_first: bool = False,
+        padding_value: Argument = 0.0,
+        padding_side: str = "right",
+    ) -> Value:
+        """`pad_sequence`: each item is filled up to the longest one."""
+        numbers, lists = self._reader.numbers, self._lists
+        count = lists.length(items)
+
+        def longer(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            length = lists.at(items, iteration).shape[0]
+            return [numbers.compute("prim::max", [carried[0], length], torch.int64)]
+
+        (longest,) = self._reader.repeat(count, [0], longer)
+        sizes = [numbers.as_scalar(longest), *_item_dims(items)[1:]]
+        if any(size is None for size in sizes):
+            raise CaptureError("pad_sequence takes a list of tensors of unknown sizes")
+
+        def filled(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            item = lists.at(items, iteration)
+            dtype = item.dtype
+            whole = self._reader.emit(_aten.full.default, [sizes, padding_value], dtype=dtype)[0]
+            bounds = [0, item.shape[0]]
+            if padding_side == "left":
+                bounds = [sizes[0] - item.shape[0], sizes[0]]
+            made = self._call(_aten.slice_scatter.default, whole, item, 0, *bounds)
+            lists.insert(carried[0], None, made)
+            return [carried[0]]
+
+        (made,) = self._reader.repeat(count, [lists.new(())], filled)
+        return self.stacked(made.state, 0 if batch_first else 1)
+
+    def _concat(self, sequence: Value, dim: int, *, new_dim: bool) -> Value:
+        rank = len(sequence.shape) + (1 if new_dim else 0)
+        axis = dim % max(rank, 1)
+        dims: list[Any] = list(sequence.shape)
+        if new_dim:
+            dims.insert(axis, None)
+        else:
+            dims[axis] = None
+        return self._reader.emit_typed(
+            sequences.SEQUENCE_CONCAT, [sequence, axis, new_dim], sequence.dtype, tuple(dims)
+        )
+
+    # -- tensors as lists ------------------------------------------------------------------------
+
+    def unbound(self, tensor: Value, dim: int = 0) -> Argument:
+        axis = dim % tensor.type.rank
+        if isinstance(tensor.shape[axis], int):
+            return None
+        if axis:
+            tensor = self._call(_aten.movedim.int, tensor, axis, 0)
+        return self._lists.new(DynamicItems(tensor, of_numbers=False))
+
+    def split(self, tensor: Value, size: Argument, dim: int = 0) -> Argument:
+        if isinstance(size, ScriptList):
+            return self.split_with_sizes(tensor, size, dim)
+        axis = dim % tensor.type.rank
+        whole = tensor.shape[axis]
+        if isinstance(whole, int) and isinstance(size, int):
+            return None
+        numbers = self._reader.numbers
+        above = numbers.compute("aten::add", [whole, -1], torch.int64)
+        above = numbers.compute("aten::add", [above, size], torch.int64)
+        count = numbers.compute("aten::floordiv", [above, size], torch.int64)
+        return self._pieces(tensor, axis, size, count)
+
+    def _pieces(self, tensor: Value, axis: int, size: Argument, count: Argument) -> Argument:
+        """Of one size but for the last; one at least."""
+        numbers = self._reader.numbers
+        others = numbers.compute("aten::add", [count, -1], torch.int64)
+        others = numbers.compute("prim::max", [others, 0], torch.int64)
+        used = numbers.compute("aten::mul", [others, size], torch.int64)
+        last = numbers.compute("aten::sub", [tensor.shape[axis], used], torch.int64)
+        equal = self._reader.emit(
+            _aten.full.default, [[numbers.as_scalar(others)], numbers.as_scalar(size)],
+            dtype=torch.int64,
+        )[0]  # fmt: skip
+        end = self._call(_aten.reshape.default, numbers.as_tensor(last, torch.int64), [1])
+        sizes = self._reader.emit(_aten.cat.default, [[equal, end], 0])[0]
+        return self._split(tensor, sizes, axis)
+
+    def split_with_sizes(self, tensor: Value, sizes: Argument, dim: int = 0) -> Argument:
+        state = sizes.state
+        if not isinstance(state, DynamicItems) or known_length(state) is not None:
+            return None
+        return self._split(tensor, state.content, dim % tensor.type.rank)
+
+    def chunk(self, tensor: Value, chunks: Argument, dim: int = 0) -> Argument:
+        axis = dim % tensor.type.rank
+        whole = tensor.shape[axis]
+        if isinstance(chunks, int) and (isinstance(whole, int) or _is_multiple(whole, chunks)):
+            return None
+        numbers = self._reader.numbers
+        above = numbers.compute("aten::add", [whole, chunks], torch.int64)
+        above = numbers.compute("aten::add", [above, -1], torch.int64)
+        size = numbers.compute("aten::floordiv", [above, chunks], torch.int64)
+        # Nothing is divided into empty pieces, as many as were asked for.
+        step = numbers.compute("prim::max", [size, 1], torch.int64)
+        above = numbers.compute("aten::add", [whole, step], torch.int64)
+        above = numbers.compute("aten::add", [above, -1], torch.int64)
+        count = numbers.compute("aten::floordiv", [above, step], torch.int64)
+        is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
+        count_tensor = self._call(
+            _aten.where.self,
+            *(numbers.as_tensor(n) for n in (is_empty, chunks, count)),
+        )
+        return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
+
+    def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
+        dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
+        check_splittable(tensor.dtype)
+        made = self._reader.emit_typed(
+            sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
+        )
+        return self._lists.new(DynamicItems(made, of_numbers=False))
+
+    def _call(self, op: Any, *arguments: Argument) -> Value:
+        return self._reader.emit(op, list(arguments))[0]
+
+
+def _dynamic_items(operand: Argument) -> DynamicItems | None:
+    if not isinstance(operand, ScriptList) or isinstance(operand.state, tuple):
+        return None
+    if isinstance(operand.state, DynamicRows):
+        raise CaptureError("an operator takes a list of tensors, and this is one of tuples")
+    return operand.state
+
+
+def _item_dims(items: DynamicItems) -> tuple[Any, ...]:
+    shape = items.content.shape
+    return shape if items.is_sequence else shape[1:]
+
+
+def _item_rank(items: DynamicItems) -> int:
+    return len(_item_dims(items))
+
+
+def _is_multiple(size: Dim, count: int) -> bool:
+    return count == 1 or (isinstance(size, sympy.Expr) and bool((size / count).is_integer))
+
+
+_TAKING: dict[str, Callable[..., Argument]] = {
+    "aten::cat": ListOperators.concatenated,
+    "aten::concat": ListOperators.concatenated,
+    "aten::concatenate": ListOperators.concatenated,
+    "aten::stack": ListOperators.stacked,
+    "aten::hstack": ListOperators.hstacked,
+    "aten::vstack": ListOperators.vstacked,
+    "aten::row_stack": ListOperators.vstacked,
+    "aten::dstack": ListOperators.dstacked,
+    "aten::column_stack": ListOperators.column_stacked,
+    "aten::pad_sequence": ListOperators.padded,
+}
+_GIVING: dict[str, Callable[..., Argument]] = {
+    "aten::unbind": ListOperators.unbound,
+    "aten::split": ListOperators.split,
+    "aten::split_with_sizes": ListOperators.split_with_sizes,
+    "aten::chunk": ListOperators.chunk,
+}

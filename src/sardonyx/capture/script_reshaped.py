@@ -1,0 +1,49 @@
+"""`x.unsqueeze_(0)`: a tensor that all variables which hold it see in another shape from then on.
+
+A variable keeps the tensor it was given; what that is now is an object of the program, so that
+branches and loops hand it on.
+"""
+
+from __future__ import annotations
+
+from sardonyx.capture.graph import Argument, Block, Value
+from sardonyx.capture.script_values import Heap, ScriptInstance
+
+_NOW = "now"
+
+
+class ReshapedTensors:
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+        self._cells: dict[Value, ScriptInstance] = {}
+        self._blocks: list[tuple[Block, int]] = []
+        """Those that are being read, from the outermost in; with the age of what they make."""
+
+    def enter(self, block: Block) -> None:
+        self._blocks.append((block, self._heap.age()))
+
+    def leave(self) -> None:
+        self._blocks.pop()
+
+    def now(self, argument: Argument) -> Argument:
+        if not self._cells:
+            return argument
+        if isinstance(argument, tuple):
+            return tuple(self.now(item) for item in argument)
+        cell = self._cells.get(argument) if isinstance(argument, Value) else None
+        return argument if cell is None else cell.state[_NOW]
+
+    def reshape(self, tensor: Value, view: Value) -> None:
+        """From here on `tensor` is its view."""
+        cell = self._cells.get(tensor)
+        if cell is None:
+            cell = self._cells[tensor] = ScriptInstance(tensor.name)
+            cell.serial = self._age_of(tensor)
+            cell.state = {_NOW: tensor}
+        self._heap.set(cell, {_NOW: view})
+
+    def _age_of(self, tensor: Value) -> int:
+        for block, age in reversed(self._blocks):
+            if tensor in block.inputs or any(n is tensor.producer for n in block.nodes):
+                return age
+        return 0

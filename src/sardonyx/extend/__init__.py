@@ -1,0 +1,1 @@
+"""ONNX forms that users write: symbolic functions, onnxscript functions, plugins."""

@@ -1,0 +1,105 @@
+"""`register_custom_op_symbolic`: the functions that users registered, by operator and opset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sardonyx.errors import InvalidOptionError
+from sardonyx.extend.symbolic_calls import symbolic_form
+from sardonyx.lower.custom_forms import CustomForm, CustomForms
+
+PYTHON_OP = "prim::PythonOp"
+_NAME = re.compile(r"(?P<domain>[a-zA-Z][\w-]*)::(?P<name>[a-zA-Z_-][\w-]*)(\.[a-zA-Z_]\w*)?")
+_registered: dict[str, dict[int, Callable[..., Any]]] = {}
+
+
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
+) -> None:
+    """Let `symbolic_fn(g, *arguments)` write an operator in ONNX, in place of Sardonyx's own form.
+
+    Args:
+        symbolic_name: `domain::name` as `aten::elu` or `my_ops::foo`; with an overload
+            (`aten::add.Tensor`) for that one alone.
+        symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote.
+        opset_version: The first opset that it serves; it serves the later ones too, up to one that
+            another function is registered for.
+    """
+    name = checked_name(symbolic_name)
+    if not callable(symbolic_fn):
+        raise InvalidOptionError(f"{symbolic_name}: {symbolic_fn!r} is no function")
+    _registered.setdefault(name, {})[_checked_opset(opset_version)] = symbolic_fn
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Take a registered function back; does nothing where none is registered for that opset."""
+    name = checked_name(symbolic_name)
+    functions = _registered.get(name, {})
+    functions.pop(_checked_opset(opset_version), None)
+    if not functions:
+        _registered.pop(name, None)
+
+
+def checked_name(symbolic_name: Any) -> str:
+    if not isinstance(symbolic_name, str):
+        raise InvalidOptionError(f"an operator's name is text like aten::elu, not {symbolic_name!r}")
+    if symbolic_name in (PYTHON_OP, "::prim_PythonOp"):
+        return PYTHON_OP
+    name = f"aten{symbolic_name}" if symbolic_name.startswith("::") else symbolic_name
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise InvalidOptionError(
+            f"{symbolic_name!r} is no name of an operator: it is domain::name, each beginning with"
+            " a letter, of letters, digits, - and _"
+        )
+    if match["domain"] in ("onnx", "prim"):
+        raise InvalidOptionError(
+            f"{symbolic_name!r}: the domain {match['domain']} is not open for registration"
+        )
+    if name.partition(".")[0].endswith("_") and not match["name"].endswith("__"):
+        raise InvalidOptionError(
+            f"{symbolic_name!r} writes its argument: exports make writes pure before they look for"
+            f" a function, so register {name.partition('.')[0].removesuffix('_')!r}"
+        )
+    return name
+
+
+def _checked_opset(opset: Any) -> int:
+    if type(opset) is not int or opset < 1:
+        raise InvalidOptionError(f"opset_version must be a number from 1 on, not {opset!r}")
+    return opset
+
+
+def registered_names() -> dict[str, dict[int, Callable[..., Any]]]:
+    """All registered functions, by operator and opset."""
+    return {name: dict(functions) for name, functions in sorted(_registered.items())}
+
+
+def registered_function(name: str, opset: int) -> Callable[..., Any] | None:
+    """The function that serves `opset`: the one of the newest opset up to it."""
+    functions = _registered.get(name, {})
+    served = [version for version in functions if version <= opset]
+    return functions[max(served)] if served else None
+
+
+def custom_forms(
+    opset: int,
+    domain_versions: Mapping[str, int],
+    translations: Mapping[str, CustomForm],
+) -> CustomForms:
+    """The forms that this export uses before the library's; `translations` before all."""
+    forms: dict[str, CustomForm] = {}
+    hints: dict[str, str] = {}
+    for name in _registered:
+        function = registered_function(name, opset)
+        if function is not None:
+            forms[name] = symbolic_form(function, opset)
+        else:
+            first = min(_registered[name])
+            hints[name] = (
+                f"its symbolic function is registered for opset {first} and later, and this is an"
+                f" export at opset {opset}"
+            )
+    return CustomForms({**forms, **translations}, domain_versions, hints)

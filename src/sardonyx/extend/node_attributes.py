@@ -1,0 +1,165 @@
+"""`alpha_f=1.0`: attributes that say their type in the last letter, checked against `onnx.defs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import torch
+
+from sardonyx.errors import SymbolicFunctionError
+from sardonyx.lower.weights import TorchTensor
+
+_SPECIFIER = re.compile(r"(?P<name>.+)_(?P<letter>[fistgz])$")
+_SINGLE = {
+    "f": ir.AttributeType.FLOAT,
+    "i": ir.AttributeType.INT,
+    "s": ir.AttributeType.STRING,
+    "t": ir.AttributeType.TENSOR,
+    "z": ir.AttributeType.TENSOR,
+    "g": ir.AttributeType.GRAPH,
+}
+_SEVERAL = {
+    ir.AttributeType.FLOAT: ir.AttributeType.FLOATS,
+    ir.AttributeType.INT: ir.AttributeType.INTS,
+    ir.AttributeType.STRING: ir.AttributeType.STRINGS,
+    ir.AttributeType.TENSOR: ir.AttributeType.TENSORS,
+    ir.AttributeType.GRAPH: ir.AttributeType.GRAPHS,
+}
+_LETTERS = {kind: letter for letter, kind in _SINGLE.items() if letter != "z"}
+_LETTERS |= {several: _LETTERS[single] for single, several in _SEVERAL.items()}
+
+
+def attributes_of(
+    operator: str,
+    given: Mapping[str, Any],
+    known: Mapping[str, ir.AttributeType] | None,
+) -> list[ir.Attr]:
+    """The attributes of a node. `known` is what the operator takes; None if nothing says."""
+    made = []
+    for specifier, value in given.items():
+        if value is None:
+            continue
+        match = _SPECIFIER.match(specifier)
+        if match is None:
+            raise SymbolicFunctionError(_no_letter(operator, specifier, known))
+        name, letter = match["name"], match["letter"]
+        kind = _SINGLE[letter]
+        if isinstance(value, (list, tuple)):
+            kind = _SEVERAL[kind]
+        if known is not None:
+            _check(operator, name, letter, kind, known, value)
+        try:
+            made.append(_attribute(name, kind, value))
+        except (TypeError, ValueError) as error:
+            raise SymbolicFunctionError(
+                f"{operator}: {specifier}={value!r} is no {_described(kind)}: {error}"
+            ) from error
+    return made
+
+
+def letter_of(value: Any) -> str:
+    """The letter for an attribute whose value says what it is."""
+    first = value[0] if isinstance(value, (list, tuple)) and value else value
+    if isinstance(first, (str, bytes)):
+        return "s"
+    if isinstance(first, (torch.Tensor, np.ndarray)):
+        return "t"
+    if isinstance(first, (onnx.GraphProto, ir.Graph)):
+        return "g"
+    return "f" if isinstance(first, float) else "i"
+
+
+def _no_letter(
+    operator: str, specifier: str, known: Mapping[str, ir.AttributeType] | None
+) -> str:
+    letter = _LETTERS.get((known or {}).get(specifier, ir.AttributeType.UNDEFINED))
+    hint = f"{specifier}_{letter}" if letter else f"{specifier}_f, _i, _s, _t or _g"
+    return (
+        f"{operator}: attribute {specifier!r} does not say its type in its last letter: write {hint}"
+    )
+
+
+def _check(
+    operator: str,
+    name: str,
+    letter: str,
+    kind: ir.AttributeType,
+    known: Mapping[str, ir.AttributeType],
+    value: Any,
+) -> None:
+    wanted = known.get(name)
+    if wanted is None:
+        listed = ", ".join(f"{n}_{_LETTERS.get(k, '?')}" for n, k in sorted(known.items()))
+        raise SymbolicFunctionError(
+            f"{operator} has no attribute {name!r} at this opset: "
+            + (f"it has {listed}" if listed else "it has none")
+        )
+    if kind != wanted:
+        raise SymbolicFunctionError(
+            f"{operator}: {name}_{letter}={value!r} is {_described(kind)}, and {name} takes"
+            f" {_described(wanted)}: {name}_{_LETTERS.get(wanted, letter)}"
+        )
+
+
+def _described(kind: ir.AttributeType) -> str:
+    if kind in _SEVERAL.values():
+        return f"a list of {kind.name.lower()}"
+    article = "an" if kind.name[0] in "AEIOU" else "a"
+    return f"{article} {kind.name.lower()}"
+
+
+def _attribute(name: str, kind: ir.AttributeType, value: Any) -> ir.Attr:
+    if kind == ir.AttributeType.FLOAT:
+        return ir.AttrFloat32(name, float(value))
+    if kind == ir.AttributeType.INT:
+        return ir.AttrInt64(name, _integer(value))
+    if kind == ir.AttributeType.STRING:
+        return ir.AttrString(name, _text(value))
+    if kind == ir.AttributeType.FLOATS:
+        return ir.AttrFloat32s(name, [float(v) for v in value])
+    if kind == ir.AttributeType.INTS:
+        return ir.AttrInt64s(name, [_integer(v) for v in value])
+    if kind == ir.AttributeType.STRINGS:
+        return ir.AttrStrings(name, [_text(v) for v in value])
+    if kind == ir.AttributeType.TENSOR:
+        return ir.AttrTensor(name, _tensor(name, value))
+    if kind == ir.AttributeType.TENSORS:
+        return ir.AttrTensors(name, [_tensor(name, v) for v in value])
+    if kind == ir.AttributeType.GRAPH:
+        return ir.AttrGraph(name, _graph(value))
+    return ir.AttrGraphs(name, [_graph(v) for v in value])
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError("it has a fraction")
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise TypeError(f"a {type(value).__name__}")
+    return value
+
+
+def _tensor(name: str, value: Any) -> ir.TensorProtocol:
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(value)
+    tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    return TorchTensor(tensor.detach(), name)
+
+
+def _graph(value: Any) -> ir.Graph:
+    if isinstance(value, onnx.GraphProto):
+        return ir.serde.deserialize_graph(value)
+    graph = getattr(value, "onnx_graph", value)
+    if not isinstance(graph, ir.Graph):
+        raise TypeError(f"a {type(value).__name__}")
+    return graph

@@ -1,0 +1,113 @@
+"""What a node that a symbolic function writes gives: dtypes and shapes, by onnx's own inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+import onnx.shape_inference
+import onnx_ir as ir
+import sympy
+import torch
+
+from sardonyx.capture.graph import Dim
+from sardonyx.extend.symbolic_values import SymbolicValue, ValueType
+from sardonyx.lower.schemas import OpSchema, onnx_dtype
+from sardonyx.lower.values import ONNX_TO_TORCH
+
+_UNKNOWN = ValueType.of_tensor(None, None)
+_READABLE = (torch.int64, torch.int32, torch.float32)
+
+
+def result_types(
+    schema: OpSchema, node: ir.Node, inputs: Sequence[SymbolicValue | None], opset: int
+) -> list[ValueType]:
+    """The types of the node's results as far as they can be told."""
+    found = _inferred(schema, node, inputs, opset)
+    by_rule = _dtypes_by_schema(schema, inputs, len(node.outputs))
+    return [
+        ValueType.of_tensor(dtype, type_.shape)
+        if type_.tensor_dtype is None and type_.kind() == "TensorType"
+        else type_
+        for type_, dtype in zip(found, by_rule, strict=True)
+    ]
+
+
+def _dtypes_by_schema(
+    schema: OpSchema, inputs: Sequence[SymbolicValue | None], count: int
+) -> list[torch.dtype | None]:
+    bound: dict[str, torch.dtype] = {}
+    for position, value in enumerate(inputs):
+        if value is not None and value.dtype is not None:
+            bound.setdefault(schema.input_formal(position).type_name, value.dtype)
+    dtypes: list[torch.dtype | None] = []
+    for position in range(count):
+        formal = schema.output_formal(position)
+        only = next(iter(formal.dtypes)) if len(formal.dtypes) == 1 else None
+        dtypes.append(bound.get(formal.type_name, only))
+    return dtypes
+
+
+def _inferred(
+    schema: OpSchema, node: ir.Node, inputs: Sequence[SymbolicValue | None], opset: int
+) -> list[ValueType]:
+    count = len(node.outputs)
+    attributes = list(node.attributes.values())
+    if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
+        return [_UNKNOWN] * count
+    proto = onnx.NodeProto(op_type=schema.name)
+    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes)
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    dims: dict[str, Dim] = {}
+    for position, value in enumerate(inputs):
+        name = "" if value is None else f"i{position}"
+        proto.input.append(name)
+        if value is None:
+            continue
+        type_ = _type_proto(value.type(), dims)
+        if type_ is None:
+            return [_UNKNOWN] * count
+        types[name] = type_
+        const = value.const
+        if const is not None and const.dtype in _READABLE and const.numel() <= 64:
+            data[name] = onnx.numpy_helper.from_array(const.detach().cpu().numpy())
+    proto.output.extend(f"o{place}" for place in range(count))
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema.raw, proto, types, data, opset_imports=[onnx.helper.make_opsetid("", opset)]
+        )
+    except onnx.shape_inference.InferenceError:
+        return [_UNKNOWN] * count
+    return [_value_type(found.get(f"o{place}"), dims) for place in range(count)]
+
+
+def _type_proto(type_: ValueType, dims: dict[str, Dim]) -> onnx.TypeProto | None:
+    if type_.kind() == "ListType":
+        inner = _type_proto(type_.getElementType(), dims)
+        return None if inner is None else onnx.helper.make_sequence_type_proto(inner)
+    if type_.tensor_dtype is None:
+        return None
+    sizes = None
+    if type_.shape is not None:
+        sizes = []
+        for dim in type_.shape:
+            if isinstance(dim, sympy.Expr):
+                dims[str(dim)] = dim
+            sizes.append(str(dim) if isinstance(dim, sympy.Expr) else dim)
+    return onnx.helper.make_tensor_type_proto(onnx_dtype(type_.tensor_dtype), sizes)
+
+
+def _value_type(proto: onnx.TypeProto | None, dims: dict[str, Dim]) -> ValueType:
+    if proto is None:
+        return _UNKNOWN
+    if proto.HasField("sequence_type"):
+        return ValueType("ListType", element=_value_type(proto.sequence_type.elem_type, dims))
+    tensor = proto.tensor_type
+    shape = None
+    if tensor.HasField("shape"):
+        shape = tuple(
+            d.dim_value if d.HasField("dim_value") else dims.get(d.dim_param)
+            for d in tensor.shape.dim
+        )
+    return ValueType.of_tensor(ONNX_TO_TORCH.get(ir.DataType(tensor.elem_type)), shape)

@@ -1,0 +1,287 @@
+"""onnxscript functions: as functions of the file, and as the forms of operators."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import onnx_ir as ir
+
+from sardonyx.capture.bind import default_arguments
+from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
+from sardonyx.extend.call_arguments import arguments_for
+from sardonyx.extend.graph_context import GraphContext
+from sardonyx.extend.node_attributes import letter_of
+from sardonyx.extend.recorded_values import RecordedValue
+from sardonyx.extend.symbolic_calls import (
+    bound_results,
+    context_for,
+    symbolic_form,
+    telling_where,
+)
+from sardonyx.lower.builder import WRITTEN_AT
+from sardonyx.lower.custom_forms import Call, CustomForm
+from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Refusal
+from sardonyx.lower.values import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFunction:
+    """A function of the file, and those that it calls."""
+
+    body: ir.Function
+    called: tuple[ir.Function, ...] = ()
+
+    def all(self) -> Iterator[ir.Function]:
+        yield self.body
+        yield from self.called
+
+
+def is_onnx_function(given: Any) -> bool:
+    """Whether it is what `@onnxscript.script(...)` makes of a function."""
+    return hasattr(given, "to_function_proto") and hasattr(given, "function_ir")
+
+
+def function_of(given: Any) -> OnnxFunction:
+    """An onnxscript function as this package's `ir.Function`s, a copy that is ours to change."""
+    if not is_onnx_function(given):
+        raise SymbolicFunctionError(
+            f"{given!r} is no onnxscript function: decorate it with @onnxscript.script(opset)"
+        )
+    called = given.function_ir.get_called_functions()
+    return OnnxFunction(_copy(given), tuple(map(_copy, called.values())))
+
+
+def _copy(given: Any) -> ir.Function:
+    function = ir.serde.deserialize_function(given.to_function_proto())
+    version = function.opset_imports.get("")
+    for node in function.all_nodes():
+        if version is not None:
+            node.meta[WRITTEN_AT] = version
+    return function
+
+
+# -- translation tables ---------------------------------------------------------------------------
+
+
+def translations(table: Mapping[Any, Any] | None, opset: int) -> dict[str, CustomForm]:
+    """`custom_translation_table` of an export: the form of each operator in it, by name."""
+    if table is None:
+        return {}
+    if not isinstance(table, Mapping):
+        raise InvalidOptionError(
+            "custom_translation_table must be a dict of operators to functions, as"
+            f" {{torch.ops.aten.selu.default: selu}}, not {table!r}"
+        )
+    return {operator_key(key): translation(value, opset) for key, value in table.items()}
+
+
+def operator_key(operator: Any) -> str:
+    """The name that forms are found by, of `torch.ops.aten.selu.default` or `torch.ops.aten.selu`."""
+    if isinstance(operator, str) and "::" in operator:
+        return operator.removesuffix(".default")
+    schema = getattr(operator, "_schema", None)
+    if schema is not None:
+        overload = schema.overload_name
+        return f"{schema.name}.{overload}" if overload else str(schema.name)
+    packet = getattr(operator, "_qualified_op_name", None)
+    if isinstance(packet, str):
+        return packet
+    raise InvalidOptionError(
+        f"custom_translation_table: {operator!r} is no operator; write torch.ops.aten.selu.default"
+    )
+
+
+def translation(function: Any, opset: int) -> CustomForm:
+    """The form that a function of a translation table gives: an onnxscript function, a Python
+    function of onnxscript's operators, or a symbolic function (its first argument is `g`)."""
+    if isinstance(function, Sequence) and function:
+        function = function[0]
+    if is_onnx_function(function):
+        return _function_form(function, opset)
+    if not callable(function):
+        raise InvalidOptionError(f"custom_translation_table: {function!r} is no function")
+    names = list(inspect.signature(function).parameters)
+    if names[:1] == ["g"]:
+        return symbolic_form(function, opset)
+    return _recorded_form(function, opset)
+
+
+def _function_form(given: Any, opset: int) -> CustomForm:
+    function = function_of(given)
+    inputs = [value.name or "" for value in function.body.inputs]
+    attributes = list(function.body.attributes)
+
+    def form(call: Call) -> list[Tensor | None]:
+        g = context_for(call, opset)
+        with telling_where(given.function, call.node):
+            operands, settings = _sorted_arguments(call, inputs, attributes)
+            results = g.onnxscript_op(
+                given, *map(g.values.of_argument, operands), **settings
+            )
+            return bound_results(g, call.node, results)
+
+    return form
+
+
+def _sorted_arguments(
+    call: Call, inputs: Sequence[str], attributes: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments of the operator as inputs and attributes of the function: attributes by their
+    names, inputs by theirs if all are the operator's, else in order."""
+    arguments = dict(call.arguments)
+    settings = {}
+    for name in attributes:
+        if name in arguments:
+            value = arguments.pop(name)
+            if value is not None:
+                settings[f"{name}_{letter_of(value)}"] = value
+    if all(name in arguments for name in inputs):
+        operands = [arguments.pop(name) for name in inputs]
+    else:
+        names = list(arguments)[: len(inputs)]
+        operands = [arguments.pop(name) for name in names]
+    defaults = default_arguments(call.node.op)
+    for name, value in arguments.items():
+        if name in HAVE_NO_MEANING_IN_ONNX:
+            continue
+        if name not in defaults or defaults[name] != value:
+            raise Refusal(f"the function does not take {name}, which is {value}")
+    return operands, settings
+
+
+def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
+    """A Python function of onnxscript's operators, run once on values that record its calls."""
+
+    def form(call: Call) -> list[Tensor | None]:
+        g = context_for(call, opset)
+        plain = getattr(function, "func", function)
+
+        def with_graph(g: GraphContext, *args: Any, **kwargs: Any) -> Any: ...
+
+        with_graph.__signature__ = _behind_graph(plain)  # type: ignore[attr-defined]
+        args, kwargs = arguments_for(with_graph, call.arguments, default_arguments(call.node.op))
+        with telling_where(plain, call.node), _recording(g):
+            results = plain(
+                *(_recordable(g, a) for a in args),
+                **{name: _recordable(g, a) for name, a in kwargs.items()},
+            )
+            return bound_results(g, call.node, _plain_values(results))
+
+    return form
+
+
+def _behind_graph(function: Callable[..., Any]) -> inspect.Signature:
+    graph = inspect.Parameter("g", inspect.Parameter.POSITIONAL_ONLY)
+    given = inspect.signature(function)
+    return given.replace(parameters=[graph, *given.parameters.values()])
+
+
+def _recordable(g: GraphContext, argument: Any) -> Any:
+    """Tensors and computed sizes as values that record; what is known stays Python."""
+    if isinstance(argument, Tensor):
+        return RecordedValue(g, g.values.of_tensor(argument))
+    if isinstance(argument, list):
+        return [_recordable(g, item) for item in argument]
+    value = g.values.of_argument(argument)
+    if value.is_computed_size:
+        return RecordedValue(g, g.values.of_tensor(g.as_tensor(value)))
+    return argument
+
+
+def _plain_values(results: Any) -> Any:
+    if isinstance(results, (list, tuple)):
+        return [_plain_values(item) for item in results]
+    return results.value if isinstance(results, RecordedValue) else results
+
+
+@contextmanager
+def _recording(g: GraphContext) -> Iterator[None]:
+    try:
+        evaluator = _onnxscript().evaluator
+    except MissingDependencyError:  # then the function cannot be one of its operators
+        yield
+        return
+    with evaluator.default_as(_Recorder(g)):
+        yield
+
+
+def _onnxscript() -> ModuleType:
+    try:
+        import onnxscript
+        import onnxscript.evaluator
+    except ImportError as error:
+        raise MissingDependencyError(
+            "functions of ONNX operators need onnxscript, which is not installed:"
+            ' pip install "sardonyx[functions]"'
+        ) from error
+    module: ModuleType = onnxscript
+    return module
+
+
+class _Recorder:
+    """What onnxscript hands calls of operators to while a function is recorded."""
+
+    def __init__(self, g: GraphContext) -> None:
+        self._g = g
+
+    def eval_op(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        name = f"{op.domain}::{op.name}" if op.domain else op.name
+        signature = op.op_signature
+        operands = [a.value if isinstance(a, RecordedValue) else a for a in args]
+        settings: dict[str, Any] = {}
+        formals = [] if signature is None else [p.name for p in signature.inputs]
+        for key, value in kwargs.items():
+            if key in formals:
+                place = formals.index(key)
+                operands += [None] * (place + 1 - len(operands))
+                operands[place] = value.value if isinstance(value, RecordedValue) else value
+            elif value is not None:
+                settings[f"{key}_{letter_of(value)}"] = value
+        version = op.opset.version if not op.domain else None
+        made = self._g.written_at(version).op(
+            name, *map(_operand, operands), outputs=_output_count(op, settings), **settings
+        )
+        if isinstance(made, tuple):
+            return tuple(RecordedValue(self._g, value) for value in made)
+        return RecordedValue(self._g, made)
+
+    def eval_function(
+        self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        body = function_of(function).body
+        operands = list(args)
+        settings: dict[str, Any] = {}
+        names = [value.name for value in body.inputs]
+        for key, value in kwargs.items():
+            if key in names:
+                place = names.index(key)
+                operands += [None] * (place + 1 - len(operands))
+                operands[place] = value
+            elif value is not None:
+                settings[f"{key}_{letter_of(value)}"] = value
+        made = self._g.onnxscript_op(function, *map(_operand, operands), **settings)
+        if isinstance(made, tuple):
+            return tuple(RecordedValue(self._g, value) for value in made)
+        return RecordedValue(self._g, made)
+
+
+def _operand(given: Any) -> Any:
+    return given.value if isinstance(given, RecordedValue) else given
+
+
+def _output_count(op: Any, settings: Mapping[str, Any]) -> int:
+    if op.name == "Split" and "num_outputs_i" in settings:
+        return int(settings["num_outputs_i"])
+    if op.op_schema is None:
+        return 1
+    required = [
+        o for o in op.op_schema.outputs if o.option.name not in ("Optional",)
+    ]
+    return max(len(required), 1)
+
+

@@ -1,0 +1,156 @@
+"""A symbolic function as the form of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+
+from sardonyx.capture.bind import default_arguments
+from sardonyx.capture.graph import Node, Value
+from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
+from sardonyx.extend.call_arguments import arguments_for
+from sardonyx.extend.graph_context import GraphContext, Values
+from sardonyx.extend.symbolic_values import SymbolicValue, node_of_call
+from sardonyx.lower.complex_values import ComplexTensor
+from sardonyx.lower.custom_forms import Call, CustomForm
+from sardonyx.lower.registry import Refusal
+from sardonyx.lower.values import Tensor
+
+_reasons: ContextVar[list[str] | None] = ContextVar("reasons", default=None)
+
+
+def note_reason(reason: str) -> None:
+    """Remember why the symbolic function that is running cannot convert its operator."""
+    noted = _reasons.get()
+    if noted is not None:
+        noted.append(reason)
+
+
+def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
+    """`function(g, *arguments)` as the form of an operator at `opset`."""
+
+    def form(call: Call) -> list[Tensor | None]:
+        if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
+            raise Refusal("symbolic functions are not given complex tensors")
+        args, kwargs = arguments_for(function, call.arguments, default_arguments(call.node.op))
+        g = context_for(call, opset)
+        values = g.values
+        with telling_where(function, call.node), collected_reasons() as reasons:
+            results = function(
+                g,
+                *map(values.of_argument, args),
+                **{name: values.of_argument(a) for name, a in kwargs.items()},
+            )
+            g.finish_blocks()
+            if results is None:
+                raise Refusal("; ".join(reasons) or "its symbolic function returned None")
+            return bound_results(g, call.node, results)
+
+    return form
+
+
+def context_for(call: Call, opset: int) -> GraphContext:
+    values = Values(call.b)
+    listed = [values.of_argument(a) for a in call.arguments.values()]
+    parameters = {k: v.constant for k, v in call.parameters.items() if v.constant is not None}
+    return GraphContext(
+        values, opset, node_of_call(values, call.node, listed), params_dict=parameters
+    )
+
+
+@contextmanager
+def collected_reasons() -> Iterator[list[str]]:
+    reasons: list[str] = []
+    token = _reasons.set(reasons)
+    try:
+        yield reasons
+    finally:
+        _reasons.reset(token)
+
+
+@contextmanager
+def telling_where(function: Callable[..., Any], node: Node) -> Iterator[None]:
+    """What goes wrong in a user's function, with the place in the model that asked for it."""
+    try:
+        yield
+    except Refusal:
+        raise
+    except Exception as error:
+        ours = isinstance(error, SardonyxError)
+        told = str(error) if ours else first_line(error)
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        raise SymbolicFunctionError(
+            format_message(
+                f"the symbolic function {name} of {node.name} failed: {told}",
+                [("first", node.location.describe()), ("inputs", node.describe_inputs())],
+            )
+        ) from error
+
+
+def bound_results(g: GraphContext, node: Node, results: Any) -> list[Tensor | None]:
+    """What the function returned as the results of the node, with PyTorch's types."""
+    given = list(_flat(results))
+    wanted = node.outputs
+    if len(given) == 1 and len(wanted) != 1 and _is_sequence(given[0]):
+        sequence = given[0]
+        given = [g.op("SequenceAt", sequence, torch.tensor(i)) for i in range(len(wanted))]
+    if len(given) < len(wanted):
+        raise SymbolicFunctionError(
+            f"it returned {len(given)} values, and the operator has {len(wanted)} results"
+        )
+    return [_bound(g, *pair) for pair in zip(given, wanted, strict=False)]
+
+
+def _flat(results: Any) -> Iterator[Any]:
+    if isinstance(results, (list, tuple)):
+        for item in results:
+            yield from _flat(item)
+    elif isinstance(results, SymbolicValue) and results.is_list:
+        yield from _flat(results.content)
+    else:
+        yield results
+
+
+def _is_sequence(value: Any) -> bool:
+    return (
+        isinstance(value, SymbolicValue) and value.is_tensor and value.type().kind() == "ListType"
+    )
+
+
+def _bound(g: GraphContext, result: Any, wanted: Value) -> Tensor | None:
+    if result is None:
+        return None
+    value = g.values.of_argument(result) if not isinstance(result, torch.Tensor) else result
+    if isinstance(value, torch.Tensor):
+        return g.builder.const(value)
+    if value.is_tensor and value.dtype is None and not _is_sequence(value):
+        tensor = Tensor(value.content, wanted.dtype, wanted.shape, value.const)
+        g.builder.declare(tensor)
+        return tensor
+    tensor = g.as_tensor(value) if not _is_sequence(value) else _sequence(value)
+    if tensor.dtype != wanted.dtype:
+        raise SymbolicFunctionError(
+            f"it gives {_name(tensor.dtype)} where PyTorch gives {_name(wanted.dtype)}:"
+            ' end it with g.op("Cast", x, to_i=...)'
+        )
+    rank = None if tensor.shape is None else len(tensor.shape)
+    if rank is not None and rank != wanted.type.rank and not wanted.is_sequence:
+        raise SymbolicFunctionError(
+            f"it gives a tensor of {rank} dims where PyTorch gives {wanted.type}"
+        )
+    return tensor
+
+
+def _sequence(value: SymbolicValue) -> Tensor:
+    element = value.type().getElementType()
+    if element.tensor_dtype is None:
+        raise SymbolicFunctionError(f"the dtype of {value!r} is not known: call setType() on it")
+    return Tensor(value.content, element.tensor_dtype, element.shape, is_sequence=True)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

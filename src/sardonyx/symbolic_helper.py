@@ -1,0 +1,616 @@
+"""What published symbolic functions call: `sardonyx.symbolic_helper`.
+
+The names are those that users of symbolic functions know. Values are `SymbolicValue`s; a helper that
+asks for what a value holds takes a plain Python value too, and gives it back.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import torch
+
+from sardonyx.errors import SymbolicFunctionError
+from sardonyx.extend.graph_context import GraphContext
+from sardonyx.extend.scalar_types import SCALAR_TYPES, dtype_of_name, scalar_type_number
+from sardonyx.extend.symbolic_calls import note_reason
+from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue, ValueType
+from sardonyx.lower.schemas import onnx_dtype
+
+logger = logging.getLogger("sardonyx")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+cast_pytorch_to_onnx: dict[str, int] = {}
+"""ONNX's number of a dtype by TorchScript's name: `cast_pytorch_to_onnx["Float"]`."""
+scalar_type_to_pytorch_type: list[torch.dtype | None] = list(SCALAR_TYPES)
+"""The dtype of TorchScript's number of it."""
+scalar_type_to_onnx: list[int | None] = []
+"""ONNX's number of a dtype by TorchScript's number of it."""
+
+
+def _fill_tables() -> None:
+    from sardonyx.extend.scalar_types import scalar_type_name
+    from sardonyx.lower.values import TORCH_TO_ONNX
+
+    for dtype in SCALAR_TYPES:
+        number = None if dtype not in TORCH_TO_ONNX else int(TORCH_TO_ONNX[dtype])
+        scalar_type_to_onnx.append(number)
+        if dtype is not None and number is not None:
+            cast_pytorch_to_onnx[scalar_type_name(dtype)] = number
+
+
+_fill_tables()
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+def parse_args(*arg_descriptors: str) -> Callable[[Function], Function]:
+    """Unpack the arguments of a symbolic function, one letter for each after `g`.
+
+    `v` leaves a value; `i`, `f`, `b`, `s` are a number, a bool, a string; `is` and `fs` lists of
+    numbers; `t` a tensor; `none` nothing, or what an argument that is not used holds.
+    """
+    unknown = [d for d in arg_descriptors if d not in _DESCRIPTORS]
+    if unknown:
+        raise SymbolicFunctionError(
+            f"parse_args: {unknown[0]!r} is none of {', '.join(sorted(_DESCRIPTORS))}"
+        )
+
+    def decorate(function: Function) -> Function:
+        names = list(inspect.signature(function).parameters)[1:]
+
+        @functools.wraps(function)
+        def unpacking(g: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) > len(arg_descriptors):
+                raise SymbolicFunctionError(
+                    f"parse_args of {function.__name__} has {len(arg_descriptors)} letters for"
+                    f" {len(args)} arguments"
+                )
+            described = dict(zip(names, arg_descriptors, strict=False))
+            unpacked = [
+                _parse_arg(a, d, name)
+                for a, d, name in zip(
+                    args, arg_descriptors, [*names, *[""] * len(args)], strict=False
+                )
+            ]
+            named = {
+                k: _parse_arg(a, described[k], k) if k in described else a
+                for k, a in kwargs.items()
+            }
+            return function(g, *unpacked, **named)
+
+        unpacking._arg_descriptors = arg_descriptors  # type: ignore[attr-defined]
+        return unpacking  # type: ignore[return-value]
+
+    return decorate
+
+
+_DESCRIPTORS = {
+    "v": "a value",
+    "i": "an integer",
+    "is": "a list of integers",
+    "f": "a number",
+    "fs": "a list of numbers",
+    "b": "True or False",
+    "s": "a string",
+    "t": "a tensor",
+    "none": "None",
+}
+
+
+def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
+    """What a value holds, as the letter `desc` says; raises where that is not known now."""
+    if desc == "v" or not _is_value(value):
+        return value
+    if desc == "none" or value.node().mustBeNone():
+        return None
+    held = _held(value)
+    if held is _UNKNOWN:
+        name = f"argument {arg_name!r}" if arg_name else "an argument"
+        raise SymbolicFunctionError(
+            f"{name} must be {_DESCRIPTORS[desc]} that is known at export time, but {value!r} is"
+            " computed"
+        )
+    try:
+        return _CONVERTERS[desc](held)
+    except (TypeError, ValueError, RuntimeError) as error:
+        name = f"argument {arg_name!r}" if arg_name else "an argument"
+        raise SymbolicFunctionError(f"{name} is no {_DESCRIPTORS[desc]}: {held!r}") from error
+
+
+_UNKNOWN = object()
+
+
+def _held(value: SymbolicValue) -> Any:
+    """The Python value or the tensor that a value is known to be."""
+    if value.is_python:
+        return value.content
+    if value.is_list:
+        items = [_held(item) for item in value.content]
+        return _UNKNOWN if any(item is _UNKNOWN for item in items) else items
+    return _UNKNOWN if value.const is None else value.const
+
+
+def _number(held: Any, kind: type) -> Any:
+    if isinstance(held, torch.Tensor):
+        held = held.item()
+    if kind is int and isinstance(held, float) and not held.is_integer():
+        raise ValueError(f"{held} has a fraction")
+    if isinstance(held, (list, str)):
+        raise TypeError(f"{held!r} is no number")
+    return kind(held)
+
+
+def _numbers(held: Any, kind: type) -> list[Any]:
+    items = held.reshape(-1).tolist() if isinstance(held, torch.Tensor) else held
+    return [_number(item, kind) for item in items]
+
+
+def _string(held: Any) -> str:
+    if isinstance(held, torch.device):
+        return str(held)
+    if not isinstance(held, str):
+        raise TypeError(f"{held!r} is no string")
+    return held
+
+
+def _a_tensor(held: Any) -> torch.Tensor:
+    return held if isinstance(held, torch.Tensor) else torch.tensor(held)
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "i": functools.partial(_number, kind=int),
+    "f": functools.partial(_number, kind=float),
+    "b": functools.partial(_number, kind=bool),
+    "is": functools.partial(_numbers, kind=int),
+    "fs": functools.partial(_numbers, kind=float),
+    "s": _string,
+    "t": _a_tensor,
+}
+
+
+def _get_const(value: Any, desc: str, arg_name: str = "") -> Any:
+    """What a value holds; raises where it is computed."""
+    return _parse_arg(value, desc, arg_name)
+
+
+def _maybe_get_const(value: Any, descriptor: str) -> Any:
+    """What a value holds; the value itself where it is computed."""
+    if _is_value(value) and _held(value) is not _UNKNOWN:
+        return _parse_arg(value, descriptor)
+    return value
+
+
+def _maybe_get_scalar(value: Any) -> Any:
+    """The 0-d tensor that a value holds, the value itself if it holds none."""
+    held = _maybe_get_const(value, "t") if not _is_none(value) else value
+    return held if isinstance(held, torch.Tensor) and held.dim() == 0 else value
+
+
+def _scalar(x: Any) -> Any:
+    """A scalar tensor, or the value of one, as a Python number; None where it is none."""
+    if _is_value(x):
+        x = _held(x)
+    if isinstance(x, torch.Tensor):
+        return x.item() if x.numel() == 1 else None
+    return x if isinstance(x, (bool, int, float, complex)) else None
+
+
+def _if_scalar_type_as(self: Any, tensor: SymbolicValue) -> Any:
+    """A Python number as a tensor of another's dtype; a value stays as it is."""
+    if _is_value(self):
+        return self
+    dtype = tensor.dtype
+    return torch.tensor(self, dtype=dtype) if dtype is not None else torch.tensor(self)
+
+
+def _unpack_list(list_value: SymbolicValue) -> list[SymbolicValue]:
+    """The values that a list is made of."""
+    if not list_value.is_list:
+        raise SymbolicFunctionError(f"{list_value!r} is no list whose items are known")
+    return list(list_value.content)
+
+
+_unpack_tuple = _unpack_list
+
+
+def _is_packed_list(list_value: Any) -> bool:
+    return _is_value(list_value) and list_value.node().kind() == "prim::ListConstruct"
+
+
+# -- questions ------------------------------------------------------------------------------------
+
+
+def _is_value(x: Any) -> bool:
+    return isinstance(x, SymbolicValue)
+
+
+def _is_none(x: Any) -> bool:
+    return x is None or (_is_value(x) and x.node().mustBeNone())
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether what it holds is known: a Python value, or a constant of the graph."""
+    return not _is_value(value) or value.node().kind() in ("onnx::Constant", "prim::Constant")
+
+
+def _is_tensor(x: SymbolicValue) -> bool:
+    return x.type().kind() == "TensorType"
+
+
+def _is_list(x: SymbolicValue) -> bool:
+    return x.type().kind() == "ListType"
+
+
+def _is_tensor_list(x: SymbolicValue) -> bool:
+    return _is_list(x) and x.type().getElementType().kind() == "TensorType"
+
+
+def _is_scalar_list(x: SymbolicValue) -> bool:
+    return _is_list(x) and x.type().getElementType().kind() in ("IntType", "FloatType", "BoolType")
+
+
+def _dtype_of(value: Any) -> torch.dtype | None:
+    if isinstance(value, torch.Tensor):
+        return value.dtype
+    if not _is_value(value):
+        return torch.tensor(value).dtype if isinstance(value, (bool, int, float)) else None
+    if value.is_python or value.is_computed_size:
+        kinds = {"BoolType": torch.bool, "IntType": torch.int64, "FloatType": torch.float32}
+        return kinds.get(value.type().kind())
+    dtype: torch.dtype | None = value.dtype
+    return dtype
+
+
+def _is_fp(value: Any) -> bool:
+    dtype = _dtype_of(value)
+    return dtype is not None and dtype.is_floating_point
+
+
+def _is_bool(value: Any) -> bool:
+    return _dtype_of(value) == torch.bool
+
+
+def _try_get_scalar_type(*args: Any) -> str | None:
+    """TorchScript's name of the dtype of the first value that has one."""
+    from sardonyx.extend.scalar_types import scalar_type_name
+
+    for value in args:
+        dtype = _dtype_of(value)
+        if dtype is not None:
+            return scalar_type_name(dtype)
+    return None
+
+
+def _get_tensor_rank(x: SymbolicValue) -> int | None:
+    return x.type().dim() if _is_value(x) and _is_tensor(x) else None
+
+
+def _get_tensor_sizes(x: SymbolicValue, allow_nonstatic: bool = True) -> list[int | None] | None:
+    """The sizes, None for those that are not numbers; None where the rank is not known."""
+    if not _is_value(x) or not _is_tensor(x):
+        return None
+    sizes = x.type().sizes()
+    return x.type().varyingSizes() if allow_nonstatic or sizes is None else list(sizes)
+
+
+def _get_tensor_dim_size(tensor: SymbolicValue, dim: int) -> int | None:
+    sizes = _get_tensor_sizes(tensor)
+    return None if sizes is None else sizes[dim]
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def _unimplemented(op: str, msg: str, value: SymbolicValue | None = None) -> None:
+    """Say that the operator cannot be converted; return its result, None."""
+    reason = f"{op}: {msg}"
+    logger.warning("ONNX export failed on %s because %s is not supported", op, msg)
+    note_reason(reason)
+
+
+def _onnx_unsupported(op_name: str, value: SymbolicValue | None = None) -> NoReturn:
+    raise SymbolicFunctionError(f"{op_name} is not supported")
+
+
+def _onnx_opset_unsupported(
+    op_name: str, current_opset: int, supported_opset: int, value: SymbolicValue | None = None
+) -> NoReturn:
+    raise SymbolicFunctionError(
+        f"{op_name} is not supported at opset {current_opset}: opset {supported_opset} has it"
+    )
+
+
+def _onnx_opset_unsupported_detailed(
+    op_name: str,
+    current_opset: int,
+    supported_opset: int,
+    reason: str,
+    value: SymbolicValue | None = None,
+) -> NoReturn:
+    raise SymbolicFunctionError(
+        f"{op_name} is not supported at opset {current_opset}: {reason}; opset {supported_opset}"
+        " has it"
+    )
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+def _constant(g: GraphContext, tensor: torch.Tensor) -> SymbolicValue:
+    made: SymbolicValue = g.op("Constant", value_t=tensor)
+    return made
+
+
+def _ints(g: GraphContext, numbers: Sequence[int]) -> SymbolicValue:
+    return _constant(g, torch.tensor(list(numbers), dtype=torch.int64))
+
+
+def _reshape_helper(
+    g: GraphContext, input: SymbolicValue, shape: Any, allowzero: int = 0
+) -> SymbolicValue:
+    shape = _maybe_get_const(shape, "is")
+    if isinstance(shape, (list, tuple)) and all(isinstance(s, int) for s in shape):
+        shape = _ints(g, shape)
+    made: SymbolicValue = g.op("Reshape", input, shape, allowzero_i=allowzero or None)
+    return made
+
+
+def _squeeze_helper(g: GraphContext, input: SymbolicValue, axes_i: Sequence[int]) -> SymbolicValue:
+    made: SymbolicValue
+    if g.opset >= 13:
+        made = g.op("Squeeze", input, _ints(g, axes_i))
+    else:
+        made = g.op("Squeeze", input, axes_i=list(axes_i))
+    return made
+
+
+def _unsqueeze_helper(
+    g: GraphContext, input: SymbolicValue, axes_i: Sequence[int]
+) -> SymbolicValue:
+    made: SymbolicValue
+    if g.opset >= 13:
+        made = g.op("Unsqueeze", input, _ints(g, axes_i))
+    else:
+        made = g.op("Unsqueeze", input, axes_i=list(axes_i))
+    return made
+
+
+def _reducesum_helper(
+    g: GraphContext,
+    input: SymbolicValue,
+    axes_i: Sequence[int] | None = None,
+    keepdims_i: int = 1,
+    noop_with_empty_axes_i: int = 0,
+) -> SymbolicValue:
+    made: SymbolicValue
+    if g.opset >= 13:
+        axes = None if not axes_i else _ints(g, axes_i)
+        made = g.op(
+            "ReduceSum",
+            input,
+            axes,
+            keepdims_i=keepdims_i,
+            noop_with_empty_axes_i=noop_with_empty_axes_i,
+        )
+    else:
+        made = g.op("ReduceSum", input, axes_i=axes_i or None, keepdims_i=keepdims_i)
+    return made
+
+
+def _slice_helper(
+    g: GraphContext,
+    input: SymbolicValue,
+    axes: Any,
+    starts: Any,
+    ends: Any,
+    steps: Any = None,
+) -> SymbolicValue:
+    made: SymbolicValue
+    if g.opset < 10:
+        bounds = {"axes_i": axes, "starts_i": starts, "ends_i": ends}
+        made = g.op("Slice", input, **{k: _get_const(v, "is") for k, v in bounds.items()})
+        return made
+    given = [starts, ends, axes, steps]
+    made = g.op("Slice", input, *(v if v is None else _positions(g, v) for v in given))
+    return made
+
+
+def _positions(g: GraphContext, given: Any) -> Any:
+    """Positions along axes as a tensor of one dim."""
+    if isinstance(given, (list, tuple)):
+        return _ints(g, [int(v) for v in given]) if not any(map(_is_value, given)) else given
+    if isinstance(given, int):
+        return _ints(g, [given])
+    if isinstance(given, torch.Tensor):
+        return _constant(g, given.reshape(-1).to(torch.int64))
+    if _is_value(given) and not given.is_list and given.type().dim() in (0, None):
+        if given.is_python:
+            return _ints(g, [given.content])
+        if given.is_computed_size or given.type().dim() == 0:
+            return _unsqueeze_helper(g, g.values.of_tensor(g.as_tensor(given)), [0])
+    return given
+
+
+def _select_helper(
+    g: GraphContext, self: SymbolicValue, dim: int, index: Any, apply_reshape: bool = True
+) -> SymbolicValue:
+    """The entries at `index` along `dim`; one index drops the dim, or keeps it as 1."""
+    held = _maybe_get_const(index, "t") if not isinstance(index, int) else torch.tensor(index)
+    if isinstance(held, torch.Tensor):
+        index = held.reshape(-1) if apply_reshape and held.dim() == 0 else held
+        index = _constant(g, index.to(torch.int64))
+    elif _get_tensor_rank(index) == 0 and apply_reshape:
+        index = _reshape_helper(g, index, [1])
+    if _dtype_of(index) not in (torch.int64, torch.int32):
+        index = g.op("Cast", index, to_i=int(onnx_dtype(torch.int64)))
+    made: SymbolicValue = g.op("Gather", self, index, axis_i=dim)
+    return made
+
+
+def _cast_helper(g: GraphContext, input: SymbolicValue, to: Any) -> SymbolicValue:
+    """The value in another dtype: a torch.dtype, TorchScript's number or name of one."""
+    to = _get_const(to, "i") if _is_value(to) else to
+    if isinstance(to, str):
+        dtype = dtype_of_name(to)
+    else:
+        dtype = to if isinstance(to, torch.dtype) else SCALAR_TYPES[to]
+    if dtype is None:
+        raise SymbolicFunctionError(f"{to!r} is no dtype")
+    if input.dtype == dtype:
+        return input
+    made: SymbolicValue = g.op("Cast", input, to_i=int(onnx_dtype(dtype)))
+    return made
+
+
+def _size_helper(g: GraphContext, self: SymbolicValue, dim: Any) -> SymbolicValue:
+    """One size of a tensor, as a 0-d tensor."""
+    shape = g.op("Shape", self)
+    made: SymbolicValue = g.op(
+        "Gather", shape, torch.tensor(_get_const(dim, "i")), axis_i=0
+    )
+    return made
+
+
+def _topk_helper(
+    g: GraphContext,
+    input: SymbolicValue,
+    k: Any,
+    dim: int,
+    largest: bool = True,
+    sorted: bool = False,
+    out: Any = None,
+) -> tuple[SymbolicValue, SymbolicValue]:
+    if not _is_none(out):
+        raise SymbolicFunctionError("TopK has no out parameter")
+    count = _maybe_get_const(k, "i")
+    count = _ints(g, [count]) if isinstance(count, int) else _reshape_helper(g, k, [1])
+    made: tuple[SymbolicValue, SymbolicValue] = g.op(
+        "TopK", input, count, axis_i=dim, largest_i=int(largest), sorted_i=int(sorted), outputs=2
+    )
+    return made
+
+
+def _flatten_helper(
+    g: GraphContext, input: SymbolicValue, start_dim: int, end_dim: int, dim: int
+) -> SymbolicValue:
+    """Axes `start_dim` to `end_dim` of a tensor of `dim` axes as one."""
+    end_dim %= max(dim, 1)
+    sizes = g.op("Shape", input)
+    parts = [
+        _slice_helper(g, sizes, [0], [0], [start_dim]) if start_dim else None,
+        _ints(g, [-1]),
+        _slice_helper(g, sizes, [0], [end_dim + 1], [dim]) if end_dim < dim - 1 else None,
+    ]
+    shape = g.op("Concat", *(p for p in parts if p is not None), axis_i=0)
+    return _reshape_helper(g, input, shape)
+
+
+def _add_op_with_blocks(
+    graph_context: GraphContext,
+    opname: str,
+    *inputs: Any,
+    outputs: int = 1,
+    n_blocks: int = 1,
+    **attributes: Any,
+) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
+    """`GraphContext.op_with_blocks`, under the name that symbolic functions with bodies call."""
+    return graph_context.op_with_blocks(
+        opname, *inputs, outputs=outputs, n_blocks=n_blocks, **attributes
+    )
+
+
+# -- quantized tensors ----------------------------------------------------------------------------
+
+
+def quantized_args(
+    *arg_q_descriptors: bool, scale: float | None = None, zero_point: int | None = None
+) -> Callable[[Function], Function]:
+    """Let a symbolic function of real numbers serve quantized ones.
+
+    True for each argument that may be quantized: such a one is dequantized before the function, and
+    its result is quantized again by `scale` and `zero_point`, or else by its own last two arguments.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def dequantizing(g: GraphContext, *args: Any, **kwargs: Any) -> Any:
+            descriptors = [*arg_q_descriptors, *[False] * len(args)]
+            asked = list(zip(descriptors, args, strict=False))
+            if not any(marked and _is_quantized(a) for marked, a in asked):
+                return function(g, *args, **kwargs)
+            first = next(a for marked, a in asked if marked and _is_quantized(a))
+            _, own_scale, own_zero_point, _ = _unpack_quantized_tensor(first)
+            plain = [
+                dequantize_helper(g, a)[0] if marked and _is_quantized(a) else a
+                for marked, a in asked
+            ]
+            result = function(g, *plain, **kwargs)
+            by_scale = own_scale if scale is None else _constant(g, torch.tensor(scale))
+            by_zero = own_zero_point
+            if zero_point is not None:
+                by_zero = _constant(g, torch.tensor(zero_point))
+            return quantize_helper(g, result, by_scale, by_zero)
+
+        return dequantizing  # type: ignore[return-value]
+
+    return decorate
+
+
+def _is_quantized(value: Any) -> bool:
+    return _is_value(value) and value.type().kind() == "TupleType"
+
+
+def _unpack_quantized_tensor(
+    tuple_value: SymbolicValue,
+) -> tuple[SymbolicValue, SymbolicValue, SymbolicValue, Any]:
+    """The integers, the scale, the zero point and the axis of a quantized value."""
+    tensor, scale, zero_point, *axis = tuple_value.content
+    return tensor, scale, zero_point, axis[0] if axis else None
+
+
+def dequantize_helper(
+    g: GraphContext, qtensor: SymbolicValue, qdtype: Any = None
+) -> tuple[SymbolicValue, SymbolicValue, SymbolicValue, Any]:
+    """The real numbers of a quantized value, its scale, zero point and axis."""
+    tensor, scale, zero_point, axis = _unpack_quantized_tensor(qtensor)
+    scale = _cast_helper(g, scale, torch.float32)
+    zero_point = _cast_helper(g, zero_point, tensor.dtype or torch.uint8)
+    axis_i = None if _is_none(axis) else _get_const(axis, "i")
+    real = g.op("DequantizeLinear", tensor, scale, zero_point, axis_i=axis_i)
+    return real, scale, zero_point, axis
+
+
+def quantize_helper(
+    g: GraphContext,
+    tensor: SymbolicValue,
+    scale: SymbolicValue,
+    zero_point: SymbolicValue,
+    axis: SymbolicValue | None = None,
+) -> SymbolicValue:
+    """A quantized value of real numbers."""
+    scale = _cast_helper(g, scale, torch.float32)
+    if zero_point.dtype not in (torch.uint8, torch.int8):
+        zero_point = _cast_helper(g, zero_point, torch.uint8)
+    axis_i = None if axis is None or _is_none(axis) else _get_const(axis, "i")
+    integers = g.op("QuantizeLinear", tensor, scale, zero_point, axis_i=axis_i)
+    parts = [integers, scale, zero_point, *([] if axis is None else [axis])]
+    return SymbolicValue(g.values, parts, ValueType("TupleType"))
+
+
+__all__ = [
+    "SymbolicFunctionError",
+    "cast_pytorch_to_onnx",
+    "dequantize_helper",
+    "parse_args",
+    "quantize_helper",
+    "quantized_args",
+    "scalar_type_number",
+    "scalar_type_to_onnx",
+    "scalar_type_to_pytorch_type",
+]

@@ -1,0 +1,78 @@
+"""dynamo_export: the model's own arguments, and options in one object."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from torch.export import Dim
+
+from sardonyx.api import export
+from sardonyx.capture import tree
+from sardonyx.capture.weightless import is_weightless
+from sardonyx.errors import SardonyxError, VerificationError
+from sardonyx.torch_onnx import diagnostics
+from sardonyx.torch_onnx.diagnostics import Diagnostic, DiagnosticContext
+from sardonyx.torch_onnx.export_options import ExportOptions
+from sardonyx.torch_onnx.export_output import ExportOutput
+from sardonyx.torch_onnx.registry import OnnxRegistry
+
+
+def dynamo_export(
+    model: Any,
+    /,
+    *model_args: Any,
+    export_options: ExportOptions | None = None,
+    **model_kwargs: Any,
+) -> ExportOutput:
+    """Export a model with the arguments that it is called with.
+
+    A failed export raises an `OnnxExporterError`, whose `export_output` has the diagnostics.
+    """
+    options = export_options or ExportOptions()
+    context = DiagnosticContext(options.diagnostic_options)
+    try:
+        output = _exported(model, model_args, model_kwargs, options, context)
+    except SardonyxError as error:
+        context.add(diagnostics.of_error(error))
+        error.export_output = ExportOutput(None, context, options.fake_context, error)
+        raise
+    return output
+
+
+def _exported(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: ExportOptions,
+    context: DiagnosticContext,
+) -> ExportOutput:
+    registry = options.onnx_registry or OnnxRegistry()
+    more: dict[str, Any] = {}
+    if options.dynamic_shapes:
+        more["dynamic_shapes"] = [_open_dims(value) for value in (*args, *kwargs.values())]
+    if table := registry.translation_table():
+        more["custom_translation_table"] = table
+    program = export(model, args, kwargs=kwargs, opset_version=registry.opset_version, **more)
+    context.add(diagnostics.of_program(program))
+    if options.op_level_debug and not is_weightless(model):
+        try:
+            context.add([Diagnostic("verification", logging.INFO, str(program.verify()))])
+        except VerificationError as error:
+            context.add([Diagnostic("verification", logging.WARNING, str(error))])
+    warned = [d.message for d in context.diagnostics if d.level == logging.WARNING]
+    if warned and context.options.warnings_as_errors:
+        raise SardonyxError(f"warnings_as_errors: {warned[0]}")
+    return ExportOutput(program, context, options.fake_context)
+
+
+def _open_dims(value: Any) -> Any:
+    """Every dim free that the model leaves free, nested as dynamic_shapes is."""
+    opened = tree.open_container(value)
+    if opened is not None:
+        _, children, _ = opened
+        return [_open_dims(child) for child in children]
+    if isinstance(value, torch.Tensor):
+        return {axis: Dim.AUTO for axis in range(value.dim())}
+    return None

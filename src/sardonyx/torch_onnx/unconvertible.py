@@ -1,0 +1,56 @@
+"""Which operators of a model have no ONNX form: all of them, from one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sardonyx.api import export
+from sardonyx.capture.capture import capture as capture_model
+from sardonyx.capture.graph import AtenGraph
+from sardonyx.errors import UnsupportedOperatorError, UnsupportedOpsetError
+from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
+
+
+@dataclass(frozen=True)
+class RecordedGraph:
+    """The model as it was recorded; prints as its calls, one a line."""
+
+    graph: AtenGraph
+
+    def __str__(self) -> str:
+        inputs = ", ".join(map(repr, self.graph.inputs))
+        lines = [f"  {node!r}  # {node.location.describe()}" for node in self.graph.nodes]
+        outputs = ", ".join(map(repr, self.graph.outputs))
+        return "\n".join([f"graph({inputs}):", *lines, f"  return ({outputs})"])
+
+
+def unconvertible_ops(
+    model: Any,
+    args: Any,
+    training: TrainingMode | int = TrainingMode.EVAL,
+    opset_version: int | None = None,
+    *,
+    kwargs: dict[str, Any] | None = None,
+    capture: str = "auto",
+) -> tuple[RecordedGraph, list[str]]:
+    """The recorded model, and the operators in it that cannot be converted, one entry a use.
+
+    `aten::name` is one of PyTorch's; `onnx::Name` is a node that the opset asked for lacks.
+    """
+    opset = DEFAULT_OPSET if opset_version is None else opset_version
+    mode = TrainingMode.of(training)
+    options = Options(training=mode, opset_version=opset, capture=capture)
+    graph = capture_model(model, args, kwargs, options).graph
+    try:
+        export(
+            model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture
+        )
+    except UnsupportedOperatorError as error:
+        # As a graph of TorchScript names them: without the overload.
+        names = [problem.operator.partition(".")[0] for problem in error.problems]
+    except UnsupportedOpsetError as error:
+        names = [f"onnx::{name}" for name in error.onnx_operators]
+    else:
+        names = []
+    return RecordedGraph(graph), names
