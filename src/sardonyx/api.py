@@ -14,12 +14,15 @@ from torch.export import ExportedProgram
 
 from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs import split_arguments
+from sardonyx.capture.module_calls import ModuleClass, module_classes
 from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
 from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.extend.custom_symbolics import custom_forms
+from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, lower
+from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import (
     DEFAULT_OPSET,
@@ -91,7 +94,8 @@ def export(
         dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
         keep_initializers_as_inputs: Also list the weights among the inputs.
         custom_opsets: Versions of custom domains; 1 for those that are not named.
-        export_modules_as_functions: Module classes that become functions of the file.
+        export_modules_as_functions: True makes a function of the file of every class of modules,
+            a set of classes of those alone; needs opset 15.
         autograd_inlining: False would keep `torch.autograd.Function`s as nodes of their own.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
         capture: How the model is recorded: "export", "trace", or "auto" for the first that can.
@@ -164,10 +168,12 @@ def run_stages(
                 fold_constants=options.do_constant_folding,
                 fold_parameters=fold_parameters,
                 opset=options.opset_version,
+                notes_calls=bool(options.export_modules_as_functions),
                 custom_forms=custom_forms(
                     options.opset_version,
                     options.custom_opsets,
                     translations(options.custom_translation_table, options.opset_version),
+                    trainable_parameters(model),
                 ),
             ),
         )
@@ -175,6 +181,7 @@ def run_stages(
         legalize(onnx_model, options.opset_version)
         notes = (*captured.notes, *use_available_kernels(onnx_model))
     with stages("optimize"):
+        notes = (*notes, *_outline(onnx_model, model, captured, options))
         if options.optimize:
             optimize(onnx_model, fold_parameters=fold_parameters)
     with stages("serialize"):
@@ -203,6 +210,22 @@ def run_stages(
     if _LOGGER.isEnabledFor(logging.DEBUG):
         _LOGGER.debug("%s", program.to_text())
     return program
+
+
+def _outline(
+    onnx_model: ir.Model, model: Any, captured: Captured, options: Options
+) -> list[str]:
+    """The modules that were asked for as functions of the file, before anything is simplified
+    across their bounds."""
+    asked = options.export_modules_as_functions
+    if not asked:
+        return []
+    return outline_modules(
+        onnx_model,
+        module_classes(model),
+        None if isinstance(asked, bool) else {ModuleClass.of(kind) for kind in asked},
+        captured.graph.parameters,
+    )
 
 
 def _finish(model: ir.Model, captured: Captured, options: Options) -> None:
@@ -280,7 +303,6 @@ def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
 
 _NOT_YET = {
     "operator_export_type": OperatorExportTypes.ONNX,
-    "export_modules_as_functions": False,
     "autograd_inlining": True,
 }
 """Options of the reference that take one value for now."""

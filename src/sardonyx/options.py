@@ -8,9 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from sardonyx.errors import InvalidOptionError
 
 DEFAULT_OPSET = 20
+FIRST_OPSET_WITH_FUNCTIONS = 15
+"""It came with version 8 of the file format."""
 CAPTURES: Collection[str] = ("auto", "export", "trace", "script")
 
 
@@ -99,6 +103,7 @@ class Options:
     state_outputs: bool = False
     """Whether inputs and buffers that the model writes become extra outputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
+    export_modules_as_functions: bool | Collection[type] = False
     custom_translation_table: Mapping[Any, Any] | None = None
     custom_op_libraries: Sequence[str | os.PathLike[str]] = ()
     """Libraries of operators that ONNX Runtime loads before it runs the file."""
@@ -125,6 +130,7 @@ class Options:
             )
         check_external_data(self.external_data)
         _check_custom_opsets(self.custom_opsets)
+        _check_modules_as_functions(self.export_modules_as_functions, self.opset_version)
         if self.progress is not None and not callable(self.progress):
             raise InvalidOptionError(f"progress must be a function, not {self.progress!r}")
 
@@ -167,6 +173,24 @@ def _check_custom_opsets(given: object) -> None:
                 f"custom_opsets: the version of {domain!r} must be a number from 1 on, not"
                 f" {version!r}"
             )
+
+
+def _check_modules_as_functions(given: object, opset: int) -> None:
+    if isinstance(given, str) or not isinstance(given, bool | Collection):
+        raise InvalidOptionError(
+            "export_modules_as_functions must be True, False or a set of module classes, not"
+            f" {given!r}"
+        )
+    for kind in () if isinstance(given, bool) else given:
+        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+            raise InvalidOptionError(
+                f"export_modules_as_functions must hold classes of modules, not {kind!r}"
+            )
+    if given and opset < FIRST_OPSET_WITH_FUNCTIONS:
+        raise InvalidOptionError(
+            f"export_modules_as_functions needs opset_version {FIRST_OPSET_WITH_FUNCTIONS} or"
+            f" later, not {opset}: files of earlier opsets have no functions"
+        )
 
 
 def _check_names(option: str, names: object) -> None:

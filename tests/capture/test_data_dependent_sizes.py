@@ -292,6 +292,27 @@ def convolved(x):
     return F.conv1d(y, torch.ones(2, 1, 3)), F.max_pool1d(y, 2), F.relu(y).transpose(0, 1)
 
 
+def normalized(x):
+    y = x[x[:, 0] > 0]
+    return (
+        F.batch_norm(y, torch.zeros(6), torch.ones(6)),
+        F.group_norm(y, 2),
+        y.logsumexp(0),
+        torch.cdist(y, x),
+        y.norm(dim=1),
+    )
+
+
+def attended(x):
+    y = x[x[:, 0] > 0][None]
+    return F.scaled_dot_product_attention(y, y, y), torch.einsum("bij,kj->bik", y, x)
+
+
+def cut_after_mask(x):
+    y = x[x > 0]
+    return y[:3], y[-2:], y.flip(0)[:2], y[:0], y[1:]
+
+
 class Experts(nn.Module):
     def __init__(self):
         super().__init__()
@@ -378,12 +399,12 @@ CASES = [
       for f in (cut, written_to_item)],
     *[(f, [(x,) for x in SIGNS], None) for f in (
         masked, masked_sorted, masked_select, masked_written, masked_assigned, nonzero,
-        padded_after_mask, concatenated, argwhere,
+        padded_after_mask, concatenated, argwhere, cut_after_mask,
     )],
     *[(f, [(x,) for x in ROWS], None) for f in (
         masked, masked_rows, masked_columns, masked_written, nonzero, where_places,
         gathered_by_places, scattered_back, batch_of_ones, convolved, Experts(), thresholded_boxes,
-        chained_masks, argwhere,
+        chained_masks, argwhere, normalized, attended,
     )],
     *[(f, [(ROWS[0],), (ROWS[2][:1],), (ROWS[1].repeat(2, 1),)], {0: [0]}) for f in (
         masked, masked_rows, masked_columns, nonzero, gathered_by_places, scattered_back, Experts(),

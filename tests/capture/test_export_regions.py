@@ -374,6 +374,13 @@ def mapped_with_data_dependent_body(x):
     return map_over(lambda item: item[item > 0].sum() + (item > 0).sum().item(), x)
 
 
+def mapped_over_chosen_rows(x):
+    rows = x[x[:, 0] > 0]
+    torch._check(rows.shape[0] > 0)
+    last, sums = scan(lambda c, i: (c + i, c.sum()), torch.zeros(3), rows, dim=0)
+    return map_over(lambda row: row.sum() * 2, rows), last, sums
+
+
 def mapped_in_map(x):
     return map_over(lambda row: map_over(lambda item, total: item * 2 + total, row, row.sum()), x)
 
@@ -453,6 +460,7 @@ CASES = [
     (mapped, ROWS, N),
     (mapped_pytree, ROWS, N),
     (mapped_with_data_dependent_body, (*ROWS, -X(3, 3).abs()), N),
+    (mapped_over_chosen_rows, (X(4, 3).abs(), X(2, 3).abs(), X(5, 3).abs() * t(1.0, -1, 1)), N),
     (mapped_in_map, ROWS, N),
     (cumulative_product, ROWS, N),
     (associative_backwards, ROWS, N),

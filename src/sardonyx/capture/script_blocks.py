@@ -30,6 +30,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.script_aliases import copied, entangle, settled
 from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_patterns import (
     CannotJoin,
@@ -38,6 +39,8 @@ from sardonyx.capture.script_patterns import (
     NewLeaf,
     OpenDims,
     Pattern,
+    DictOf,
+    ListOf,
     Same,
     TupleOf,
     instantiate,
@@ -172,8 +175,7 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        merge = _merged_at_end if at_end else _merged
-        return self._joined(condition, reads, lambda d: _is_known(d, known), merge, location)
+        return self._joined(condition, reads, lambda d: _is_known(d, known), location, at_end)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         with self._reader.heap.frame() as changes, self._reader.block() as block:
@@ -185,16 +187,20 @@ class ScriptBlocks:
         condition: Argument,
         reads: Sequence[_Read],
         is_known: IsKnown,
-        merge: Callable[[Argument, Argument, IsKnown], Pattern],
         location: SourceLocation,
+        at_end: bool,
     ) -> list[Argument]:
         first, second = reads
+        merge = _merged_at_end if at_end else _merged
         outputs = [
-            merge(a, b, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
+            merge(a, b, reads, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
         changed = list({**first.changes, **second.changes})
+        if at_end:  # only what the module holds is seen after it
+            changed = [c for c in changed if not c.serial]
+        joined = _join_at_end if at_end else join
         states = [
-            join(*(state_pattern(r.changes.get(c, c.state), is_known) for r in reads))
+            _merged_states(*(r.changes.get(c, c.held) for r in reads), reads, joined, is_known)
             for c in changed
         ]
         for read in reads:
@@ -202,10 +208,12 @@ class ScriptBlocks:
                 leaves = [
                     leaf
                     for argument, pattern in zip(read.outputs, outputs, strict=True)
-                    for leaf in self._reader.conform.leaves(argument, pattern)
+                    for leaf in self._reader.conform.leaves(
+                        settled(argument, read.changes), pattern
+                    )
                 ]
                 for change, pattern in zip(changed, states, strict=True):
-                    state = read.changes.get(change, change.state)
+                    state = read.changes.get(change, change.held)
                     leaves += self._reader.conform.state_leaves(state, pattern)
             read.block.outputs = leaves
         results: list[Value] = []
@@ -213,7 +221,9 @@ class ScriptBlocks:
         made = [instantiate(p, new, self._reader.heap.new) for p in outputs]
         for change, pattern in zip(changed, states, strict=True):
             self._reader.heap.set(change, instantiate_state(pattern, new, self._reader.heap.new))
-        _entangle(reads, made)
+        for read in reads:
+            for result, side in zip(made, read.outputs, strict=True):
+                entangle(result, side)
         # Without a result, too: its blocks may write.
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
         arguments = bind(BRANCH, [truth])
@@ -333,23 +343,22 @@ class ScriptBlocks:
         def is_known(size: sympy.Basic) -> bool:
             return _is_known(size, known)
 
+        given, start = start, [copied(a) for a in start]
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
         for _ in range(_MOST_READINGS):
-            read, inputs = self._iteration(patterns, carried, body, counted)
+            read, inputs = self._iteration(given, patterns, carried, body, counted)
             again, *after = read.outputs
             joined = [
-                join(pattern, pattern_of(argument, is_known))
+                join(pattern, pattern_of(settled(argument, read.changes), is_known))
                 for pattern, argument in zip(patterns, after, strict=True)
             ]
-            objects = {
-                changed: join(
-                    carried.get(changed) or state_pattern(changed.state, is_known),
-                    state_pattern(state, is_known),
-                )
-                for changed, state in read.changes.items()
-            }
-            objects = {**carried, **objects}
+            objects = dict(carried)
+            for changed, state in read.changes.items():
+                before = inputs.get(changed, changed.held)
+                sides = [_Read(read.block, [], {}), read]
+                found = _merged_states(before, state, sides, join, is_known)
+                objects[changed] = join(carried.get(changed, found), found)
             if joined == patterns and objects == carried:
                 break
             patterns, carried = joined, objects
@@ -359,7 +368,7 @@ class ScriptBlocks:
         every = [*patterns, *carried.values()]
         with self._inside(read):
             groups = [
-                list(conform.leaves(argument, pattern))
+                list(conform.leaves(settled(argument, read.changes), pattern))
                 for argument, pattern in zip(after, patterns, strict=True)
             ]
             groups += [
@@ -415,6 +424,9 @@ class ScriptBlocks:
                 made[place] = heap.new(ScriptList(state))
             else:
                 heap.set(objects_changed[place - len(patterns)], state)
+        for result, *sides in zip(made, given, after, strict=True):
+            for side in sides:
+                entangle(result, side)
         return made
 
     def _take_appended(
@@ -449,6 +461,7 @@ class ScriptBlocks:
 
     def _iteration(
         self,
+        start: Sequence[Argument],
         patterns: Sequence[Pattern],
         carried: dict[Mutable, Pattern],
         body: Body,
@@ -469,6 +482,8 @@ class ScriptBlocks:
             for changed, pattern in carried.items():
                 found[changed] = instantiate_state(pattern, new, reader.heap.new)
                 reader.heap.set(changed, found[changed])
+            for result, side in zip(given, start, strict=True):
+                entangle(result, side)
             outputs = body(ComputedNumber(iteration), given)
         changes = {c: state for c, state in changes.items() if state is not found.get(c)}
         return _Read(block, outputs, changes), found
@@ -534,18 +549,63 @@ class _Into:
         self._graph.nodes = self._outer
 
 
-def _merged_at_end(left: Argument, right: Argument, is_known: IsKnown) -> Pattern:
-    patterns = pattern_of(left, is_known), pattern_of(right, is_known)
-    return join(with_open_ranks(*patterns), with_open_ranks(*reversed(patterns)))
+def _merged_at_end(
+    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
+) -> Pattern:
+    return _join_at_end(*_settled_patterns(left, right, reads, is_known))
 
 
-def _merged(left: Argument, right: Argument, is_known: IsKnown) -> Pattern:
+def _settled_patterns(
+    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
+) -> list[Pattern]:
+    return [
+        pattern_of(settled(side, read.changes), is_known)
+        for side, read in zip((left, right), reads, strict=True)
+    ]
+
+
+def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
+    return join(with_open_ranks(left, right), with_open_ranks(right, left))
+
+
+def _merged_states(
+    left: Any,
+    right: Any,
+    reads: Sequence[_Read],
+    joined: Callable[[Pattern, Pattern], Pattern],
+    is_known: IsKnown,
+) -> Pattern:
+    """Of what an object holds; the objects in it that are the same stay so."""
+
+    def each(one: Argument, other: Argument) -> Pattern:
+        if one is other and isinstance(one, Mutable):
+            return Same(one)
+        return joined(*_settled_patterns(one, other, reads, is_known))
+
+    if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
+        return DictOf(tuple(left), tuple(each(left[key], right[key]) for key in left))
+    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
+        return ListOf(tuple(map(each, left, right)))
+    states = zip((left, right), reads, strict=True)
+    return joined(*(state_pattern(_settled_state(s, r), is_known) for s, r in states))
+
+
+def _settled_state(state: Any, read: _Read) -> Any:
+    if isinstance(state, dict):
+        return {key: settled(item, read.changes) for key, item in state.items()}
+    return settled(state, read.changes)
+
+
+def _merged(
+    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
+) -> Pattern:
     """The pattern of a variable after two branches."""
     if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
         return Same(left)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
-        return TupleOf(tuple(_merged(a, b, is_known) for a, b in zip(left, right, strict=True)))
-    return join(pattern_of(left, is_known), pattern_of(right, is_known))
+        pairs = zip(left, right, strict=True)
+        return TupleOf(tuple(_merged(a, b, reads, is_known) for a, b in pairs))
+    return join(*_settled_patterns(left, right, reads, is_known))
 
 
 def _is_plain(argument: Argument) -> bool:
@@ -554,20 +614,6 @@ def _is_plain(argument: Argument) -> bool:
 
 def _equal(left: Argument, right: Argument) -> bool:
     return type(left) is type(right) and bool(left == right)
-
-
-def _entangle(reads: Sequence[_Read], made: Sequence[Argument]) -> None:
-    """A list that one branch hands on as it is, and the other not, is no longer to be changed."""
-    for position, result in enumerate(made):
-        sides = [read.outputs[position] for read in reads]
-        if isinstance(result, (ScriptList, ScriptDict, ScriptInstance)) and result not in sides:
-            reason = (
-                "a list, dict or object that is another variable's in one branch only is changed"
-                " afterwards: copy it in that branch"
-            )
-            for side in sides:
-                if isinstance(side, Mutable) and side.serial < result.serial:
-                    side.entangled = side.entangled or reason
 
 
 def _known_truth(condition: Argument) -> bool | None:

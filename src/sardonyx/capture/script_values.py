@@ -86,10 +86,26 @@ def column_of(items: ListItems, place: int) -> ListItems:
 class Mutable:
     """An object of TorchScript that its program may change."""
 
-    state: Any
+    held: Any
     serial: int = 0
     entangled: str = ""
     """Why a change of it could not be followed."""
+    outdated: str = ""
+    """Why it is not known any more what it holds."""
+    maybe: tuple[Mutable, ...] = ()
+    """Objects that may be this one."""
+    maybe_of: tuple[Mutable, ...] = ()
+    """Objects that this one may be."""
+
+    @property
+    def state(self) -> Any:
+        if self.outdated:
+            raise CaptureError(self.outdated)
+        return self.held
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.held = state
 
 
 class ScriptList(Mutable):
@@ -97,12 +113,12 @@ class ScriptList(Mutable):
 
     def __init__(self, items: Any = ()) -> None:
         is_dynamic = isinstance(items, (DynamicItems, DynamicRows))
-        self.state: ListItems = items if is_dynamic else tuple(items)
+        self.held: ListItems = items if is_dynamic else tuple(items)
 
 
 class ScriptDict(Mutable):
     def __init__(self, entries: dict[Any, Argument]) -> None:
-        self.state: dict[Any, Argument] = entries
+        self.held: dict[Any, Argument] = entries
 
 
 class ScriptInstance(Mutable):
@@ -110,7 +126,7 @@ class ScriptInstance(Mutable):
 
     def __init__(self, class_name: str) -> None:
         self.class_name = class_name
-        self.state: dict[str, Argument] = {}
+        self.held: dict[str, Argument] = {}
 
 
 @dataclass(slots=True)
@@ -118,6 +134,7 @@ class Heap:
     """Knows which objects change inside a block, so that a block can be read more than once."""
 
     _frames: list[dict[Mutable, Any]] = field(default_factory=list)
+    _outdated: list[Mutable] = field(default_factory=list)
     _count: int = 0
 
     def new(self, made: Any) -> Any:
@@ -133,8 +150,13 @@ class Heap:
         if changed.entangled:
             raise CaptureError(changed.entangled)
         if self._frames:
-            self._frames[-1].setdefault(changed, changed.state)
-        changed.state = state
+            self._frames[-1].setdefault(changed, changed.held)
+        changed.held = state
+        for other in changed.maybe_of:
+            for relative in (other, *other.maybe):
+                if relative is not changed and not relative.outdated:
+                    self._outdated.append(relative)
+                    relative.outdated = _OUTDATED
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
@@ -143,13 +165,24 @@ class Heap:
         first_new = self._count + 1
         self._frames.append({})
         changes: dict[Mutable, Any] = {}
+        known = len(self._outdated)
         try:
             yield changes
+        except BaseException:
+            while len(self._outdated) > known:
+                self._outdated.pop().outdated = ""
+            raise
         finally:
             for changed, before in self._frames.pop().items():
                 if changed.serial < first_new:
-                    changes[changed] = changed.state
-                    changed.state = before
+                    changes[changed] = changed.held
+                    changed.held = before
+
+
+_OUTDATED = (
+    "a list, dict or object is read that another variable, which holds it in one branch or"
+    " iteration only, has changed: copy it there"
+)
 
 
 def is_number(argument: Argument) -> bool:

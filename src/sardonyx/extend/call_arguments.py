@@ -78,6 +78,9 @@ def _check_left_out(
 
 
 def _same(left: Any, right: Any) -> bool:
+    plain = (int, float)
+    if type(left) in plain and type(right) in plain:  # a Scalar of 1 arrives as 1.0
+        return bool(left == right)
     return bool(type(left) is type(right) and left == right)
 
 

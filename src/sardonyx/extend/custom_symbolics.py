@@ -88,6 +88,7 @@ def custom_forms(
     opset: int,
     domain_versions: Mapping[str, int],
     translations: Mapping[str, CustomForm],
+    trainable: frozenset[str] = frozenset(),
 ) -> CustomForms:
     """The forms that this export uses before the library's; `translations` before all."""
     forms: dict[str, CustomForm] = {}
@@ -102,4 +103,4 @@ def custom_forms(
                 f"its symbolic function is registered for opset {first} and later, and this is an"
                 f" export at opset {opset}"
             )
-    return CustomForms({**forms, **translations}, domain_versions, hints)
+    return CustomForms({**forms, **translations}, domain_versions, hints, trainable)

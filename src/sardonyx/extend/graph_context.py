@@ -35,6 +35,7 @@ _PROMOTING = frozenset(
     "LessOrEqual Where Concat".split()
 )
 """Operators whose operands PyTorch brings to one dtype."""
+_UNKNOWN = ValueType.of_tensor(None, None)
 
 
 class Values:
@@ -92,12 +93,16 @@ class Block:
 
     values: Values
     onnx_graph: ir.Graph
+    input_types: Sequence[ValueType] = ()
+    """What is known of its inputs before they are made."""
     written: list[ir.Node] = field(default_factory=list)
 
     def addInputToBlock(self, name: str = "") -> SymbolicValue:
-        value = ir.Value(name=name or f"{self.onnx_graph.name}_in{len(self.onnx_graph.inputs)}")
+        place = len(self.onnx_graph.inputs)
+        value = ir.Value(name=name or f"{self.onnx_graph.name}_in{place}")
         self.onnx_graph.inputs.append(value)
-        return self.values.of_onnx(value)
+        known = self.input_types[place] if place < len(self.input_types) else _UNKNOWN
+        return self.values.new(value, known)
 
     def registerOutput(self, value: SymbolicValue) -> int:
         if not value.is_tensor:
@@ -208,7 +213,8 @@ class GraphContext:
         names = _BRANCHES.get(name, tuple(f"block_{k}" for k in range(n_blocks)))
         if len(names) != n_blocks:
             raise SymbolicFunctionError(f"{opname} has {len(names)} bodies, not {n_blocks}")
-        blocks = [Block(self._values, ir.Graph([], [], nodes=[], name=n)) for n in names]
+        types = _loop_types(raw_args) if name == "Loop" else ()
+        blocks = [Block(self._values, ir.Graph([], [], nodes=[], name=n), types) for n in names]
         self._blocks += blocks
         bodies = {f"{n}_g": block for n, block in zip(names, blocks, strict=True)}
         results = self.op(opname, *raw_args, outputs=outputs, **bodies, **kwargs)
@@ -260,7 +266,7 @@ class GraphContext:
         inputs = [self._tensor(argument, None) for argument in given]
         made = attributes_of(f"{domain}::{name}", attributes, None)
         node = self._node(domain, name, inputs, made, outputs)
-        return [self._values.new(v, ValueType.of_tensor(None, None)) for v in node.outputs]
+        return [self._values.new(v, _UNKNOWN) for v in node.outputs]
 
     def _onnx_node(
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
@@ -400,6 +406,17 @@ class GraphContext:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a GraphContext has no {name!r}; nodes are written with g.op(...)")
+
+
+def _loop_types(operands: Sequence[Any]) -> list[ValueType]:
+    """What the body of a Loop gets: the round, whether it goes on, and what is carried."""
+    carried = [
+        ValueType.of_tensor(operand.dtype, None)
+        if isinstance(operand, (SymbolicValue, torch.Tensor))
+        else _UNKNOWN
+        for operand in operands[2:]
+    ]
+    return [ValueType.of_tensor(torch.int64, ()), ValueType.of_tensor(torch.bool, ()), *carried]
 
 
 def _split(opname: str) -> tuple[str, str]:

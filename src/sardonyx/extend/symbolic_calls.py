@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.graph import Node, Value
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
 from sardonyx.extend.call_arguments import arguments_for
+from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.graph_context import GraphContext, Values
 from sardonyx.extend.symbolic_values import SymbolicValue, node_of_call
 from sardonyx.lower.complex_values import ComplexTensor
@@ -56,6 +58,9 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
 def context_for(call: Call, opset: int) -> GraphContext:
     values = Values(call.b)
     listed = [values.of_argument(a) for a in call.arguments.values()]
+    for value, source in zip(listed, call.node.arguments.values(), strict=True):
+        if isinstance(source, Value) and requires_grad(source, call.parameters, call.trainable):
+            value.setType(replace(value.type(), needs_grad=True))
     parameters = {k: v.constant for k, v in call.parameters.items() if v.constant is not None}
     return GraphContext(
         values, opset, node_of_call(values, call.node, listed), params_dict=parameters

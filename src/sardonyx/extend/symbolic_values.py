@@ -38,7 +38,6 @@ class ValueType:
     shape: tuple[Dim | None, ...] | None = None
     element: ValueType | None = None
     needs_grad: bool = False
-    strides_known: tuple[int, ...] | None = None
 
     @classmethod
     def of_tensor(
@@ -175,9 +174,7 @@ class SymbolicValue:
 
     @classmethod
     def of_tensor(cls, values: Values, tensor: Tensor) -> SymbolicValue:
-        made_of = tensor.fake if tensor.const is None else tensor.const
-        needs_grad = made_of is not None and made_of.requires_grad
-        type_ = ValueType.of_tensor(tensor.dtype, tensor.shape, requires_grad=needs_grad)
+        type_ = ValueType.of_tensor(tensor.dtype, tensor.shape)
         if tensor.is_sequence:
             type_ = ValueType("ListType", element=ValueType.of_tensor(tensor.dtype, tensor.shape))
         return cls(values, tensor.value, type_, tensor.const)
@@ -421,9 +418,7 @@ def node_of_call(values: Values, node: Node, arguments: Sequence[SymbolicValue])
     """The node that is being exported, with PyTorch's types of its results."""
 
     def typed(value: Value) -> SymbolicValue:
-        fake = value.fake
-        needs_grad = fake is not None and fake.requires_grad
-        needs_grad = needs_grad or any(a.requiresGrad() for a in arguments)
+        needs_grad = any(a.requiresGrad() for a in arguments)
         made = ir.Value(name=value.name)
         return SymbolicValue(
             values, made, ValueType.of_tensor(value.dtype, value.shape, requires_grad=needs_grad)

@@ -22,6 +22,8 @@ class Call:
     """By schema name; tensors are those of the ONNX graph."""
     parameters: Mapping[str, Value] = field(default_factory=dict)
     """The model's parameters and buffers."""
+    trainable: frozenset[str] = frozenset()
+    """The names of those that require gradients."""
 
 
 CustomForm: TypeAlias = Callable[[Call], Any]
@@ -36,6 +38,8 @@ class CustomForms:
     """The versions of custom domains; 1 where none is given."""
     hints: Mapping[str, str] = field(default_factory=dict)
     """Why an operator has no custom form here although the caller brought one."""
+    trainable: frozenset[str] = frozenset()
+    """The names of the parameters that require gradients."""
 
     def find(self, name: str) -> CustomForm | None:
         if not self.forms:

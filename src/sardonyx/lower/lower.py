@@ -50,6 +50,8 @@ class LowerOptions:
     opset: int = NEWEST_OPSET
     """The opset that was asked for; only error messages speak of it."""
     custom_forms: CustomForms = NO_CUSTOM_FORMS
+    notes_calls: bool = False
+    """Whether nodes say which calls of modules they belong to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def lower(
     problems = _expand_missing(graph, library, custom)
     remove_unused(graph)
     emitter = _Emitter(graph, library, custom)
+    emitter.b.notes_calls = options.notes_calls
     try:
         model = emitter.emit(input_names, output_names)
     except SardonyxError:
@@ -300,7 +303,15 @@ class _Emitter:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             custom = self._custom.find(node.name)
             if custom is not None:
-                results = custom(Call(self.b, node, arguments, self._graph.parameters))
+                results = custom(
+                    Call(
+                        self.b,
+                        node,
+                        arguments,
+                        self._graph.parameters,
+                        self._custom.trainable,
+                    )
+                )
             elif is_complex_call(node):
                 results = lower_complex_call(self.b, node, arguments, partial(self._call, node))
             else:

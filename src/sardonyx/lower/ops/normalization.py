@@ -71,31 +71,51 @@ def _training_form(
     dtype = torch.float32 if dtype in _HALF else dtype
     scale = b.full_like(running_mean, 1, dtype) if weight is None else b.cast(weight, dtype)
     shift = b.full_like(running_mean, 0, dtype) if bias is None else b.cast(bias, dtype)
-    old_var = b.cast(running_var, dtype)
+    wide = b.cast(x, dtype)
+    old_mean, old_var = (b.cast(old, dtype) for old in (running_mean, running_var))
     # ONNX's momentum is the part of the old statistics that stays.
     result, new_mean, moved_var = b.BatchNormalization(
-        b.cast(x, dtype),
+        wide,
         scale,
         shift,
-        b.cast(running_mean, dtype),
-        old_var,
+        _copied_at_run_time(b, old_mean, wide),
+        _copied_at_run_time(b, old_var, wide),
         epsilon=eps,
         momentum=1 - momentum,
         training_mode=1,
         outputs=3,
     )
-    count: Dim = 1
-    for axis, size in enumerate(b.dims(x)):
-        count = count if axis == 1 else count * size
-    samples = b.scalar(count, dtype)
+    result = b.cast(result, x.dtype)
+    samples = _samples(b, x, dtype)
+    if dtype == torch.float64:  # the attribute has the digits of a float32
+        mean, variance = _batch_statistics(b, x)
+        unbiased = b.Div(b.Mul(variance, samples), b.Sub(samples, 1))
+        return result, _moved(b, old_mean, mean, momentum), _moved(b, old_var, unbiased, momentum)
     # PyTorch's running variance is of the unbiased kind, ONNX's is not.
     kept = b.Mul(old_var, 1 - momentum)
     new_var = b.Div(b.Sub(b.Mul(moved_var, samples), kept), b.Sub(samples, 1))
-    return (
-        b.cast(result, x.dtype),
-        b.cast(new_mean, running_mean.dtype),
-        b.cast(new_var, running_var.dtype),
-    )
+    return result, new_mean, new_var
+
+
+def _moved(b: Builder, old: Tensor, new: Tensor, momentum: float) -> Tensor:
+    result: Tensor = b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
+    return result
+
+
+def _samples(b: Builder, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """How many numbers each channel has."""
+    count: Dim = 1
+    for axis, size in enumerate(b.dims(x)):
+        count = count if axis == 1 else count * size
+    return b.scalar(count, dtype)
+
+
+def _copied_at_run_time(b: Builder, constant: Tensor, x: Tensor) -> Tensor:
+    """ONNX Runtime writes the new statistics over the old ones, be they a weight of the file that
+    it has found equal to another weight: it gets a copy, which no optimization takes away."""
+    first = b.Gather(b.reshape(x, [-1]), b.const(0), axis=0)
+    copy: Tensor = b.Where(b.IsNaN(first), constant, constant)
+    return copy
 
 
 def _inverse_deviation(b: Builder, variance: Tensor, eps: float) -> Tensor:
