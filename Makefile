@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 TEST_PROCESSES ?= 2
 
-.PHONY: demo test lint types pytest opinfo bench venv clean
+.PHONY: demo test lint types pytest opinfo bench docs venv clean
 
 # Export AlexNet, run it in ONNX Runtime, compare with PyTorch.
 demo: $(STAMP)
@@ -33,6 +33,11 @@ opinfo: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/export.py
+
+# The documentation as a site in build/site; a link that leads nowhere fails.
+docs: $(STAMP)
+	$(BIN)/python -m tools.api_page
+	$(BIN)/mkdocs build --strict --quiet
 
 venv: $(STAMP)
 

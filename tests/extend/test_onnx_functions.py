@@ -9,7 +9,7 @@ import onnxscript
 import pytest
 import torch
 from onnxscript import FLOAT
-from onnxscript.onnx_opset import opset15, opset18, opset22
+from onnxscript.onnx_opset import opset12, opset15, opset18, opset22
 
 import sardonyx
 from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
@@ -223,9 +223,9 @@ def test_what_is_no_onnxscript_function():
 
 
 def test_a_function_whose_operators_changed_is_refused():
-    @onnxscript.script(custom_opset, default_opset=onnxscript.onnx_opset.opset12)
+    @onnxscript.script(custom_opset, default_opset=opset12)
     def OldSoftmax(x):
-        return onnxscript.onnx_opset.opset12.Softmax(x)
+        return opset12.Softmax(x)
 
     with pytest.raises(sardonyx.UnsupportedOpsetError, match="written for opset 12.*opset 13"):
         sardonyx.export(

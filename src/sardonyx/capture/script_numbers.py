@@ -126,7 +126,11 @@ class ScriptNumbers:
     def read(self, tensor: Value, dtype: torch.dtype) -> ComputedNumber:
         """`int(x)`, `x.item()`: what a tensor of one element holds now."""
         made = self.call(_aten._to_copy.default, tensor, dtype=dtype)
-        return ComputedNumber(self.call(_aten.reshape.default, made, []))
+        if all(isinstance(d, int) for d in tensor.shape):
+            return ComputedNumber(self.call(_aten.reshape.default, made, []))
+        for _ in tensor.shape:  # PyTorch does not take a symbol for a size that must be 1
+            made = self.call(_aten.select.int, made, 0, 0)
+        return ComputedNumber(made)
 
     def all_equal(self, left: Sequence[Argument], right: Sequence[Argument]) -> Argument:
         """Whether two lists of numbers are the same."""

@@ -20,11 +20,7 @@ _RANDOM_OPERATORS = frozenset(
 
 def random_outputs(model: ir.Model) -> frozenset[str]:
     """The names of the outputs that some random operator leads to."""
-    random_functions = {
-        identifier
-        for identifier, function in model.functions.items()
-        if any(map(_draws, ir.traversal.RecursiveGraphIterator(function)))
-    }
+    random_functions = _random_functions(model)
     drawn: set[ir.Value] = set()
     for node in model.graph:
         inside = list(_with_bodies(node))
@@ -36,6 +32,23 @@ def random_outputs(model: ir.Model) -> frozenset[str]:
         ):
             drawn.update(node.outputs)
     return frozenset(_names(value for value in model.graph.outputs if value in drawn))
+
+
+def _random_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
+    """Those that draw, or call one that does."""
+    random: set[ir.OperatorIdentifier] = set()
+    while True:
+        found = {
+            identifier
+            for identifier, function in model.functions.items()
+            if any(
+                _draws(node) or node.op_identifier() in random
+                for node in ir.traversal.RecursiveGraphIterator(function)
+            )
+        }
+        if found == random:
+            return random
+        random = found
 
 
 def _draws(node: ir.Node) -> bool:
