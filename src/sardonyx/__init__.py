@@ -21,6 +21,7 @@ from sardonyx.errors import (
     UnsupportedOpsetError,
     VerificationError,
 )
+from sardonyx.extend.autograd_function import SymbolicContext
 from sardonyx.extend.custom_symbolics import (
     register_custom_op_symbolic,
     unregister_custom_op_symbolic,
@@ -69,6 +70,7 @@ __all__ = [
     "OperatorExportTypes",
     "SardonyxError",
     "SerializeError",
+    "SymbolicContext",
     "SymbolicFunctionError",
     "SymbolicValueError",
     "TrainingMode",

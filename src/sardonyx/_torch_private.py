@@ -924,6 +924,32 @@ def _may_have_size_of_data(kind: str) -> bool:
 
 
 @contextlib.contextmanager
+def autograd_function_calls(by: Callable[..., Any]) -> Iterator[None]:
+    """Every call of a `torch.autograd.Function` is one of `by(apply, class, args, kwargs)`, also
+    where `apply` was given another name before."""
+    # `Function.apply` looks for the tracked one behind itself, at each call.
+    kind: Any = torch.autograd.function._SingleLevelFunction
+    before = vars(kind).get("apply")
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return by(super(kind, cls).apply, cls, args, kwargs)
+
+    kind.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        if before is None:
+            del kind.apply
+        else:
+            kind.apply = before
+
+
+def sets_up_context_apart(kind: Any) -> bool:
+    """Whether the `forward` of a torch.autograd.Function takes no `ctx`."""
+    return bool(torch.autograd.function._is_setup_context_defined(kind.setup_context))
+
+
+@contextlib.contextmanager
 def tracing_paused() -> Iterator[None]:
     """What runs in the body is no part of a trace that is being made."""
     state = torch._C._get_tracing_state()
@@ -987,7 +1013,7 @@ def script_schema(program: Any) -> Any:
     return scripted.schema  # type: ignore[union-attr]
 
 
-# -- weightless tensors: parameters that have a shape and no memory ----------------------------------
+# -- weightless tensors: parameters that have a shape and no memory ----------------------------
 
 
 @functools.cache
@@ -996,7 +1022,7 @@ def _weightless_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    class WeightlessMode(FakeTensorMode):
+    class WeightlessMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         def __deepcopy__(self, memo: Any) -> Any:  # a copied module has tensors of the same mode
             return self
 

@@ -17,6 +17,7 @@ from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.module_calls import ModuleClass, module_classes
 from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
 from sardonyx.errors import InternalError, InvalidOptionError
+from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
@@ -39,7 +40,6 @@ from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.verify.eager import EagerModel
-
 
 _LOGGER = logging.getLogger("sardonyx")
 """Says what each export does; `enable_log` shows it."""
@@ -96,7 +96,8 @@ def export(
         custom_opsets: Versions of custom domains; 1 for those that are not named.
         export_modules_as_functions: True makes a function of the file of every class of modules,
             a set of classes of those alone; needs opset 15.
-        autograd_inlining: False would keep `torch.autograd.Function`s as nodes of their own.
+        autograd_inlining: False keeps a `torch.autograd.Function` without a symbolic function as
+            one node `prim::PythonOp`, instead of the operators that its `forward` runs.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
         capture: How the model is recorded: "export", "trace", or "auto" for the first that can.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
@@ -152,8 +153,10 @@ def run_stages(
     if f is not None:
         check_destination(f)
     stages = _Stages(options.progress)
+    opset = options.opset_version
+    functions = functions_kept(opset, inlines=options.autograd_inlining)
     with stages("capture"):
-        captured = capture(model, args, kwargs, options)
+        captured = capture(model, args, kwargs, options, functions)
     signature = captured.signature
     fold_parameters = not options.keeps_parameters and (
         len(options.input_names) <= captured.inputs.nameable_count
@@ -167,18 +170,21 @@ def run_stages(
             LowerOptions(
                 fold_constants=options.do_constant_folding,
                 fold_parameters=fold_parameters,
-                opset=options.opset_version,
+                opset=opset,
                 notes_calls=bool(options.export_modules_as_functions),
                 custom_forms=custom_forms(
-                    options.opset_version,
+                    opset,
                     options.custom_opsets,
-                    translations(options.custom_translation_table, options.opset_version),
+                    {
+                        **translations(options.custom_translation_table, opset),
+                        **function_forms(functions, opset),
+                    },
                     trainable_parameters(model),
                 ),
             ),
         )
     with stages("legalize"):
-        legalize(onnx_model, options.opset_version)
+        legalize(onnx_model, opset)
         notes = (*captured.notes, *use_available_kernels(onnx_model))
     with stages("optimize"):
         notes = (*notes, *_outline(onnx_model, model, captured, options))
@@ -303,7 +309,6 @@ def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
 
 _NOT_YET = {
     "operator_export_type": OperatorExportTypes.ONNX,
-    "autograd_inlining": True,
 }
 """Options of the reference that take one value for now."""
 

@@ -1,4 +1,4 @@
-"""The command line: `sardonyx export`, `sardonyx show`, `sardonyx run`."""
+"""The command line: `sardonyx export`, `sardonyx show`, `sardonyx ops`, `sardonyx run`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sardonyx.errors import (
     SardonyxError,
     VerificationError,
 )
+from sardonyx.extend.operator_sources import operators
 from sardonyx.options import CAPTURES, DEFAULT_OPSET
 from sardonyx.program import ONNXProgram
 from sardonyx.report.summary import summary_dict, summary_table
@@ -187,9 +188,7 @@ def show_command(
         typer.echo(to_text_from_file(path))
 
 
-@app.command(
-    "run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
-)
+@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run_command(
     context: typer.Context,
     script: Annotated[
@@ -201,6 +200,25 @@ def run_command(
         if not script.is_file():
             raise arguments.UsageError(f"there is no file {script}")
         arguments.run_script(script, context.args)
+
+
+@app.command("ops")
+def ops_command(
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="Only operators whose names have this text.")
+    ] = "",
+    source: Annotated[
+        bool, typer.Option("--source", help="Say which module the form of each comes from.")
+    ] = False,
+) -> None:
+    """List the operators that have an ONNX form of their own."""
+    known, failed = operators()
+    listed = [each for each in known if text in each.name]
+    width = max((len(each.name) for each in listed), default=0)
+    for each in listed:
+        typer.echo(f"{each.name:<{width}}  {each.source}" if source else each.name)
+    for reason in failed.values():
+        typer.echo(reason, err=True)
 
 
 def _example_inputs(

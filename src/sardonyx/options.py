@@ -104,6 +104,8 @@ class Options:
     """Whether inputs and buffers that the model writes become extra outputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     export_modules_as_functions: bool | Collection[type] = False
+    autograd_inlining: bool = True
+    """Whether torch.autograd.Functions without a symbolic function are written as what they run."""
     custom_translation_table: Mapping[Any, Any] | None = None
     custom_op_libraries: Sequence[str | os.PathLike[str]] = ()
     """Libraries of operators that ONNX Runtime loads before it runs the file."""
@@ -148,6 +150,7 @@ _SWITCHES = (
     "optimize",
     "verify",
     "state_outputs",
+    "autograd_inlining",
 )
 
 
@@ -161,7 +164,8 @@ def check_external_data(given: object) -> None:
 def _check_custom_opsets(given: object) -> None:
     if not isinstance(given, Mapping):
         raise InvalidOptionError(
-            f'custom_opsets must be a dict of domains to versions, as {{"my_domain": 2}}, not {given!r}'
+            'custom_opsets must be a dict of domains to versions, as {"my_domain": 2}, not'
+            f" {given!r}"
         )
     for domain, version in given.items():
         if not isinstance(domain, str) or not domain or domain in ("onnx", "ai.onnx"):

@@ -199,9 +199,7 @@ class ONNXProgram:
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, Output]:
         if self._session is None:
-            self._session = Session(
-                self._runnable(), libraries=self.options.custom_op_libraries
-            )
+            self._session = Session(self._runnable(), libraries=self.options.custom_op_libraries)
         names = [spec.name for spec in self.signature.inputs]
         feeds = dict(zip(names, tensors, strict=True))
         unfed = [name for name in self._session.input_names if name not in feeds]

@@ -1,7 +1,7 @@
 """What published symbolic functions call: `sardonyx.symbolic_helper`.
 
-The names are those that users of symbolic functions know. Values are `SymbolicValue`s; a helper that
-asks for what a value holds takes a plain Python value too, and gives it back.
+The names are those that users of symbolic functions know. Values are `SymbolicValue`s; a helper
+that asks for what a value holds takes a plain Python value too, and gives it back.
 """
 
 from __future__ import annotations
@@ -471,9 +471,7 @@ def _cast_helper(g: GraphContext, input: SymbolicValue, to: Any) -> SymbolicValu
 def _size_helper(g: GraphContext, self: SymbolicValue, dim: Any) -> SymbolicValue:
     """One size of a tensor, as a 0-d tensor."""
     shape = g.op("Shape", self)
-    made: SymbolicValue = g.op(
-        "Gather", shape, torch.tensor(_get_const(dim, "i")), axis_i=0
-    )
+    made: SymbolicValue = g.op("Gather", shape, torch.tensor(_get_const(dim, "i")), axis_i=0)
     return made
 
 
@@ -534,7 +532,7 @@ def quantized_args(
     """Let a symbolic function of real numbers serve quantized ones.
 
     True for each argument that may be quantized: such a one is dequantized before the function, and
-    its result is quantized again by `scale` and `zero_point`, or else by its own last two arguments.
+    the result is quantized by `scale` and `zero_point`, or else as the first of them was.
     """
 
     def decorate(function: Function) -> Function:

@@ -92,7 +92,7 @@ def test_onnx_runtime_is_given_the_operator():
 
 
 def test_a_library_that_is_not_there():
-    with pytest.raises(sardonyx.NotRunnableError, match="missing.so"):
+    with pytest.raises(sardonyx.NotRunnableError, match=r"missing\.so"):
         sardonyx.export(
             torch.nn.ReLU(), (torch.randn(2),), custom_op_libraries=["missing.so"], verify=True
         )

@@ -67,7 +67,9 @@ def test_the_form_is_that_of_the_opset_asked_for():
     def old_form(g, x):
         return g.op("ReduceMean", g.op("Softplus", x), axes_i=[1], keepdims_i=1)
 
-    sardonyx.register_custom_op_symbolic("aten::softmax", lambda g, x, dim, dtype: old_form(g, x), 9)
+    sardonyx.register_custom_op_symbolic(
+        "aten::softmax", lambda g, x, dim, dtype: old_form(g, x), 9
+    )
     model = torch.nn.Softmax(dim=1)
     program = sardonyx.export(model, (torch.randn(2, 1),), opset_version=17)
     onnx.checker.check_model(program.model_proto, full_check=True)

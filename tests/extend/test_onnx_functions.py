@@ -27,7 +27,7 @@ def Selu(X):
     neg = gammaX * (alphaX * op.Exp(X) - alphaX)
     pos = gammaX * X
     zero = op.CastLike(0, X)
-    return op.Where(X <= zero, neg, pos)
+    return op.Where(X <= zero, neg, pos)  # noqa: SIM300
 
 
 @onnxscript.script(custom_opset, default_opset=opset18)
@@ -87,7 +87,9 @@ def test_it_is_in_the_file_once():
     assert [n.op_type for n in program.model.graph].count("Selu") == 2
 
 
-@pytest.mark.parametrize("operator", [torch.ops.aten.selu.default, torch.ops.aten.selu, "aten::selu"])
+@pytest.mark.parametrize(
+    "operator", [torch.ops.aten.selu.default, torch.ops.aten.selu, "aten::selu"]
+)
 def test_a_translation_table(operator):
     program = checked(
         sardonyx.export(
@@ -227,7 +229,7 @@ def test_a_function_whose_operators_changed_is_refused():
     def OldSoftmax(x):
         return opset12.Softmax(x)
 
-    with pytest.raises(sardonyx.UnsupportedOpsetError, match="written for opset 12.*opset 13"):
+    with pytest.raises(sardonyx.UnsupportedOpsetError, match=r"written for opset 12.*opset 13"):
         sardonyx.export(
             torch.nn.ReLU(),
             (torch.randn(2, 3),),

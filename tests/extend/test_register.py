@@ -249,3 +249,25 @@ def test_an_operator_without_a_fake_kernel_is_traced():
         lambda x: torch.ops.extend_tests.typeless(x) + 1, (torch.randn(2, 3),), verify=True
     )
     assert op_types(program) == ["Mul", "Add"]
+
+
+def test_an_operator_without_a_fake_kernel_has_open_sizes():
+    sardonyx.register_custom_op_symbolic(
+        "extend_tests::typeless", lambda g, x: g.op("Mul", x, 2.0), 9
+    )
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 4)
+
+        def forward(self, x):
+            return self.linear(torch.ops.extend_tests.typeless(x)) + 1
+
+    sardonyx.export(
+        Model(),
+        (torch.randn(2, 3),),
+        input_names=["x"],
+        dynamic_axes={"x": {0: "batch"}},
+        verify=True,
+    )

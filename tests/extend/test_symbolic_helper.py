@@ -91,7 +91,7 @@ def test_lists_of_sizes(dynamic):
     def view(g, self, size):
         assert helper._is_packed_list(size) and helper._is_list(size)
         assert helper._is_scalar_list(size)
-        first, second = helper._unpack_list(size)
+        _, second = helper._unpack_list(size)
         assert helper._get_const(second, "i") == 3
         assert helper._is_constant(second)
         return helper._reshape_helper(g, self, size)
@@ -151,9 +151,15 @@ FORMS = {
         lambda g, x: helper._cast_helper(g, helper._size_helper(g, x, 2), torch.float32),
         lambda x: torch.tensor(3.0),
     ),
-    "topk": (lambda g, x: helper._topk_helper(g, x, 2, 0, sorted=True)[0], lambda x: x.topk(2, 0)[0]),
+    "topk": (
+        lambda g, x: helper._topk_helper(g, x, 2, 0, sorted=True)[0],
+        lambda x: x.topk(2, 0)[0],
+    ),
     "flatten": (lambda g, x: helper._flatten_helper(g, x, 1, -1, 3), lambda x: x.flatten(1)),
-    "flatten first": (lambda g, x: helper._flatten_helper(g, x, 0, 1, 3), lambda x: x.flatten(0, 1)),
+    "flatten first": (
+        lambda g, x: helper._flatten_helper(g, x, 0, 1, 3),
+        lambda x: x.flatten(0, 1),
+    ),
 }
 
 

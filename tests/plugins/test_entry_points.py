@@ -12,7 +12,8 @@ import sardonyx
 from tests.ops.harness import check
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
-(FORMS,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)
+(FORMS,) = [block for block in BLOCKS if "@lowering" in block]
 
 
 def install(folder: Path, namespace: str, forms: str) -> None:

@@ -17,7 +17,8 @@ from sardonyx.cli import app
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def python_blocks(text: str) -> list[str]:
@@ -62,7 +63,7 @@ def test_command_lines_of_the_readme_run(tmp_path, monkeypatch):
     assert "onnx::Conv" in result.stdout
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_make_targets_exist(document):
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"^ {4}make (\w+)|`make (\w+)`", document.read_text())) <= {
@@ -70,7 +71,7 @@ def test_make_targets_exist(document):
     }
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
         assert target.startswith("http") or (document.parent / target).exists(), target

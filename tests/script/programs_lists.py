@@ -1,4 +1,5 @@
 """Programs with lists, each with inputs that make the lists longer, shorter and empty."""
+# ruff: noqa: B007, B905, C416, RUF005  what TorchScript takes
 
 import torch
 from torch import Tensor
@@ -880,8 +881,8 @@ CASES = [
         (program, _COUNTS)
         for program in (
             stacked, stacked_behind, growing_items, joined_lists, two_per_iteration, over_range,
-            over_list, nested_loops, padded, sliced_sequence, numbers_searched, list_of_lists_static,
-            cloned_before_append, split_by_number, tensor_split_at,
+            over_list, nested_loops, padded, sliced_sequence, numbers_searched,
+            list_of_lists_static, cloned_before_append, split_by_number, tensor_split_at,
         )
     ),
     *(
@@ -889,8 +890,8 @@ CASES = [
         for program in (
             started_list, reads_the_last, broken_off, popped_in_loop, window, returned,
             returned_unequal, length_and_last, iterated_twice, enumerated, zipped, reversed_dynamic,
-            sliced_dynamic, inserted_dynamic, deleted_dynamic, set_dynamic, extended_dynamic, caches,
-            cleared_in_loop, flattened_loops, over_numbers, for_over_reversed, numbers_appended,
+            sliced_dynamic, inserted_dynamic, deleted_dynamic, set_dynamic, extended_dynamic,
+            caches, cleared_in_loop, flattened_loops, over_numbers, for_over_reversed, numbers_appended,
             numbers_reduced, numbers_sorted, numbers_changed, numbers_joined, numbers_as_sizes,
             numbers_iterated, equal_lists, hstacked, pairs, pairs_popped, split_by_sizes,
         )

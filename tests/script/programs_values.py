@@ -488,6 +488,7 @@ def object_with_a_list(x: Tensor, n: int):
 class Attributes(nn.Module):
     limit: torch.jit.Final[int]
     names: Dict[str, int]
+    bias: Optional[Tensor]
 
     def __init__(self) -> None:
         super().__init__()
@@ -497,14 +498,15 @@ class Attributes(nn.Module):
         self.pair = (1, 2.5)
         self.extra = torch.jit.Attribute(4, int)
         self.register_buffer("weight", torch.arange(4.0))
-        self.bias: Optional[Tensor] = None
+        self.bias = None
         self.on = True
 
     def forward(self, x: Tensor) -> Tensor:
         for scale in self.scales:
             x = x * scale
-        if self.bias is not None:
-            x = x + self.bias
+        bias = self.bias
+        if bias is not None:
+            x = x + bias
         if self.on and len(self.scales) < self.limit:
             x = x + self.weight * self.names["b"]
         return x + self.pair[0] * self.pair[1] + self.extra
@@ -597,7 +599,7 @@ def zipped(x: Tensor):
 
 def numbers_of_tensor(x: Tensor):
     sizes: List[int] = x.long().sum(1).tolist()
-    return torch.tensor(sizes) + 1
+    return torch.tensor(sizes, dtype=torch.int64) + 1
 
 
 def numbers_of_known_tensor(x: Tensor):
@@ -675,11 +677,11 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (printed, SIZES),
     (checked_data, SIZES),
     (zipped, SIZES),
+    (numbers_of_tensor, SIZES),
     (numbers_of_known_tensor, SIZES),
 ]  # fmt: skip
 
 SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (Attributes(), SIZES),
-    (numbers_of_tensor, SIZES),
 ]  # fmt: skip
 """Where TorchScript gives what Python does not."""

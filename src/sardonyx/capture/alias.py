@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -10,9 +10,9 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
-from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.graph import UNKNOWN_LOCATION, Argument, SourceLocation, Value
 from sardonyx.capture.views import VIEWS, Emit, Strided, ViewLink, apply, write_back
-from sardonyx.errors import CaptureError
+from sardonyx.errors import CaptureError, format_message
 
 Chain: TypeAlias = tuple[ViewLink | Strided, ...]
 AS_STRIDED = "aten::as_strided"
@@ -25,8 +25,8 @@ class Base:
     root: Value
     current: Value
     version: int = 0
-    is_uncertain: bool = False
-    """Whether it was written under a name that may, or may not, be one of it."""
+    uncertain_since: SourceLocation | None = None
+    """Where it was written under a name that may, or may not, be one of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,8 @@ class View:
 
 
 AliasState: TypeAlias = tuple[
-    dict[Value, tuple[View, Value, int]], dict[Base, tuple[Value, int, bool]]
+    dict[Value, tuple[View, Value, int]],
+    dict[Base, tuple[Value, int, SourceLocation | None]],
 ]
 
 
@@ -46,8 +47,8 @@ class Changes(NamedTuple):
     """What was done to memory since a state."""
 
     written: list[Base]
-    marked: list[Base]
-    """That is uncertain now, and was not."""
+    marked: dict[Base, SourceLocation]
+    """What is uncertain now, and was not, since where."""
 
 
 class Origin(NamedTuple):
@@ -72,6 +73,8 @@ class AliasTracker:
     """Memory that may be the same: what one branch hands on, what lies in a list."""
     relations: int = 0
     read: set[Base] = field(default_factory=set)
+    location: SourceLocation = UNKNOWN_LOCATION
+    """What is being read or written is so there."""
 
     def relate(self, left: Base, right: Base) -> None:
         if not self.are_related(left, right):
@@ -112,11 +115,8 @@ class AliasTracker:
         if view is None:
             return value
         self.read.add(view.base)
-        if view.base.is_uncertain:
-            raise CaptureError(
-                f"{value.name} may share its memory with a tensor that was written since, which"
-                " depends on a branch, a loop or a list: clone() one of them before"
-            )
+        if view.base.uncertain_since is not None:
+            raise self.uncertain(view.base.uncertain_since)
         if view.version != view.base.version:
             content = view.base.current
             for link in view.chain:
@@ -124,12 +124,25 @@ class AliasTracker:
             view.current, view.version = content, view.base.version
         return view.current
 
+    def mark(self, bases: Iterable[Base]) -> None:
+        """They may have been written."""
+        for base in bases:
+            base.uncertain_since = base.uncertain_since or self.location
+
+    def uncertain(self, written: SourceLocation) -> CaptureError:
+        return CaptureError(
+            format_message(
+                "a tensor is read that may share its memory with one that is written before,"
+                " which depends on a branch, a loop or a list: clone() one of them",
+                [("written", written.describe()), ("read", self.location.describe())],
+            )
+        )
+
     def write(self, value: Value, content: Value) -> None:
         """`content` is written to where `value` lies; every other view sees it."""
         view = self.view_of(value)
         base = view.base
-        for other in self.related.get(base, ()):
-            other.is_uncertain = True
+        self.mark(self.related.get(base, ()))
         base.current = self._written(self._writable(value, view), base.current, content)
         base.version += 1
         view.current, view.version = content, base.version
@@ -149,7 +162,7 @@ class AliasTracker:
     def state(self) -> AliasState:
         """What all values hold now, to come back to after a block."""
         return {v: (view, view.current, view.version) for v, view in self.views.items()}, {
-            base: (base.current, base.version, base.is_uncertain)
+            base: (base.current, base.version, base.uncertain_since)
             for base in (view.base for view in self.views.values())
         }
 
@@ -157,11 +170,15 @@ class AliasTracker:
         """Back to a state; what was done since."""
         views, bases = state
         now = {view.base for view in self.views.values()} | bases.keys()
-        before = {base: bases.get(base, (base.root, 0, False)) for base in now}
+        before = {base: bases.get(base, (base.root, 0, None)) for base in now}
         written = [base for base in now if base.version != before[base][1]]
-        marked = [base for base in now if base.is_uncertain and not before[base][2]]
-        for base, (content, version, is_uncertain) in bases.items():
-            base.current, base.version, base.is_uncertain = content, version, is_uncertain
+        marked = {
+            base: base.uncertain_since
+            for base in now
+            if base.uncertain_since is not None and before[base][2] is None
+        }
+        for base, (content, version, since) in bases.items():
+            base.current, base.version, base.uncertain_since = content, version, since
         for view, content, version in views.values():
             view.current, view.version = content, version
         self.views = {value: view for value, (view, *_) in views.items()}

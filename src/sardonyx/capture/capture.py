@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
 from sardonyx.capture import tree, weightless
+from sardonyx.capture.autograd_functions import FunctionCalls
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.export_capture import capture_by_export
@@ -44,7 +45,15 @@ class Captured:
     """Those of the notes that are about values which the recording fixed."""
 
 
-def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Options) -> Captured:
+def capture(
+    model: Any,
+    args: Any,
+    kwargs: dict[str, Any] | None,
+    options: Options,
+    functions: FunctionCalls | None = None,
+) -> Captured:
+    """`functions` notes the torch.autograd.Functions that become one node; without it, none do."""
+    functions = functions or FunctionCalls(lambda kind: False)
     if isinstance(model, ExportedProgram):
         recorded = from_exported_program(model, options)
     else:
@@ -59,7 +68,7 @@ def capture(model: Any, args: Any, kwargs: dict[str, Any] | None, options: Optio
         args, kwargs = weightless.with_values(args), weightless.with_values(kwargs)
         inputs = prepare_inputs(forward, args, kwargs, options)
         _check_meta_device(model, inputs, options)
-        with undisturbed(model), model_mode(model, options.training):
+        with undisturbed(model), model_mode(model, options.training), functions.recorded():
             way = _way(model, options.capture)
             record = partial(_record, way=way)
             if way != "script":  # which has every size and number in its conditions

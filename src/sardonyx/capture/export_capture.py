@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
+from sardonyx.capture.autograd_functions import calls_kept_whole
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.exported import graph_from_exported_program
@@ -133,20 +135,15 @@ def _export(
     except Exception as error:
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
-    try:
-        return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
-    except Exception:
-        raise CaptureError(
-            format_message(
-                f"torch.export refuses the model: {first_line(refusal)}",
-                [
-                    (
-                        "try",
-                        'capture="trace", or torch.cond / torch.while_loop where data decides',
-                    )
-                ],
-            )
-        ) from refusal
+    if not calls_kept_whole():  # which it would open
+        with contextlib.suppress(Exception):
+            return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
+    raise CaptureError(
+        format_message(
+            f"torch.export refuses the model: {first_line(refusal)}",
+            [("try", 'capture="trace", or torch.cond / torch.while_loop where data decides')],
+        )
+    ) from refusal
 
 
 def _fixed_numbers(graph: AtenGraph, inputs: PreparedInputs) -> list[int]:

@@ -73,9 +73,7 @@ def graph_from_exported_program(
 
 
 class _Converter:
-    def __init__(
-        self, program: ExportedProgram, modules: ModuleNames, is_wrapped: bool
-    ) -> None:
+    def __init__(self, program: ExportedProgram, modules: ModuleNames, is_wrapped: bool) -> None:
         self._program = program
         self._modules = modules
         self._is_wrapped = is_wrapped

@@ -70,7 +70,9 @@ def functionalize(graph: AtenGraph) -> None:
     walk.run(graph.nodes)
     graph.outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
     written = [replace(m, final=walk.aliases.current(m.final)) for m in graph.mutated]
-    graph.mutated = [*written, *walk.mutations()]
+    # A buffer that the model sets anew holds that at the end, whatever was written before.
+    anew = {mutation.name for mutation in written}
+    graph.mutated = [*written, *(m for m in walk.mutations() if m.name not in anew)]
     graph.nodes = walk.nodes
 
 
@@ -127,7 +129,7 @@ class _Walk:
         followed = followed_values(nodes, [*shared, *self._entangled])
         self._followed = None if outer is None or followed is None else outer | followed
         for node in nodes:
-            self._location = node.location
+            self._location = self.aliases.location = node.location
             try:
                 self._node(node)
             except CaptureError as error:
@@ -145,7 +147,7 @@ class _Walk:
             *(("buffer", v) for v in self._graph.parameters.values()),
         ]:
             view = self.aliases.views.get(value)
-            if kind == "input" and view is not None and view.base.is_uncertain:
+            if kind == "input" and view is not None and view.base.uncertain_since is not None:
                 continue
             final = self.aliases.current(value)
             if final is not value:
@@ -219,7 +221,7 @@ class _Walk:
             made = Node(node.op, arguments, [*results, *contents], node.location, blocks=blocks)
             self.nodes.append(made)
         for read in reads:
-            self._mark(read.marked)
+            self._keep_marks(read)
         self._note_written(written, contents)
         ends = [self.aliases.view_of(output).base for output in node.outputs]
         for read in reads:
@@ -269,7 +271,7 @@ class _Walk:
             self.nodes.append(
                 Node(node.op, given, results, node.location, blocks=[read.block])
             )
-        self._mark(read.marked)
+        self._keep_marks(read)
         self._note_written(written, contents)
         for position in unchanged:
             self._alias_result(node.outputs[position], firsts[position])
@@ -280,7 +282,7 @@ class _Walk:
         for index in range(len(ends)):
             self._relate_result(ends, index, read.bases[1:])
         for end, stack in zip(ends[len(kept) :], stacks, strict=True):
-            end.is_uncertain = stack.is_uncertain
+            end.uncertain_since = stack.uncertain_since
 
     def _hands_on(
         self, starts: list[Base], ends: Sequence[Base | None], inside: set[Value]
@@ -314,17 +316,13 @@ class _Walk:
                 self.aliases.relate(results[index], result)
 
     def _check_read_again(self, read: _ReadBlock) -> None:
-        for base in read.marked:
+        for base, written in read.marked.items():
             if base in read.read:
-                raise CaptureError(
-                    f"{base.root.name} may share its memory with a tensor that an earlier iteration"
-                    " of a loop writes, which depends on a branch, a loop or a list: clone() one of"
-                    " them before"
-                )
+                raise self.aliases.uncertain(written)
 
-    def _mark(self, bases: Iterable[Base]) -> None:
-        for base in bases:
-            base.is_uncertain = True
+    def _keep_marks(self, read: _ReadBlock) -> None:
+        for base, written in read.marked.items():
+            base.uncertain_since = base.uncertain_since or written
 
     def _new_contents(self, written: list[Base]) -> list[Value]:
         """A value each for what the memory holds inside, or after, a block."""
@@ -336,7 +334,7 @@ class _Walk:
 
     def _note_written(self, written: list[Base], contents: list[Value]) -> None:
         for base, content in zip(written, contents, strict=True):
-            self._mark(self.aliases.related.get(base, ()))
+            self.aliases.mark(self.aliases.related.get(base, ()))
             base.current = content
             base.version += 1
             self._first_write.setdefault(base.root, self._location)
@@ -367,9 +365,9 @@ class _Walk:
                     f"{base.root.name} is written inside a branch or a loop: return it from there"
                 )
         inner, self.nodes = self.nodes, outer
-        self._location = location
+        self._location = self.aliases.location = location
         read, self.aliases.read = self.aliases.read, read_outside | self.aliases.read
-        marked = {base for base in changed.marked if base.root not in made}
+        marked = {b: where for b, where in changed.marked.items() if b.root not in made}
         return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, marked, read)
 
     def _keep(self, node: Node) -> None:
@@ -566,8 +564,8 @@ class _ReadBlock:
     """Of its outputs: what they see of memory from outside."""
     bases: list[Base | None]
     """The memory of its outputs."""
-    marked: set[Base]
-    """Memory from outside that it may have written under another name."""
+    marked: dict[Base, SourceLocation]
+    """Memory from outside that it may have written under another name, and where."""
     read: set[Base]
 
 

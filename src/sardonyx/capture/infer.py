@@ -81,6 +81,8 @@ class TypeInference:
             return self.fake_of(argument)
         if isinstance(argument, sympy.Expr):
             return _torch_private.sym_int(self.mode, argument)
+        if isinstance(argument, sympy.Basic):  # a condition, which decides no type
+            return True
         if isinstance(argument, list):
             return [self.argument(a) for a in argument]
         return argument

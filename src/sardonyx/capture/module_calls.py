@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from sardonyx import _torch_private
 from sardonyx.capture.flat_model import without_prefix
 
 _SCRIPTED_CALL = re.compile(r"([^.()]+)\(([^()]*)\)")
+_CONTROL_FLOW = {"prim::If": 1, "prim::Loop": 2}
+"""And how many of their inputs decide what runs."""
+_MODEL_ITSELF = ("",)
 _NO_MODULE = ("SELF", "UNKNOWN_INSTANCE", "TOP")
 
 
@@ -22,25 +26,19 @@ class ModuleClass:
     """A class of modules by where it is defined: `torch.nn.modules.linear`, `Linear`."""
 
     package: str
-    qualified_name: str
+    name: str
 
     @classmethod
     def of(cls, kind: type) -> ModuleClass:
-        return cls(kind.__module__, kind.__qualname__)
+        return cls(kind.__module__, kind.__name__)
 
     @classmethod
     def from_text(cls, text: str) -> ModuleClass:
         """`torch.nn.modules.linear.Linear`, `my_model.build.<locals>.Block`."""
         package, _, name = text.rpartition(".")
-        if "<locals>" in text:
-            head, _, tail = text.partition(".<locals>.")
-            package, _, function = head.rpartition(".")
-            name = f"{function}.<locals>.{tail}"
-        return cls(package, name)
-
-    @property
-    def name(self) -> str:
-        return self.qualified_name.rpartition(".")[2]
+        if "<locals>" in package:
+            package = package.partition(".<locals>")[0].rpartition(".")[0]
+        return cls(package or "__main__", name)
 
 
 def module_classes(model: Any) -> dict[str, ModuleClass]:
@@ -50,9 +48,7 @@ def module_classes(model: Any) -> dict[str, ModuleClass]:
         return {path: ModuleClass.from_text(text) for path, text in found.items()}
     if not isinstance(model, torch.nn.Module):
         return {}
-    return {
-        path: _class_of(module) for path, module in model.named_modules(remove_duplicate=False)
-    }
+    return {path: _class_of(module) for path, module in model.named_modules(remove_duplicate=False)}
 
 
 def _class_of(module: torch.nn.Module) -> ModuleClass:
@@ -67,18 +63,45 @@ class RunningCalls:
     def __init__(self, class_names: Mapping[str, str]) -> None:
         self._class_names = class_names
         self._paths: dict[str, tuple[str, ...]] = {}
+        self._producers: dict[str, tuple[str, ...]] = {}
         self._last: list[tuple[str, str]] = []
         self._counts: dict[str, int] = {}
 
     def of(self, node: Any) -> tuple[str, tuple[str, ...]]:
+        paths = self._paths_of(node)
+        innermost = paths[-1].partition("@")[0] if paths else ""
+        if node.kind() == "prim::Constant":  # TorchScript gathers them all at the beginning
+            return innermost, ()
+        is_numbered = any("@" in path for path in paths)
+        return innermost, paths if is_numbered else self._numbered(paths)
+
+    def _paths_of(self, node: Any) -> tuple[str, ...]:
         scope = node.scopeName()
         text = scope or node.getModuleHierarchy()
         paths = self._paths.get(text)
         if paths is None:
             paths = _scope_paths(scope) if scope else self._scripted_paths(text)
             self._paths[text] = paths
-        innermost = paths[-1].partition("@")[0] if paths else ""
-        return innermost, paths if "@" in text else self._numbered(paths)
+        return self._paths_around(node) if paths == _MODEL_ITSELF and not scope else paths
+
+    def _paths_around(self, node: Any) -> tuple[str, ...]:
+        """TorchScript forgets where a branch comes from that may raise or return: it is where what
+        decides over it is, and so is what is inside of it."""
+        if node.kind() in _CONTROL_FLOW:
+            deciding = list(node.inputs())[: _CONTROL_FLOW[node.kind()]]
+            told = [v for v in deciding if v.node().kind() not in ("prim::Constant", "prim::Param")]
+            if told:
+                return reduce(common_start, map(self._paths_of_producer, told))
+        owner = node.owningBlock().owningNode()
+        if owner is None or owner.kind() not in _CONTROL_FLOW:
+            return _MODEL_ITSELF
+        return self._paths_of(owner)
+
+    def _paths_of_producer(self, value: Any) -> tuple[str, ...]:
+        name = value.debugName()
+        if name not in self._producers:
+            self._producers[name] = self._paths_of(value.node())
+        return self._producers[name]
 
     def _numbered(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """A record without numbers: what runs on from the node before is the same call."""
@@ -112,6 +135,16 @@ class RunningCalls:
             if path.startswith(start) and path.endswith(f".{name}") and kind == class_name
         ]
         return min(nested, key=lambda path: path.count("."), default=direct)
+
+
+def common_start(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The calls that two nodes share."""
+    length = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        length += 1
+    return one[:length]
 
 
 def _scope_paths(scope: str) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def model_restored(model: Any) -> Iterator[None]:
         for value in held.values()
         if type(value) in (list, dict, OrderedDict, set)
     ]
-    buffers = [(b, b.detach().clone(), _version(b)) for b in model.buffers() if _has_data(b)]
+    buffers = [(b, b.detach().clone(), version_of(b)) for b in model.buffers() if _has_data(b)]
     requires_grad = [(p, p.requires_grad) for p in model.parameters()]
     try:
         yield
@@ -95,7 +95,7 @@ def model_restored(model: Any) -> Iterator[None]:
             if parameter.requires_grad != flag:
                 parameter.requires_grad_(flag)
         for buffer, values, version in buffers:
-            if buffer.is_inference() or _version(buffer) != version:
+            if buffer.is_inference() or version_of(buffer) != version:
                 with torch.inference_mode(buffer.is_inference()):
                     buffer.copy_(values)
 
@@ -114,7 +114,7 @@ def _refill(container: Any, content: Any) -> None:
         container[:] = content
 
 
-def _version(tensor: torch.Tensor) -> int:
+def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor was written; tensors made in inference mode do not count."""
     return 0 if tensor.is_inference() else tensor._version
 

@@ -25,7 +25,7 @@ def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
         return argument if content is argument.content else MaybeNone(argument.present, content)
     if not isinstance(argument, Mutable):
         return argument
-    before = changes[argument] if argument in changes else argument.held
+    before = changes.get(argument, argument.held)
     after = before
     if isinstance(before, dict):
         after = {key: settled(item, changes) for key, item in before.items()}

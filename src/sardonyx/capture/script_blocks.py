@@ -7,7 +7,7 @@ it leaves fits what it was given: dims that change become symbols, lists that gr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -35,12 +35,12 @@ from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_patterns import (
     CannotJoin,
     Conform,
+    DictOf,
     IsKnown,
+    ListOf,
     NewLeaf,
     OpenDims,
     Pattern,
-    DictOf,
-    ListOf,
     Same,
     TupleOf,
     instantiate,
@@ -59,8 +59,6 @@ from sardonyx.capture.script_values import (
     Heap,
     ListItems,
     Mutable,
-    ScriptDict,
-    ScriptInstance,
     ScriptList,
     is_number,
 )
@@ -200,7 +198,7 @@ class ScriptBlocks:
             changed = [c for c in changed if not c.serial]
         joined = _join_at_end if at_end else join
         states = [
-            _merged_states(*(r.changes.get(c, c.held) for r in reads), reads, joined, is_known)
+            _merged_states([r.changes.get(c, c.held) for r in reads], reads, joined, is_known)
             for c in changed
         ]
         for read in reads:
@@ -355,10 +353,10 @@ class ScriptBlocks:
             ]
             objects = dict(carried)
             for changed, state in read.changes.items():
-                before = inputs.get(changed, changed.held)
-                sides = [_Read(read.block, [], {}), read]
-                found = _merged_states(before, state, sides, join, is_known)
-                objects[changed] = join(carried.get(changed, found), found)
+                sides = [inputs.get(changed, changed.held), state]
+                reads = [_Read(read.block, [], {}), read]
+                merged = _merged_states(sides, reads, join, is_known)
+                objects[changed] = join(carried.get(changed, merged), merged)
             if joined == patterns and objects == carried:
                 break
             patterns, carried = joined, objects
@@ -378,7 +376,7 @@ class ScriptBlocks:
         goes_on = again.value if isinstance(again, ComputedNumber) else again
         again = None if goes_on is True else goes_on
         read.block.outputs = [again, *(leaf for group in groups for leaf in group)]
-        states = [a.state if isinstance(a, ScriptList) else None for a in start]
+        states: list[Any] = [a.state if isinstance(a, ScriptList) else None for a in start]
         states += [changed.state for changed in carried]
         appended = self._take_appended(read.block, every, groups, states, is_known)
         if counted is not None and any(
@@ -386,6 +384,8 @@ class ScriptBlocks:
             for place, (state, pattern) in enumerate(zip(states, every, strict=True))
         ):
             raise PreferUnrolled(counted)
+        if counted is not None and appended and _is_of_numbers(read.block):
+            raise PreferUnrolled(counted)  # known numbers, as in `list(range(1, x.dim()))`
         first = [
             leaf
             for place, (argument, pattern) in enumerate(zip(start, patterns, strict=True))
@@ -446,8 +446,10 @@ class ScriptBlocks:
             inputs = inputs[len(group) :]
         found: dict[int, Appended] = {}
         for place, pattern in enumerate(patterns):
-            if isinstance(states[place], (tuple, DynamicItems, DynamicRows)):
-                appended = take_appended(block, pattern, given[place], groups[place], is_known)
+            start = states[place]
+            if isinstance(start, (tuple, DynamicItems, DynamicRows)):
+                ends = given[place], groups[place]
+                appended = take_appended(block, start, pattern, *ends, is_known)
                 if appended is not None:
                     found[place] = appended
         kept = [place for place in range(len(patterns)) if place not in found]
@@ -569,8 +571,7 @@ def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
 
 
 def _merged_states(
-    left: Any,
-    right: Any,
+    states: Sequence[Any],
     reads: Sequence[_Read],
     joined: Callable[[Pattern, Pattern], Pattern],
     is_known: IsKnown,
@@ -582,12 +583,13 @@ def _merged_states(
             return Same(one)
         return joined(*_settled_patterns(one, other, reads, is_known))
 
+    left, right = states
     if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
         return DictOf(tuple(left), tuple(each(left[key], right[key]) for key in left))
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return ListOf(tuple(map(each, left, right)))
-    states = zip((left, right), reads, strict=True)
-    return joined(*(state_pattern(_settled_state(s, r), is_known) for s, r in states))
+    pairs = zip(states, reads, strict=True)
+    return joined(*(state_pattern(_settled_state(s, r), is_known) for s, r in pairs))
 
 
 def _settled_state(state: Any, read: _Read) -> Any:
@@ -614,6 +616,12 @@ def _is_plain(argument: Argument) -> bool:
 
 def _equal(left: Argument, right: Argument) -> bool:
     return type(left) is type(right) and bool(left == right)
+
+
+def _is_of_numbers(block: Block) -> bool:
+    """Whether what comes of a block is computed from numbers only."""
+    outputs = [output for output in block.outputs if isinstance(output, Value)]
+    return all(v.shape == () for output in outputs for v in _values_behind(output))
 
 
 def _known_truth(condition: Argument) -> bool | None:

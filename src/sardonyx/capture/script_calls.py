@@ -11,7 +11,8 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_lists import ScriptLists, is_list_of_numbers
+from sardonyx.capture.script_list_contents import is_list_of_numbers
+from sardonyx.capture.script_lists import ScriptLists
 from sardonyx.capture.script_number_lists import NumberLists
 from sardonyx.capture.script_numbers import ScriptNumbers
 from sardonyx.capture.script_values import (
@@ -29,7 +30,6 @@ from sardonyx.capture.script_values import (
     number_dtype,
 )
 from sardonyx.errors import CaptureError
-
 
 Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
 """What one of two readings gives, chosen by a condition."""
@@ -128,7 +128,7 @@ class ScriptCalls:
 
     def sort(self, target: Argument, reverse: Argument = False, *rest: Argument) -> None:
         items = _numbers(target)
-        if is_constant(target):
+        if is_constant(target) and isinstance(items, tuple):
             self._heap.set(target, tuple(sorted(items, reverse=reverse)))
         else:
             self._heap.set(target, self._number_lists.ordered(items, reverse))
@@ -246,10 +246,17 @@ class ScriptCalls:
 
     # -- strings ---------------------------------------------------------------------------------
 
-    def text(self, *arguments: Argument) -> Argument:
-        if all(map(is_constant, arguments)):
+    def text(self, argument: Argument) -> Argument:
+        if isinstance(argument, torch.device):
+            return str(argument)
+        if is_constant(argument):
             raise NotHere
         return UnknownText()
+
+    def percent_format(self, template: str, *arguments: Argument) -> Argument:
+        if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
+            return UnknownText()
+        return template % (arguments[0] if isinstance(arguments[0], tuple) else arguments)
 
     def format(self, template: str, *arguments: Argument) -> Argument:
         if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
@@ -320,7 +327,7 @@ class ScriptCalls:
         if isinstance(items, DynamicItems):
             return ComputedNumber(self._numbers.call(op, items.content))
         numbers, is_logical = self._numbers, isinstance(start[0] if start else 0, bool)
-        found, *others = (*start, *items)
+        found, *others = start + tuple(items)
         for item in others:
             kinds = (number_dtype(found), number_dtype(item))
             wanted = torch.float64 if torch.float64 in kinds else torch.int64
@@ -419,7 +426,7 @@ def _list(argument: Argument) -> ScriptList:
 
 
 def _numbers(argument: Argument) -> ListItems:
-    items = _list(argument).state
+    items: ListItems = _list(argument).state
     if not is_list_of_numbers(items) and not is_constant(argument):
         raise NotHere
     return items
@@ -435,6 +442,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::reverse": ScriptCalls.reverse,
     "aten::copy": ScriptCalls.copy,
     "aten::list": ScriptCalls.copy,
+    "aten::Size": ScriptCalls.copy,
     "aten::dict": ScriptCalls.dict_of,
     "aten::add": ScriptCalls.add,
     "aten::add_": ScriptCalls.extend,
@@ -472,7 +480,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::__isnot__": ScriptCalls.is_other,
     "aten::format": ScriptCalls.format,
     "aten::str": ScriptCalls.text,
-    "aten::percentFormat": ScriptCalls.text,
+    "aten::percentFormat": ScriptCalls.percent_format,
     "prim::unchecked_cast": ScriptCalls.cast,
     "prim::unchecked_unwrap_optional": ScriptCalls.cast,
     "aten::_unwrap_optional": ScriptCalls.cast,

@@ -10,12 +10,8 @@ import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Dim, Value
-from sardonyx.capture.script_lists import (
-    ListReader,
-    ScriptLists,
-    check_splittable,
-    known_length,
-)
+from sardonyx.capture.script_list_contents import ListReader, can_be_split, known_length
+from sardonyx.capture.script_lists import ScriptLists
 from sardonyx.capture.script_patterns import OpenDims
 from sardonyx.capture.script_values import (
     ComputedNumber,
@@ -207,12 +203,26 @@ class ListOperators:
         return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
 
     def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
+        if not can_be_split(tensor.dtype):
+            return self._split_by_loop(tensor, sizes, axis)
         dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
-        check_splittable(tensor.dtype)
         made = self._reader.emit_typed(
             sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
         )
         return self._lists.new(DynamicItems(made, of_numbers=False))
+
+    def _split_by_loop(self, tensor: Value, sizes: Value, axis: int) -> Argument:
+        numbers, lists = self._reader.numbers, self._lists
+        held = DynamicItems(sizes, of_numbers=True)
+
+        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            start, parts = carried
+            end = numbers.compute("aten::add", [start, lists.at(held, iteration)], torch.int64)
+            bounds = [numbers.as_scalar(bound) for bound in (start, end)]
+            lists.insert(parts, None, self._call(_aten.slice.Tensor, tensor, axis, *bounds))
+            return [end, parts]
+
+        return self._reader.repeat(sizes.shape[0], [0, lists.new(())], body)[1]
 
     def _call(self, op: Any, *arguments: Argument) -> Value:
         return self._reader.emit(op, list(arguments))[0]
@@ -223,6 +233,7 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
         return None
     if isinstance(operand.state, DynamicRows):
         raise CaptureError("an operator takes a list of tensors, and this is one of tuples")
+    assert isinstance(operand.state, DynamicItems)
     return operand.state
 
 

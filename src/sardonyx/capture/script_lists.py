@@ -8,20 +8,21 @@ its first dim. What is left are sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
 
-import sympy
 import torch
 
 from sardonyx.capture import sequences
-from sardonyx.capture.graph import Argument, TensorType, Value
+from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.script_blocks import EmptyListRead
-from sardonyx.capture.script_numbers import ScriptNumbers
+from sardonyx.capture.script_list_contents import (
+    ListContents,
+    is_any_known,
+    is_list_of_numbers,
+    known_length,
+)
 from sardonyx.capture.script_patterns import (
     CannotJoin,
     DynamicListOf,
-    DynamicRowsOf,
     OpenDims,
     as_dynamic,
     dynamic_pattern,
@@ -33,66 +34,15 @@ from sardonyx.capture.script_values import (
     Dynamic,
     DynamicItems,
     DynamicRows,
-    Heap,
     ListItems,
     ScriptList,
-    column_of,
-    is_number,
-    number_dtype,
 )
 from sardonyx.errors import CaptureError
 
 _aten = torch.ops.aten
-_SPLIT_BY_ONNXRUNTIME = frozenset(
-    {
-        torch.float16,
-        torch.float32,
-        torch.float64,
-        torch.bool,
-        torch.int32,
-        torch.int64,
-    }
-)
-"""Others it does not split into a sequence."""
 
 
-class ListReader(Protocol):
-    heap: Heap
-    numbers: ScriptNumbers
-
-    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
-
-    def emit_typed(
-        self,
-        op: Any,
-        args: Sequence[Argument],
-        dtype: torch.dtype,
-        dims: OpenDims,
-        *,
-        is_sequence: bool = False,
-    ) -> Value:
-        """A call whose type PyTorch does not say; unknown dims become symbols."""
-
-    def repeat(
-        self,
-        count: Argument,
-        start: Sequence[Argument],
-        body: Callable[[Argument, Sequence[Argument]], list[Argument]],
-    ) -> list[Argument]:
-        """A loop that the program does not have itself; `body` gives what is carried on."""
-
-    def ask_to_unroll(self, index: Argument) -> None:
-        """Where a loop of known count computes the index, its iterations are written out."""
-
-
-class ScriptLists:
-    def __init__(self, reader: ListReader) -> None:
-        self._reader = reader
-
-    def new(self, items: ListItems | Sequence[Argument]) -> ScriptList:
-        made: ScriptList = self._reader.heap.new(ScriptList(items))
-        return made
-
+class ScriptLists(ListContents):
     # -- what is asked of a list -----------------------------------------------------------------
 
     def length(self, items: ListItems) -> Argument:
@@ -179,20 +129,16 @@ class ScriptLists:
             offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
             return self.at(items, numbers.compute("aten::add", [first, offset], torch.int64))
 
-        return self._gathered(count, item, items.content)
+        return self._gathered(count, item)
 
-    def _gathered(
-        self, count: Argument, item: Callable[[Argument], Argument], like: Value
-    ) -> ListItems:
-        """The sequence of what a function of the place gives."""
-        pattern = DynamicListOf(like.dtype, like.shape, of_numbers=False, is_sequence=True)
+    def _gathered(self, count: Argument, item: Callable[[Argument], Argument]) -> ListItems:
+        """The list of what a function of the place gives."""
 
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             self.insert(carried[0], None, item(iteration))
             return [carried[0]]
 
-        empty = self.new(DynamicItems(self.dynamic_content((), pattern), of_numbers=False))
-        (made,) = self._reader.repeat(count, [empty], body)
+        (made,) = self._reader.repeat(count, [self.new(())], body)
         result: ListItems = made.state
         return result
 
@@ -247,29 +193,22 @@ class ScriptLists:
         if not items.of_numbers:
             items, dims = self._fitting(items, item)
         if not items.is_sequence:
-            one = self._stack([item], items)
+            one = self.stack([item], items)
             if position is None:
-                return self._cat([items.content, one], items)
+                return self.cat([items.content, one], items)
             place = self._bounded(position, self.length(items))
             before = self._part(items.content, None, place)
-            return self._cat([before, one, self._part(items.content, place, None)], items)
+            return self.cat([before, one, self._part(items.content, place, None)], items)
         index = None
         if position is not None:
             index = self._reader.numbers.as_scalar(self._bounded(position, self.length(items)))
         sequence = items.content
-        made = self._reader.emit_typed(
-            sequences.SEQUENCE_INSERT,
-            [sequence, item, index],
-            sequence.dtype,
-            dims,
-            is_sequence=True,
-        )
-        return DynamicItems(made, of_numbers=False)
+        return DynamicItems(self.inserted(sequence, item, index, dims), of_numbers=False)
 
     def _fitting(self, items: DynamicItems, item: Argument) -> tuple[DynamicItems, OpenDims]:
         """The list as one that can hold the item, too, and the dims that both have."""
-        here = dynamic_pattern(items, _is_known)
-        there = as_dynamic(state_pattern((item,), _is_known), like=here)
+        here = dynamic_pattern(items, is_any_known)
+        there = as_dynamic(state_pattern((item,), is_any_known), like=here)
         try:
             common = join_dynamic(here, there)
         except CannotJoin as reason:
@@ -303,7 +242,7 @@ class ScriptLists:
             self._part(items.content, None, place),
             self._part(items.content, after, None),
         ]
-        return self._cat(parts, items)
+        return self.cat(parts, items)
 
     def _erased(self, sequence: Value, position: Argument) -> Value:
         index = self._reader.numbers.as_scalar(position)
@@ -374,11 +313,11 @@ class ScriptLists:
             return DynamicRows(tuple(_dynamic(self.joined(a, b)) for a, b in pairs))
         assert isinstance(start, DynamicItems) and isinstance(second, DynamicItems)
         common = join_dynamic(
-            dynamic_pattern(start, _is_known), dynamic_pattern(second, _is_known)
+            dynamic_pattern(start, is_any_known), dynamic_pattern(second, is_any_known)
         )
         assert isinstance(common, DynamicListOf)
         if not common.is_sequence:
-            return self._cat([start.content, second.content], start)
+            return self.cat([start.content, second.content], start)
         rest = second
         held = DynamicItems(self.dynamic_content(start, common), of_numbers=False)
 
@@ -391,8 +330,8 @@ class ScriptLists:
         return result
 
     def _like(self, items: tuple[Argument, ...], other: Dynamic) -> Dynamic:
-        like = dynamic_pattern(other, _is_known)
-        return self._converted(items, as_dynamic(state_pattern(items, _is_known), like=like))
+        like = dynamic_pattern(other, is_any_known)
+        return self.converted(items, as_dynamic(state_pattern(items, is_any_known), like=like))
 
     def repeated(self, items: ListItems, times: Argument) -> ListItems:
         if isinstance(items, tuple) and (isinstance(times, int) or not items):
@@ -432,121 +371,7 @@ class ScriptLists:
             place = numbers.compute("aten::sub", [-1, iteration], torch.int64)
             return self.at(held, place)
 
-        return self._gathered(self.length(items), item, content)
-
-    # -- lists as tensors ------------------------------------------------------------------------
-
-    def as_dynamic(self, items: ListItems, like: Argument = None) -> Dynamic:
-        """A list of known length as one that takes a computed index."""
-        if not isinstance(items, tuple):
-            return items
-        try:
-            pattern = as_dynamic(state_pattern((*items, *_given(like)), _is_known))
-        except CannotJoin as reason:
-            raise CaptureError(
-                f"a list is read or changed at a place that is computed: {reason}"
-            ) from reason
-        return self._converted(items, _stacked_where_possible(pattern, len(items)))
-
-    def _converted(self, items: ListItems, pattern: DynamicListOf | DynamicRowsOf) -> Dynamic:
-        if isinstance(pattern, DynamicRowsOf):
-            return DynamicRows(
-                tuple(
-                    self._converted(column_of(items, place), column)
-                    for place, column in enumerate(pattern.columns)
-                )
-            )
-        return DynamicItems(self.dynamic_content(items, pattern), pattern.of_numbers)
-
-    def dynamic_content(self, items: ListItems, pattern: DynamicListOf) -> Value:
-        """The tensor or sequence of a list that fits the pattern."""
-        if isinstance(items, DynamicItems):
-            if pattern.is_sequence and not items.is_sequence:
-                return self._unstacked(items)
-            return items.content
-        assert isinstance(items, tuple)
-        if pattern.of_numbers:
-            return self.numbers_tensor(items, pattern.dtype)
-        if pattern.is_sequence:
-            return self._new_sequence(items, pattern)
-        if not items:
-            sizes = [0, *pattern.dims]
-            return self._reader.emit(_aten.zeros.default, [sizes], dtype=pattern.dtype)[0]
-        return self._stack(items, pattern)
-
-    def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
-        _check_sequence_of(pattern.dtype)
-        op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
-        arguments = [list(items)] if items else [pattern.dtype]
-        return self._reader.emit_typed(
-            op, arguments, pattern.dtype, pattern.dims, is_sequence=True
-        )
-
-    def _stack(self, items: Sequence[Argument], like: DynamicItems | DynamicListOf) -> Value:
-        if like.of_numbers:
-            dtype = like.dtype if isinstance(like, DynamicListOf) else like.content.dtype
-            numbers = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-            ones = [self._reader.emit(_aten.reshape.default, [n, [1]])[0] for n in numbers]
-            return ones[0] if len(ones) == 1 else self._reader.emit(_aten.cat.default, [ones, 0])[0]
-        dims = (len(items), *items[0].shape)
-        return self._reader.emit_typed(
-            sequences.ITEMS_STACK, [list(items)], items[0].dtype, dims
-        )
-
-    def _cat(self, parts: list[Value], like: DynamicItems) -> DynamicItems:
-        if like.of_numbers:
-            content = self._reader.emit(_aten.cat.default, [parts, 0])[0]
-            return DynamicItems(content, of_numbers=True)
-        length = sum(part.shape[0] for part in parts)
-        dims = (length, *parts[0].shape[1:])
-        made = self._reader.emit_typed(sequences.ITEMS_JOIN, [parts], parts[0].dtype, dims)
-        return DynamicItems(made, of_numbers=False)
-
-    def numbers_tensor(self, items: Sequence[Argument], dtype: torch.dtype | None = None) -> Value:
-        """The 1-D tensor of numbers."""
-        if dtype is None:
-            kinds = {number_dtype(item) for item in items}
-            dtype = next(
-                (d for d in (torch.float64, torch.int64, torch.bool) if d in kinds), torch.int64
-            )
-        if all(not isinstance(i, (ComputedNumber, sympy.Basic)) for i in items):
-            tensor = torch.tensor(list(items), dtype=dtype)
-            return Value("numbers", TensorType(dtype, tuple(tensor.shape)), constant=tensor)
-        parts = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-        return self._reader.emit(_aten.stack.default, [parts, 0])[0]
-
-    def as_sequence(self, items: DynamicItems) -> Value:
-        return items.content if items.is_sequence else self._unstacked(items)
-
-    def _unstacked(self, items: DynamicItems) -> Value:
-        content = items.content
-        _check_sequence_of(content.dtype)
-        if content.dtype not in _SPLIT_BY_ONNXRUNTIME:
-            shape = TensorType(content.dtype, content.shape[1:])
-            count = content.shape[0]
-            made = self._gathered(count, lambda i: self.at(items, i), Value("item", shape))
-            assert isinstance(made, DynamicItems)
-            return made.content
-        return self._reader.emit_typed(
-            sequences.SEQUENCE_UNSTACK, [content], content.dtype, content.shape[1:], is_sequence=True
-        )
-
-
-def known_length(items: ListItems) -> int | None:
-    if isinstance(items, DynamicRows):
-        return known_length(items.columns[0])
-    return len(items) if isinstance(items, tuple) else items.known_length
-
-
-def is_list_of_numbers(items: ListItems) -> bool:
-    if isinstance(items, tuple):
-        return all(map(is_number, items))
-    return isinstance(items, DynamicItems) and items.of_numbers
-
-
-def _is_known(size: sympy.Basic) -> bool:
-    """Every size is, where no block is left."""
-    return True
+        return self._gathered(self.length(items), item)
 
 
 def _dynamic(items: ListItems) -> Dynamic:
@@ -554,43 +379,7 @@ def _dynamic(items: ListItems) -> Dynamic:
     return items
 
 
-def _given(item: Argument) -> tuple[Argument, ...]:
-    return () if item is None else (item,)
-
-
-def _stacked_where_possible(
-    pattern: DynamicListOf | DynamicRowsOf, length: int
-) -> DynamicListOf | DynamicRowsOf:
-    if isinstance(pattern, DynamicRowsOf):
-        columns = (_stacked_where_possible(c, length) for c in pattern.columns)
-        return DynamicRowsOf(tuple(columns))
-    if pattern.is_sequence and None not in pattern.dims:
-        return replace(pattern, is_sequence=False, length=length)
-    return pattern
-
-
-def _check_sequence_of(dtype: torch.dtype) -> None:
-    if dtype == torch.bfloat16 or dtype.is_complex:
-        name = str(dtype).removeprefix("torch.")
-        raise CaptureError(
-            f"a list of {name} tensors has a length that is known at run time, and ONNX has no"
-            f" sequences of {name}: stack items of one shape, or use float32"
-        )
-
-
-def check_splittable(dtype: torch.dtype) -> None:
-    _check_sequence_of(dtype)
-    if dtype not in _SPLIT_BY_ONNXRUNTIME:
-        name = str(dtype).removeprefix("torch.")
-        raise CaptureError(
-            f"a tensor of {name} is split into parts whose number is known at run time, which ONNX"
-            " Runtime does not do: cast it before"
-        )
-
-
 def _out_of_range(index: Argument, length: int) -> EmptyListRead | CaptureError:
     if not length:
         return EmptyListRead()
     return CaptureError(f"list index {index} of a list of {length}")
-
-

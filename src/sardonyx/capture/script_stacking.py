@@ -12,7 +12,13 @@ from sardonyx.capture import sequences
 from sardonyx.capture.control_flow import values_read
 from sardonyx.capture.graph import Argument, Block, Node, Value
 from sardonyx.capture.script_patterns import DynamicListOf, DynamicRowsOf, Pattern
-from sardonyx.capture.script_values import Dynamic, DynamicItems, DynamicRows
+from sardonyx.capture.script_values import (
+    Dynamic,
+    DynamicItems,
+    DynamicRows,
+    ListItems,
+    column_of,
+)
 
 _aten = torch.ops.aten
 
@@ -44,24 +50,46 @@ def is_list_in_file(pattern: Pattern) -> bool:
 
 def take_appended(
     block: Block,
+    start: ListItems,
     pattern: Pattern,
     given: Sequence[Value],
     returned: Sequence[Value],
     is_known: Callable[[sympy.Basic], bool],
 ) -> Appended | None:
     """What the body of a loop appends to a list that it does nothing else with, and of which it
-    need not know any more: `given` is the list at the start of an iteration, `returned` at its end.
-    """
+    need not know any more: `start` is what it holds before the loop, `given` the list at the start
+    of an iteration, `returned` at its end."""
     if not isinstance(pattern, (DynamicListOf, DynamicRowsOf)) or not given:
         return None
     found = [_append(block, *ends) for ends in zip(given, returned, strict=True)]
     appends = [append for append in found if append is not None]
     if len(appends) < len(given) or not all(_is_stackable(a, is_known) for a in appends):
         return None
+    if not _joins(pattern, start, iter(appends)):
+        return None
     if _is_read(block, [*given, *returned], [append.node for append in appends]):
         return None
     block.nodes = [n for n in block.nodes if all(n is not append.node for append in appends)]
     return Appended(pattern, [append.item for append in appends])
+
+
+def _joins(
+    pattern: DynamicListOf | DynamicRowsOf, start: ListItems, appends: Iterator[_Append]
+) -> bool:
+    """Whether what the list holds before the loop can be stacked with what is appended."""
+    if isinstance(pattern, DynamicRowsOf):
+        columns = [column_of(start, place) for place in range(len(pattern.columns))]
+        pairs = zip(pattern.columns, columns, strict=True)
+        # Not lazily: each takes its appends.
+        found = [_joins(p, column, appends) for p, column in pairs]
+        return all(found)
+    item = next(appends).item
+    if isinstance(start, DynamicItems):
+        return not start.is_sequence and start.content.shape[1:] == item.shape
+    assert isinstance(start, tuple)
+    return pattern.of_numbers or all(
+        held.has_shape and held.shape == item.shape and held.dtype == item.dtype for held in start
+    )
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.quantized import LoopBody, QuantizedReader
 from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.script_aliases import copied
 from sardonyx.capture.script_blocks import FOREVER, ModelRaises, ScriptBlocks
 from sardonyx.capture.script_calls import NotHere, ScriptCalls
 from sardonyx.capture.script_exits import constants_at_exit
@@ -45,8 +46,8 @@ from sardonyx.capture.script_lists import ScriptLists
 from sardonyx.capture.script_numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.script_patterns import CannotJoin, Conform, OpenDims, TensorLeaf, leaf_type
 from sardonyx.capture.script_questions import TensorQuestions
-from sardonyx.capture.script_types import is_instance
 from sardonyx.capture.script_reshaped import ReshapedTensors
+from sardonyx.capture.script_types import is_instance
 from sardonyx.capture.script_values import (
     UNINITIALIZED,
     ComputedNumber,
@@ -54,6 +55,7 @@ from sardonyx.capture.script_values import (
     Heap,
     ListItems,
     MaybeNone,
+    Mutable,
     ScriptDict,
     ScriptInstance,
     ScriptList,
@@ -75,6 +77,10 @@ from sardonyx.errors import (
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 _MOST_COPIES = 6
 """Branches, one inside the other, that each take a copy of what follows them."""
+
+
+_OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})
+"""Namespaces whose operators all have fake kernels, or are known not to be able to have one."""
 
 
 class _ModuleAt:
@@ -106,7 +112,8 @@ class GraphReader:
         self._env: dict[str, Argument] = {}
         self._cells: dict[tuple[str, ...], ScriptInstance] = {}
         """Attributes of modules, each the one of an object: programs may set them."""
-        self._held_before: dict[tuple[str, ...], Argument] = {}
+        self._held_before: dict[tuple[str, ...], tuple[Argument, Argument]] = {}
+        """What they held at first, and a copy of what was in it."""
         self._scalars = ScalarTracker(
             self.inference, self.graph, are_python_numbers=captured_by == "torch.jit.trace"
         )
@@ -403,6 +410,9 @@ class GraphReader:
                 return
             if self._reads_number(node, arguments):
                 return
+            if kind == "aten::to":
+                self._set(node, self._moved(arguments))
+                return
         if not all(map(is_constant, operands)):
             raise _no_form(kind, self._location)
         try:
@@ -414,6 +424,14 @@ class GraphReader:
         except RuntimeError as error:
             raise _no_form(kind, self._location) from error
         self._set_call_result(node, self.wrapped(result))
+
+    def _moved(self, arguments: dict[str, Argument]) -> Argument:
+        """`x.to(...)` of a device, or of what may be None: itself where nothing changes."""
+        tensor, dtype = arguments["self"], arguments.get("dtype")
+        wanted = tensor.dtype if dtype is None else _dtype_of(dtype)
+        if wanted == tensor.dtype and not arguments.get("copy"):
+            return tensor
+        return self.emit(torch.ops.aten._to_copy.default, [tensor], dtype=wanted)[0]
 
     def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
         """`int(x)`, `x.item()`."""
@@ -457,6 +475,8 @@ class GraphReader:
         if op._schema.name in METADATA_WRITES and self.graph.captured_by != "torch.jit.trace":
             self._reshape(node, op, arguments)
             return
+        if any("Tensor" not in str(result.type) for result in op._schema.returns):
+            raise _no_form(node.kind(), location)
         made = self._typed(node, op, arguments, location)
         self.graph.nodes.append(made)
         self._scalars.follow(made)
@@ -600,11 +620,35 @@ class GraphReader:
     ) -> Node:
         recorded = self._recorded_types(node, op, arguments)
         if recorded is None:
-            return self._inferred(op, arguments, location)
+            try:
+                return self._inferred(op, arguments, location)
+            except CaptureError:
+                if op.namespace in _OF_PYTORCH or not all(
+                    o.isCompleteTensor() for o in node.outputs()
+                ):
+                    raise
+                return self._with_open_sizes(node, op, arguments, location)
         if op.namespace != "aten":  # nothing says whether its sizes depend on data
             with contextlib.suppress(CaptureError):
                 return self._inferred(op, arguments, location)
         values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+        return Node(op, arguments, values, location)
+
+    def _with_open_sizes(
+        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
+    ) -> Node:
+        """A call of an operator that has no fake kernel: its ranks and dtypes are those of the
+        recording, its sizes are read when the file runs."""
+        values = []
+        for output in node.outputs():
+            sizes = [
+                _torch_private.dim_of(_torch_private.new_data_dependent_length(self.inference.mode))
+                for _ in output.type().sizes()
+            ]
+            value = Value(output.debugName(), TensorType(output.type().dtype(), tuple(sizes)))
+            for axis, size in enumerate(sizes):
+                self.graph.symbols[size] = SymbolSource(value, axis)
+            values.append(value)
         return Node(op, arguments, values, location)
 
     def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
@@ -686,7 +730,9 @@ class GraphReader:
         if isinstance(owner, ScriptInstance):
             self._set(node, owner.state[name])
         else:
-            self._set(node, self._attribute((*owner.path, name)))
+            kind = node.output().type()
+            class_name = str(kind) if kind.kind() == "ClassType" else ""
+            self._set(node, self._attribute((*owner.path, name), class_name))
 
     def _set_attribute(self, node: Any) -> None:
         owner, content = self._inputs(node)
@@ -697,12 +743,18 @@ class GraphReader:
         self._attribute((*owner.path, name))
         self.heap.set(self._cells[(*owner.path, name)], {name: content})
 
-    def _attribute(self, path: tuple[str, ...]) -> Argument:
+    def _attribute(self, path: tuple[str, ...], class_name: str = "") -> Argument:
         cell = self._cells.get(path)
         if cell is None:
             found: Any = self._root
             for name in path:
-                found = getattr(found, name)
+                try:
+                    found = getattr(found, name)
+                except RuntimeError as error:
+                    raise CaptureError(
+                        f"the attribute {name!r} is of {class_name}, a class that Python does not"
+                        " know here: import the module that defines it first"
+                    ) from error
             if isinstance(found, torch.ScriptObject):
                 owners = [name for name in path if name != "_packed_params"]
                 return PackedParameters(without_prefix(".".join(owners)), found)
@@ -710,8 +762,16 @@ class GraphReader:
                 return _ModuleAt(path)
             # Not new: it was there before any block that asks for it first.
             cell = self._cells[path] = ScriptInstance(".".join(path))
-            self._held_before[path] = self._held_attribute(path, found)
-            cell.state = {path[-1]: self._held_before[path]}
+            held = self._held_attribute(path, found)
+            if class_name and not isinstance(held, Mutable):
+                instance = ScriptInstance(class_name)
+                instance.state = {
+                    name: self._held_attribute((*path, name), item)
+                    for name, item in vars(found).items()
+                }
+                held = instance
+            self._held_before[path] = (held, copied(held))
+            cell.state = {path[-1]: held}
         return cell.state[path[-1]]
 
     def _held_attribute(self, path: tuple[str, ...], found: Any) -> Argument:
@@ -733,8 +793,8 @@ class GraphReader:
         it found, what it left."""
         found = []
         for path, cell in self._cells.items():
-            before, after = self._held_before[path], cell.state[path[-1]]
-            if before is not after:
+            (before, content), after = self._held_before[path], cell.state[path[-1]]
+            if before is not after or not _holds_the_same(after, content):
                 found.append((without_prefix(".".join(path)), before, after))
         return found
 
@@ -806,6 +866,12 @@ class GraphReader:
 
     def _grad_enabled(self, node: Any) -> None:
         """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
+        self._set(node, True)
+
+    def _is_contiguous(self, node: Any) -> None:
+        self.note(
+            f"the file knows no strides: is_contiguous() at {self._location.describe()} is true"
+        )
         self._set(node, True)
 
     def _same(self, node: Any) -> None:
@@ -904,7 +970,12 @@ class GraphReader:
 
     def location(self, node: Any) -> SourceLocation:
         path, calls = self._running.of(node)
-        return self._modules.location(path, from_source_range(node.sourceRange()), calls)
+        place = from_source_range(node.sourceRange())
+        if not place[0]:  # of lists, tuples and dicts TorchScript keeps no place: who takes them
+            users = (use.user for output in node.outputs() for use in output.uses())
+            places = (from_source_range(user.sourceRange()) for user in users)
+            place = next(filter(lambda found: found[0], places), place)
+        return self._modules.location(path, place, calls)
 
 
 _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
@@ -926,6 +997,9 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::Exit": GraphReader._enter,
     "prim::fork": GraphReader._fork,
     "aten::wait": GraphReader._same,
+    "aten::cpu": GraphReader._same,
+    "aten::cuda": GraphReader._same,
+    "aten::is_contiguous": GraphReader._is_contiguous,
     "prim::dtype": GraphReader._dtype,
     "prim::device": GraphReader._device,
     "prim::layout": GraphReader._layout,
@@ -949,6 +1023,17 @@ _CONTEXTS_WITHOUT_EFFECT = frozenset(
     for name in ("grad_mode.no_grad", "grad_mode.enable_grad", "profiler.record_function")
 )
 _NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
+
+
+def _holds_the_same(one: Argument, other: Argument) -> bool:
+    """Of an object and an earlier copy of it."""
+    if isinstance(one, Mutable) and isinstance(other, Mutable):
+        return _holds_the_same(one.held, other.held)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_holds_the_same(one[k], other[k]) for k in one)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_holds_the_same, one, other))
+    return one is other
 
 
 def number_dtype_of(operands: Sequence[Argument]) -> torch.dtype:

@@ -43,9 +43,7 @@ def arguments_for(
                 break
             in_order.append(given.pop(parameter.name))
         return in_order, given
-    positional = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     taken = list(arguments)[: len(positional)]
     if len(required) > len(arguments):
         names = ", ".join(arguments)

@@ -44,7 +44,9 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
 
 def checked_name(symbolic_name: Any) -> str:
     if not isinstance(symbolic_name, str):
-        raise InvalidOptionError(f"an operator's name is text like aten::elu, not {symbolic_name!r}")
+        raise InvalidOptionError(
+            f"an operator's name is text like aten::elu, not {symbolic_name!r}"
+        )
     if symbolic_name in (PYTHON_OP, "::prim_PythonOp"):
         return PYTHON_OP
     name = f"aten{symbolic_name}" if symbolic_name.startswith("::") else symbolic_name

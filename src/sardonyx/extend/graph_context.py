@@ -30,10 +30,10 @@ from sardonyx.lower.values import Tensor
 
 ATEN_DOMAIN = "org.pytorch.aten"
 _BRANCHES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
-_PROMOTING = frozenset(
-    "Add Sub Mul Div Pow Mod Min Max Sum Mean PRelu MatMul Gemm Equal Greater GreaterOrEqual Less "
-    "LessOrEqual Where Concat".split()
-)
+_PROMOTING = frozenset({
+    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "Sum", "Mean", "PRelu", "MatMul",
+    "Gemm", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where", "Concat",
+})  # fmt: skip
 """Operators whose operands PyTorch brings to one dtype."""
 _UNKNOWN = ValueType.of_tensor(None, None)
 
@@ -209,7 +209,7 @@ class GraphContext:
     ) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
         """Write a node with bodies (`If`, `Loop`, `Scan`): its results, a context for each body to
         write with, and the node. A body's `block` takes its inputs and outputs."""
-        domain, name = _split(opname)
+        name = _split(opname)[1]
         names = _BRANCHES.get(name, tuple(f"block_{k}" for k in range(n_blocks)))
         if len(names) != n_blocks:
             raise SymbolicFunctionError(f"{opname} has {len(names)} bodies, not {n_blocks}")
@@ -401,7 +401,9 @@ class GraphContext:
         if tensor is None or not tensor.is_tensor:
             raise SymbolicFunctionError(f"{value!r} is no tensor")
         if tensor.dtype is None:
-            raise SymbolicFunctionError(f"the dtype of {value!r} is not known: call setType() on it")
+            raise SymbolicFunctionError(
+                f"the dtype of {value!r} is not known: call setType() on it"
+            )
         return Tensor(tensor.content, tensor.dtype, tensor.shape, tensor.const)
 
     def __getattr__(self, name: str) -> Any:

@@ -74,13 +74,12 @@ def letter_of(value: Any) -> str:
     return "f" if isinstance(first, float) else "i"
 
 
-def _no_letter(
-    operator: str, specifier: str, known: Mapping[str, ir.AttributeType] | None
-) -> str:
+def _no_letter(operator: str, specifier: str, known: Mapping[str, ir.AttributeType] | None) -> str:
     letter = _LETTERS.get((known or {}).get(specifier, ir.AttributeType.UNDEFINED))
     hint = f"{specifier}_{letter}" if letter else f"{specifier}_f, _i, _s, _t or _g"
     return (
-        f"{operator}: attribute {specifier!r} does not say its type in its last letter: write {hint}"
+        f"{operator}: attribute {specifier!r} does not say its type in its last letter: write"
+        f" {hint}"
     )
 
 

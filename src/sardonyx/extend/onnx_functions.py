@@ -81,7 +81,7 @@ def translations(table: Mapping[Any, Any] | None, opset: int) -> dict[str, Custo
 
 
 def operator_key(operator: Any) -> str:
-    """The name that forms are found by, of `torch.ops.aten.selu.default` or `torch.ops.aten.selu`."""
+    """The name that forms are found by: of `torch.ops.aten.selu.default`, `torch.ops.aten.selu`."""
     if isinstance(operator, str) and "::" in operator:
         return operator.removesuffix(".default")
     schema = getattr(operator, "_schema", None)
@@ -120,9 +120,7 @@ def _function_form(given: Any, opset: int) -> CustomForm:
         g = context_for(call, opset)
         with telling_where(given.function, call.node):
             operands, settings = _sorted_arguments(call, inputs, attributes)
-            results = g.onnxscript_op(
-                given, *map(g.values.of_argument, operands), **settings
-            )
+            results = g.onnxscript_op(given, *map(g.values.of_argument, operands), **settings)
             return bound_results(g, call.node, results)
 
     return form
@@ -250,9 +248,7 @@ class _Recorder:
             return tuple(RecordedValue(self._g, value) for value in made)
         return RecordedValue(self._g, made)
 
-    def eval_function(
-        self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
+    def eval_function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         body = function_of(function).body
         operands = list(args)
         settings: dict[str, Any] = {}
@@ -279,9 +275,5 @@ def _output_count(op: Any, settings: Mapping[str, Any]) -> int:
         return int(settings["num_outputs_i"])
     if op.op_schema is None:
         return 1
-    required = [
-        o for o in op.op_schema.outputs if o.option.name not in ("Optional",)
-    ]
+    required = [o for o in op.op_schema.outputs if o.option.name not in ("Optional",)]
     return max(len(required), 1)
-
-

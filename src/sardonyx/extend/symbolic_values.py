@@ -275,9 +275,7 @@ class SymbolicValue:
         """The nodes written so far that read it."""
         if not isinstance(self._content, ir.Value):
             return []
-        return [
-            Use(node_of_onnx(self._values, use.node), use.idx) for use in self._content.uses()
-        ]
+        return [Use(node_of_onnx(self._values, use.node), use.idx) for use in self._content.uses()]
 
     def __repr__(self) -> str:
         return f"%{self.debugName()} : {self._type}"
@@ -365,14 +363,18 @@ class SymbolicNode:
         if self.original is not None:
             return self.original.location.class_path
         return (
-            "" if self.onnx_node is None else self.onnx_node.metadata_props.get("sardonyx.scope", "")
+            ""
+            if self.onnx_node is None
+            else self.onnx_node.metadata_props.get("sardonyx.scope", "")
         )
 
     def sourceRange(self) -> str:
         if self.original is not None:
             return self.original.location.describe()
         return (
-            "" if self.onnx_node is None else self.onnx_node.metadata_props.get("sardonyx.source", "")
+            ""
+            if self.onnx_node is None
+            else self.onnx_node.metadata_props.get("sardonyx.source", "")
         )
 
     def __repr__(self) -> str:

@@ -95,9 +95,7 @@ def lower(
     )
 
 
-def _expand_missing(
-    graph: AtenGraph, library: Registry, custom: CustomForms
-) -> list[_Problem]:
+def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) -> list[_Problem]:
     """Puts PyTorch's decomposition in place of every node the library does not know."""
     problems: list[_Problem] = []
     if all(_has_form(node, library, custom) for node in all_nodes(graph.nodes)):
@@ -477,4 +475,6 @@ def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -
             ("  first", problem.node.location.describe()),
             ("  inputs", problem.node.describe_inputs()),
         ]
+    first = problems[0].node.name
+    fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
     return format_message(f"no ONNX form for {names}", fields)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
+from sardonyx import plugins
 from sardonyx.errors import UnsupportedOperatorError, format_message
 from sardonyx.lower.registry import Registry
 
@@ -41,3 +43,16 @@ def _load(namespace: str) -> None:
                     [],
                 )
             ) from error
+
+
+def load_all_plugins() -> dict[str, str]:
+    """Imports every module that has lowerings; why those could not be imported that failed."""
+    own = [info.name for info in pkgutil.iter_modules(plugins.__path__)]
+    installed = [point.name for point in entry_points(group=GROUP)]
+    failed: dict[str, str] = {}
+    for namespace in sorted({*own, *installed}):
+        try:
+            _load(namespace)
+        except UnsupportedOperatorError as error:
+            failed[namespace] = str(error)
+    return failed

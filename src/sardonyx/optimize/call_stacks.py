@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from sardonyx.capture.module_calls import common_start
 from sardonyx.lower.builder import MODULE_CALLS
 from sardonyx.optimize.rewrite import subgraphs_of
 
@@ -54,14 +55,14 @@ def share_sizes(graph: ir.Graph, stacks: MutableMapping[ir.Node, Stack], owner: 
                 producer = None if value is None else value.producer()
                 if producer is not None and producer in stacks:
                     needed = outermost.get(producer, stacks[producer])
-                    shared = _shared(needed, stacks[node])
+                    shared = common_start(needed, stacks[node])
                     known = max(known, shared, key=len)
             outermost[node] = known
     for node in reversed(tuple(outermost)):
         readers = [stacks[user] for user in _users(node) if user in stacks]
         shared = stacks[node]
         for reader in readers:
-            shared = _shared(shared, reader)
+            shared = common_start(shared, reader)
         stacks[node] = max(shared, outermost[node], key=len)
 
 
@@ -80,12 +81,3 @@ def _is_size(node: ir.Node, sizes: MutableMapping[ir.Node, Stack]) -> bool:
 def _users(node: ir.Node) -> Iterator[ir.Node]:
     for output in node.outputs:
         yield from (use.node for use in output.uses())
-
-
-def _shared(one: Stack, other: Stack) -> Stack:
-    length = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        length += 1
-    return one[:length]

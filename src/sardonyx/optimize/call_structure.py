@@ -98,9 +98,9 @@ class _Reading:
         initializers = tuple(
             (
                 self._defined(value),
-                None if value.const_value is None else attribute_key(
-                    ir.AttrTensor("value", value.const_value)
-                ),
+                None
+                if value.const_value is None
+                else attribute_key(ir.AttrTensor("value", value.const_value)),
             )
             for value in graph.initializers.values()
         )

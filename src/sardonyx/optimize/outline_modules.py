@@ -97,9 +97,7 @@ class _Outlining:
 
     # -- calls -----------------------------------------------------------------------------------
 
-    def _taken_out(
-        self, graph: ir.Graph, ripe: Collection[Stack], owner: Stack
-    ) -> Iterator[_Call]:
+    def _taken_out(self, graph: ir.Graph, ripe: Collection[Stack], owner: Stack) -> Iterator[_Call]:
         """The `ripe` calls, in the order in which they run; what cannot be one call stays."""
         groups: dict[Stack, list[ir.Node]] = {}
         order = {node: position for position, node in enumerate(graph)}
@@ -177,7 +175,7 @@ class _Outlining:
         outputs = [first.members[index].outputs[number] for index, number in given]
         for output in outputs:
             output.name = names.unique("output")
-        attributes, values_by_call = _attributes(calls)
+        attributes, given_attributes = _attributes(calls)
         for member in first.members:
             _read_instead(member, within)
         _make_relative(first.members, path)
@@ -187,12 +185,12 @@ class _Outlining:
         function = self._function(
             kind, list(inputs.values()), outputs, [*constants.values(), *first.members], attributes
         )
-        for call, values in zip(calls, values_by_call, strict=True):
+        for call, own_attributes in zip(calls, given_attributes, strict=True):
             node = ir.Node(
                 function.domain,
                 function.name,
                 [call.node.inputs[place] for place in places],
-                values,
+                own_attributes,
                 num_outputs=len(given),
                 metadata_props=dict(call.node.metadata_props),
             )
@@ -234,20 +232,18 @@ class _Outlining:
         self._stacks[node] = self._stacks.pop(call.node)
         remove_node(call.node)
 
-    def _constants_and_inputs(
-        self, calls: Sequence[_Call]
-    ) -> tuple[dict[int, ir.Node], list[int]]:
+    def _constants_and_inputs(self, calls: Sequence[_Call]) -> tuple[dict[int, ir.Node], list[int]]:
         """By place among what the calls read: constants that are the same in all of them, and the
         others, weights last."""
         constants: dict[int, ir.Node] = {}
         places: list[int] = []
         for place, value in enumerate(calls[0].node.inputs):
-            contents = [self._contents(call.node.inputs[place]) for call in calls]
-            if contents[0] is None or any(each != contents[0] for each in contents):
+            tensor = None if value is None else _constant(value)
+            contents = {self._contents(call.node.inputs[place]) for call in calls}
+            if value is None or tensor is None or len(contents) > 1 or None in contents:
                 places.append(place)
                 continue
-            assert value is not None
-            constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", _constant(value))])
+            constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
             constant.outputs[0].type, constant.outputs[0].shape = value.type, value.shape
             constants[place] = constant
         weights = [place for place in places if _is_weight(calls[0].node.inputs[place])]

@@ -86,6 +86,8 @@ def describe_value(value: ir.Value) -> str:
     """`x: float32[batch, 3]`."""
     dtype = "?" if value.dtype is None else value.dtype.name.lower()
     dtype = {"float": "float32", "double": "float64"}.get(dtype, dtype)
+    if isinstance(value.type, ir.SequenceType):
+        return f"{value.name}: list of {dtype}"
     if value.shape is None:
         return f"{value.name}: {dtype}"
     return f"{value.name}: {dtype}[{', '.join(_dim_text(dim) for dim in value.shape)}]"

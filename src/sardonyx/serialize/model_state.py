@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import onnx_ir as ir
 import torch
 
 from sardonyx.errors import InvalidOptionError, first_line, format_message
@@ -57,7 +56,7 @@ _SAFETENSORS_DTYPES = {
 }
 
 
-class _Stored(NamedTuple):
+class StoredTensor(NamedTuple):
     """A tensor of a state."""
 
     tensor: torch.Tensor
@@ -68,7 +67,7 @@ class _Stored(NamedTuple):
 class GivenWeight(TorchTensor):
     """A weight as the model declares it, read from a tensor of another dtype perhaps."""
 
-    def __init__(self, stored: _Stored, name: str, dtype: torch.dtype) -> None:
+    def __init__(self, stored: StoredTensor, name: str, dtype: torch.dtype) -> None:
         source = stored.tensor
         if source.dtype.is_complex and not dtype.is_complex:
             source = torch.view_as_real(source.detach().resolve_conj())
@@ -105,7 +104,7 @@ def given_weights(
 
     A tensor is looked up by its own name, then by the `other_names` that the model has for it.
     """
-    state = _opened(model_state)
+    state = opened_state(model_state)
     found: dict[str, GivenWeight] = {}
     missing: list[str] = []
     for key, tensor in wanted.items():
@@ -126,7 +125,7 @@ def given_weights(
     return found
 
 
-def _missing_message(missing: Sequence[str], state: Mapping[str, _Stored]) -> str:
+def _missing_message(missing: Sequence[str], state: Mapping[str, StoredTensor]) -> str:
     close = difflib.get_close_matches(missing[0], list(state), n=1)
     return format_message(
         f"model_state lacks {len(missing)} of the model's weights",
@@ -141,25 +140,28 @@ def _missing_message(missing: Sequence[str], state: Mapping[str, _Stored]) -> st
 # -- where weights lie -------------------------------------------------------------------------
 
 
-def _opened(given: ModelState | Sequence[ModelState]) -> Mapping[str, _Stored]:
+def opened_state(given: ModelState | Sequence[ModelState]) -> Mapping[str, StoredTensor]:
+    """The tensors by name; each is read when its values are."""
+
     if isinstance(given, Mapping):
         return _state_of(given, "model_state", is_mapped=False)
     if isinstance(given, str | os.PathLike):
         return _from_path(Path(given))
     if isinstance(given, Sequence):
-        return {name: tensor for part in given for name, tensor in _opened(part).items()}
+        return {name: tensor for part in given for name, tensor in opened_state(part).items()}
     raise InvalidOptionError(
         "model_state must be a state_dict, or the path of a .pt or .safetensors file, of the index"
         f" of a sharded checkpoint, or of their folder, not {type(given).__name__}"
     )
 
 
-def _from_path(path: Path) -> Mapping[str, _Stored]:
+def _from_path(path: Path) -> Mapping[str, StoredTensor]:
     if path.is_dir():
         names = [name for name in _IN_FOLDERS if (path / name).is_file()]
         if not names:
             raise InvalidOptionError(
-                f"model_state: the folder {path} has no checkpoint: none of {', '.join(_IN_FOLDERS)}"
+                f"model_state: the folder {path} has no checkpoint, none of"
+                f" {', '.join(_IN_FOLDERS)}"
             )
         return _from_path(path / names[0])
     if not path.is_file():
@@ -171,13 +173,15 @@ def _from_path(path: Path) -> Mapping[str, _Stored]:
     return _from_torch_file(path)
 
 
-def _state_of(state: Mapping[Any, Any], label: str, *, is_mapped: bool) -> Mapping[str, _Stored]:
+def _state_of(
+    state: Mapping[Any, Any], label: str, *, is_mapped: bool
+) -> Mapping[str, StoredTensor]:
     """The state_dict itself, or the one that a checkpoint has beside other things."""
     for key in ("state_dict", "model_state_dict", "model"):
         if isinstance(state.get(key), Mapping):
             return _state_of(state[key], label, is_mapped=is_mapped)
     tensors = {
-        key: _Stored(value, is_mapped)
+        key: StoredTensor(value, is_mapped)
         for key, value in state.items()
         if isinstance(value, torch.Tensor)
     }
@@ -186,7 +190,7 @@ def _state_of(state: Mapping[Any, Any], label: str, *, is_mapped: bool) -> Mappi
     return tensors
 
 
-def _from_torch_file(path: Path) -> Mapping[str, _Stored]:
+def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
     with open(path, "rb") as file:
         is_zip = file.read(2) == b"PK"
     try:
@@ -195,7 +199,12 @@ def _from_torch_file(path: Path) -> Mapping[str, _Stored]:
         raise InvalidOptionError(
             format_message(
                 f"model_state: {path} cannot be read: {first_line(error)}",
-                [("try", "a file with nothing but a state_dict: torch.save(model.state_dict(), f)")],
+                [
+                    (
+                        "try",
+                        "a file with nothing but a state_dict: torch.save(model.state_dict(), f)",
+                    )
+                ],
             )
         ) from error
     if not isinstance(state, Mapping):
@@ -203,7 +212,7 @@ def _from_torch_file(path: Path) -> Mapping[str, _Stored]:
     return _state_of(state, str(path), is_mapped=is_zip)
 
 
-class _SafetensorsFile(Mapping[str, _Stored]):
+class _SafetensorsFile(Mapping[str, StoredTensor]):
     """The file's tensors, mapped into memory: 8 bytes of length, a header in JSON, the data."""
 
     def __init__(self, path: Path) -> None:
@@ -224,7 +233,7 @@ class _SafetensorsFile(Mapping[str, _Stored]):
         self._start = 8 + length
         self._entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
 
-    def __getitem__(self, name: str) -> _Stored:
+    def __getitem__(self, name: str) -> StoredTensor:
         entry = self._entries[name]
         try:
             dtype_name, shape = entry["dtype"], entry["shape"]
@@ -241,11 +250,11 @@ class _SafetensorsFile(Mapping[str, _Stored]):
         if not fits or end - begin != count * dtype.itemsize:
             raise self._broken(f"{name} does not lie where its header says")
         if count == 0:
-            return _Stored(torch.empty(shape, dtype=dtype), is_mapped=False)
+            return StoredTensor(torch.empty(shape, dtype=dtype), is_mapped=False)
         data = torch.frombuffer(
             self._data, dtype=torch.uint8, count=end - begin, offset=self._start + begin
         )
-        return _Stored(data.view(dtype).reshape(shape), is_mapped=True)
+        return StoredTensor(data.view(dtype).reshape(shape), is_mapped=True)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -257,7 +266,7 @@ class _SafetensorsFile(Mapping[str, _Stored]):
         return InvalidOptionError(f"model_state: {self._path} is no safetensors file: {reason}")
 
 
-class _Shards(Mapping[str, _Stored]):
+class _Shards(Mapping[str, StoredTensor]):
     """The files of a sharded checkpoint, each opened when a tensor of it is asked for."""
 
     def __init__(self, index: Path) -> None:
@@ -270,7 +279,7 @@ class _Shards(Mapping[str, _Stored]):
         self._files: dict[str, Path] = {name: index.parent / file for name, file in files.items()}
         self._open = functools.cache(_from_path)
 
-    def __getitem__(self, name: str) -> _Stored:
+    def __getitem__(self, name: str) -> StoredTensor:
         file = self._files[name]
         tensors = self._open(file)
         if name not in tensors:
@@ -299,4 +308,6 @@ def _give_pages_back(read: torch.Tensor) -> None:
     start = -(-read.data_ptr() // page) * page
     end = (read.data_ptr() + read.nbytes) // page * page
     if end > start:
-        madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), ctypes.c_int(_ADVICE_DONT_NEED))
+        madvise(
+            ctypes.c_void_p(start), ctypes.c_size_t(end - start), ctypes.c_int(_ADVICE_DONT_NEED)
+        )

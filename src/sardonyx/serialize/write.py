@@ -152,7 +152,9 @@ def write_model(
     return WriteResult(sink.written, data_sink.written, path, data_path)
 
 
-def _weights(model: ir.Model, given: Mapping[str, ir.TensorProtocol]) -> dict[str, ir.TensorProtocol]:
+def _weights(
+    model: ir.Model, given: Mapping[str, ir.TensorProtocol]
+) -> dict[str, ir.TensorProtocol]:
     weights: dict[str, ir.TensorProtocol] = {}
     missing: list[str] = []
     for name, value in model.graph.initializers.items():

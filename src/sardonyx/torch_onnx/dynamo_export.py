@@ -14,7 +14,7 @@ from sardonyx.capture.weightless import is_weightless
 from sardonyx.errors import SardonyxError, VerificationError
 from sardonyx.torch_onnx import diagnostics
 from sardonyx.torch_onnx.diagnostics import Diagnostic, DiagnosticContext
-from sardonyx.torch_onnx.export_options import ExportOptions
+from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
 from sardonyx.torch_onnx.export_output import ExportOutput
 from sardonyx.torch_onnx.registry import OnnxRegistry
 
@@ -31,7 +31,7 @@ def dynamo_export(
     A failed export raises an `OnnxExporterError`, whose `export_output` has the diagnostics.
     """
     options = export_options or ExportOptions()
-    context = DiagnosticContext(options.diagnostic_options)
+    context = DiagnosticContext(options.diagnostic_options or DiagnosticOptions())
     try:
         output = _exported(model, model_args, model_kwargs, options, context)
     except SardonyxError as error:
@@ -74,5 +74,5 @@ def _open_dims(value: Any) -> Any:
         _, children, _ = opened
         return [_open_dims(child) for child in children]
     if isinstance(value, torch.Tensor):
-        return {axis: Dim.AUTO for axis in range(value.dim())}
+        return dict.fromkeys(range(value.dim()), Dim.AUTO)
     return None

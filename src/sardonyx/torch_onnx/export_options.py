@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.torch_onnx.fake_mode import ONNXFakeContext
@@ -35,11 +35,9 @@ class ExportOptions:
     op_level_debug: bool | None = None
     fake_context: ONNXFakeContext | None = None
     onnx_registry: OnnxRegistry | None = None
-    diagnostic_options: DiagnosticOptions = field(default_factory=DiagnosticOptions)
+    diagnostic_options: DiagnosticOptions | None = None
 
     def __post_init__(self) -> None:
-        if self.diagnostic_options is None:  # as the reference's signature has it
-            object.__setattr__(self, "diagnostic_options", DiagnosticOptions())
         for name, kind in _KINDS.items():
             value = getattr(self, name)
             if not isinstance(value, kind | None):

@@ -35,10 +35,10 @@ def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) 
     if twice:
         raise InvalidOptionError(f"{twice[0]} is given twice: by its place and by its name")
     asked = {**named, **given}
-    for name in _ELSEWHERE.keys() & asked.keys():
+    for name in [name for name in asked if name in _ELSEWHERE]:
         value = asked.pop(name)
-        if value not in _WITHOUT_EFFECT.get(name, (None, False)):
-            warnings.warn(f"{name}={value!r}: {_ELSEWHERE[name]}", OnnxExporterWarning, 2)
+        if not any(value is each for each in _WITHOUT_EFFECT.get(name, (None, False))):
+            warnings.warn(f"{name}: {_ELSEWHERE[name]}", OnnxExporterWarning, 2)
     if asked.pop("use_external_data_format", False):
         asked.setdefault("external_data", True)
     asked["operator_export_type"] = _operator_export_type(
@@ -84,7 +84,6 @@ _ELSEWHERE = {
 
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "dynamo": (None, True, False),
-    "artifacts_dir": (None, "."),
     "strip_doc_string": (None, True),
     "enable_onnx_checker": (None, True, False),
     "onnx_shape_inference": (None, True),
@@ -103,7 +102,7 @@ def _operator_export_type(given: Any, *, aten: bool) -> OperatorExportTypes:
     """Ours of the name that PyTorch's has."""
     if given is None:
         return OperatorExportTypes.ONNX_ATEN if aten else OperatorExportTypes.ONNX
-    name = getattr(given, "name", None)
+    name = str(getattr(given, "name", given))
     if name not in OperatorExportTypes.__members__:
         raise InvalidOptionError(f"operator_export_type={given!r} is not known")
     return OperatorExportTypes[name]

@@ -65,9 +65,8 @@ class JitScalarType(enum.IntEnum):
         """By a data type of ONNX, as `onnx.TensorProto.FLOAT`."""
         number = _number(onnx_type)
         for scalar_type, names in _NAMES.items():
-            # ONNX has no quantized types: their integers are found under their own names.
-            if number is not None and names.onnx_type == number and "QI" not in scalar_type.name:
-                return scalar_type
+            if number is not None and names.onnx_type == number:
+                return scalar_type  # integers stand before the quantized types that ONNX lacks
         raise InvalidOptionError(f"{onnx_type!r} is no data type of ONNX that PyTorch has")
 
     @classmethod

@@ -10,8 +10,8 @@ import torch
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.legalize import SUPPORTED_OPSETS
-from sardonyx.lower.lower import LIBRARY
 from sardonyx.lower.plugins import load_plugins
+from sardonyx.lower.registry import LIBRARY
 from sardonyx.options import DEFAULT_OPSET
 
 

@@ -43,9 +43,7 @@ def unconvertible_ops(
     options = Options(training=mode, opset_version=opset, capture=capture)
     graph = capture_model(model, args, kwargs, options).graph
     try:
-        export(
-            model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture
-        )
+        export(model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture)
     except UnsupportedOperatorError as error:
         # As a graph of TorchScript names them: without the overload.
         names = [problem.operator.partition(".")[0] for problem in error.problems]

@@ -96,7 +96,8 @@ class Session:
         return str(path)
 
     def run(self, inputs: Mapping[str, torch.Tensor]) -> dict[str, Output]:
-        """Every output by name, a sequence as a list. `inputs` must give every input the model has no default for."""
+        """Every output by name, a sequence as a list. `inputs` must give every input the model has
+        no default for."""
         missing = [name for name in self.input_names if name not in inputs]
         unknown = [name for name in inputs if name not in self.input_names]
         if missing or unknown:

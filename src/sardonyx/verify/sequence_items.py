@@ -26,52 +26,45 @@ _ELEMENTS = {
 
 
 class SequenceItems:
-    """Takes sequences apart by models of two operators."""
+    """Takes sequences apart, by models of one operator each."""
 
     def __init__(self, runtime: ModuleType) -> None:
         self._runtime = runtime
-        self._sessions: dict[str, Any] = {}
+        self._sessions: dict[tuple[str, str], Any] = {}
 
     def of(self, sequence: Any) -> list[Any]:
         """An OrtValue for each item."""
-        kind = sequence.data_type()
-        if kind not in self._sessions:
+        length = int(self._result("SequenceLength", sequence).numpy())
+        return [self._result("SequenceAt", sequence, index) for index in range(length)]
+
+    def _result(self, op_type: str, sequence: Any, *indices: int) -> Any:
+        key = op_type, sequence.data_type()
+        if key not in self._sessions:
             options = self._runtime.SessionOptions()
             options.log_severity_level = 3
-            self._sessions[kind] = self._runtime.InferenceSession(
-                _model(kind), options, providers=["CPUExecutionProvider"]
+            self._sessions[key] = self._runtime.InferenceSession(
+                _model(*key), options, providers=["CPUExecutionProvider"]
             )
-        session = self._sessions[kind]
-        (length,) = session.run_with_ort_values(["length"], {"sequence": sequence})
-        items = []
-        for index in range(int(length.numpy())):
-            position = self._runtime.OrtValue.ortvalue_from_numpy(np.array(index, dtype=np.int64))
-            feeds = {"sequence": sequence, "position": position}
-            items += session.run_with_ort_values(["item"], feeds)
-        return items
+        feeds = {"sequence": sequence}
+        for index in indices:
+            place = np.array(index, dtype=np.int64)
+            feeds["place"] = self._runtime.OrtValue.ortvalue_from_numpy(place)
+        return self._sessions[key].run_with_ort_values(["result"], feeds)[0]
 
 
-def _model(kind: str) -> bytes:
+def _model(op_type: str, kind: str) -> bytes:
     element = kind.removeprefix("seq(tensor(").removesuffix("))")
     if element not in _ELEMENTS:
         raise VerificationError(f"PyTorch has no lists of {kind}")
-    dtype = _ELEMENTS[element]
-    graph = helper.make_graph(
-        [
-            helper.make_node("SequenceLength", ["sequence"], ["length"]),
-            helper.make_node("SequenceAt", ["sequence", "position"], ["item"]),
-        ],
-        "items",
-        [
-            helper.make_tensor_sequence_value_info("sequence", dtype, None),
-            helper.make_tensor_value_info("position", onnx.TensorProto.INT64, []),
-        ],
-        [
-            helper.make_tensor_value_info("length", onnx.TensorProto.INT64, []),
-            helper.make_tensor_value_info("item", dtype, None),
-        ],
-    )
+    inputs = [helper.make_tensor_sequence_value_info("sequence", _ELEMENTS[element], None)]
+    result = helper.make_tensor_value_info("result", onnx.TensorProto.INT64, [])
+    if op_type == "SequenceAt":
+        inputs.append(helper.make_tensor_value_info("place", onnx.TensorProto.INT64, []))
+        result = helper.make_tensor_value_info("result", _ELEMENTS[element], None)
+    node = helper.make_node(op_type, [value.name for value in inputs], ["result"])
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8
+        helper.make_graph([node], "items", inputs, [result]),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=8,
     )
     return bytes(model.SerializeToString())

@@ -1,0 +1,313 @@
+"""Calls of `torch.autograd.Function`s that a recording keeps whole: one operator for each."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture import tree
+from sardonyx.capture.purity import version_of
+from sardonyx.capture.traced_sizes import TracedSize
+from sardonyx.errors import CaptureError
+
+NAMESPACE = "sardonyx_autograd"
+Apply: TypeAlias = Callable[..., Any]
+_LARGEST = 2**63
+_TENSOR = object()
+"""Stands where a result is a tensor."""
+
+
+class FunctionCalls:
+    """The functions of one export that are kept whole, each with the operator that stands for it.
+
+    Calls that differ in nothing but tensors, numbers and strings are calls of one operator. The
+    operators are gone with this object.
+    """
+
+    def __init__(self, is_kept: Callable[[type], bool]) -> None:
+        self._is_kept = is_kept
+        self._functions: dict[Hashable, KeptFunction] = {}
+        self._library: Any = None
+
+    @property
+    def functions(self) -> list[KeptFunction]:
+        return list(self._functions.values())
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[None]:
+        """While the model runs in the body, its calls of such functions are of their operators."""
+        token = _recording.set(self)
+        try:
+            with _torch_private.autograd_function_calls(_applied):
+                yield
+        finally:
+            _recording.reset(token)
+
+    def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if not self._is_kept(kind):
+            return apply(*args, **kwargs)
+        leaves, form = _CallForm.of(kind, args, kwargs)
+        key = (kind, form.key)
+        if key not in self._functions:
+            self._functions[key] = self._defined(KeptFunction(kind, apply, form))
+        return self._functions[key](form.operands(leaves))
+
+    def _defined(self, function: KeptFunction) -> KeptFunction:
+        if self._library is None:
+            self._library = torch.library.Library(NAMESPACE, "FRAGMENT")
+        namespace = getattr(torch.ops, NAMESPACE)
+        base = name = re.sub(r"\W", "_", function.name)
+        number = 0
+        while hasattr(namespace, name):
+            number += 1
+            name = f"{base}_{number}"
+        parameters = ", ".join(f"{type_} {p}" for p, type_ in function.form.parameters.items())
+        self._library.define(f"{name}({parameters}) -> Tensor[]")
+        self._library.impl(name, function.run, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{NAMESPACE}::{name}", function.run_on_fakes, lib=self._library)
+        function.op = getattr(namespace, name).default
+        return function
+
+
+_recording: ContextVar[FunctionCalls | None] = ContextVar("recording", default=None)
+"""That of this thread; None inside a function that is kept whole."""
+
+
+def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    calls = _recording.get()
+    return apply(*args, **kwargs) if calls is None else calls.call(apply, kind, args, kwargs)
+
+
+def calls_kept_whole() -> list[str]:
+    """The names of the functions that the recording at hand has met and keeps whole."""
+    calls = _recording.get()
+    return [] if calls is None else [function.name for function in calls.functions]
+
+
+class KeptFunction:
+    """A `torch.autograd.Function` as an operator of the graph."""
+
+    def __init__(self, kind: type, apply: Apply, form: _CallForm) -> None:
+        self.kind = kind
+        self.form = form
+        self.op: Any = None
+        self._apply = apply
+        self._result_structure: tree.Structure | None = None
+        self._result_leaves: list[Any] = []
+        self._example: _Example | None = None
+
+    @property
+    def name(self) -> str:
+        return self.kind.__name__
+
+    @property
+    def gives_tensors(self) -> list[bool]:
+        """For each item of what `forward` returns, whether it is a tensor."""
+        return [leaf is _TENSOR for leaf in self._result_leaves]
+
+    def __call__(self, operands: Sequence[Any]) -> Any:
+        given = iter(self.op(*operands))
+        assert self._result_structure is not None
+        leaves = [next(given) if leaf is _TENSOR else leaf for leaf in self._result_leaves]
+        return tree.unflatten(self._result_structure, leaves)
+
+    def run(self, *operands: Any) -> list[torch.Tensor]:
+        """The kernel of the operator: the function's own forward."""
+        tensors = [o for o in operands if isinstance(o, torch.Tensor)]
+        versions = list(map(version_of, tensors))
+        args, kwargs = self.form.arguments(operands)
+        token = _recording.set(None)
+        try:
+            with torch.no_grad():
+                result = self._apply(*args, **kwargs)
+        finally:
+            _recording.reset(token)
+        if list(map(version_of, tensors)) != versions:
+            raise CaptureError(
+                f"{self.name}.forward writes one of its arguments in place, which no node of ONNX"
+                " can do: compute a new tensor there"
+            )
+        leaves, self._result_structure = tree.flatten(result)
+        self._result_leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
+        made: list[torch.Tensor] = []
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                shares = any(_torch_private.shares_memory(leaf, t) for t in (*tensors, *made))
+                made.append(leaf.clone() if shares else leaf)
+        if not any(map(_torch_private.is_fake, (*tensors, *made))):
+            self._example = _Example(
+                [tuple(t.shape) for t in tensors], [(t.dtype, tuple(t.shape)) for t in made]
+            )
+        return made
+
+    def run_on_fakes(self, *operands: Any) -> list[torch.Tensor]:
+        """The types of the results. A forward that needs real values has run on them in a trace:
+        of its results, the dtypes and ranks are known, the sizes where no size is open."""
+        if self._example is None:
+            return self.run(*operands)
+        structure, leaves = self._result_structure, self._result_leaves
+        try:
+            return self.run(*operands)
+        except CaptureError:
+            raise
+        except Exception:
+            self._result_structure, self._result_leaves = structure, leaves
+            shapes = [tuple(o.shape) for o in operands if isinstance(o, torch.Tensor)]
+            return self._example.results_like(shapes, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class _Example:
+    operand_shapes: list[tuple[int, ...]]
+    results: list[tuple[torch.dtype, tuple[int, ...]]]
+
+    def results_like(
+        self, shapes: list[tuple[Any, ...]], operands: Sequence[Any]
+    ) -> list[torch.Tensor]:
+        is_static = all(type(size) is int for shape in shapes for size in shape)
+        if is_static and shapes == self.operand_shapes:
+            return [torch.empty(shape, dtype=dtype) for dtype, shape in self.results]
+        fake = next(o for o in operands if isinstance(o, torch.Tensor))
+        return [
+            torch.empty([_torch_private.new_data_dependent_size_of(fake) for _ in shape], dtype=dtype)
+            for dtype, shape in self.results
+        ]
+
+
+class _CallForm:
+    """What is the same in all calls of one operator: how arguments nest, and those of them that
+    no operator takes."""
+
+    def __init__(
+        self,
+        leaves: list[Any],
+        structure: tree.Structure,
+        names: list[str],
+        argument_names: list[str],
+        key: Hashable,
+    ) -> None:
+        types = [_schema_type(leaf) for leaf in leaves]
+        self.key = key
+        self.parameters = {n: t for n, t in zip(names, types, strict=True) if t is not None}
+        """The type of each argument of the operator."""
+        self.argument_names = argument_names
+        """Those that `forward` has."""
+        self._structure = structure
+        self._fixed = [leaf if t is None else None for leaf, t in zip(leaves, types, strict=True)]
+        self._is_operand = [t is not None for t in types]
+
+    @classmethod
+    def of(
+        cls, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], _CallForm]:
+        leaves: list[Any] = []
+        names: list[str] = []
+        structures: list[tree.Structure] = []
+        given = _names(kind, args, kwargs)
+        for name, argument in zip(given, (*args, *kwargs.values()), strict=True):
+            inner, structure = tree.flatten(argument)
+            if not any(_is_traced(leaf) for leaf in inner):
+                inner, structure = [argument], tree.Leaf(0)
+            paths = tree.paths(structure)
+            names += [_parameter_name("_".join((name, *path)), names) for path in paths]
+            structures.append(_moved(structure, len(leaves)))
+            leaves += inner
+        count, keywords = len(args), tuple(kwargs)
+
+        def make(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+            return items[:count], dict(zip(keywords, items[count:], strict=True))
+
+        whole = tree.Branch((), tuple(structures), make, "")
+        fixed = tuple(_schema_type(leaf) or _constant_key(leaf) for leaf in leaves)
+        key = (tuple(map(_structure_key, structures)), keywords, fixed)
+        return leaves, cls(leaves, whole, names, given, key)
+
+    def operands(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arguments of the operator among those of a call."""
+        return [leaf for leaf, is_op in zip(leaves, self._is_operand, strict=True) if is_op]
+
+    def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of the function, with these in the places of the operator's."""
+        given = iter(operands)
+        pairs = zip(self._fixed, self._is_operand, strict=True)
+        leaves = [next(given) if is_op else fixed for fixed, is_op in pairs]
+        args, kwargs = tree.unflatten(self._structure, leaves)
+        return args, kwargs
+
+
+def _is_traced(leaf: Any) -> bool:
+    return isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat)) or (
+        type(leaf) is TracedSize
+    )
+
+
+def _schema_type(leaf: Any) -> str | None:
+    """How an operator takes it; None for what none does."""
+    if type(leaf) is TracedSize:
+        return "float" if isinstance(leaf, float) else "SymInt"
+    if isinstance(leaf, torch.Tensor):
+        return "Tensor"
+    if isinstance(leaf, torch.SymInt) or (type(leaf) is int and -_LARGEST <= leaf < _LARGEST):
+        return "SymInt"
+    if isinstance(leaf, torch.SymFloat) or type(leaf) is float:
+        return "float"
+    return {bool: "bool", str: "str"}.get(type(leaf))
+
+
+def _names(kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """The names that `forward` has for the arguments of a call."""
+    parameters = list(inspect.signature(kind.forward).parameters.values())  # type: ignore[attr-defined]
+    if not _torch_private.sets_up_context_apart(kind):
+        parameters = parameters[1:]
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in positional][: len(args)]
+    names += [f"argument_{place}" for place in range(len(names), len(args))]
+    return [*names, *kwargs]
+
+
+def _parameter_name(text: str, taken: Sequence[str]) -> str:
+    plain = re.sub(r"[^0-9a-zA-Z_]", "_", text)
+    plain = plain if plain[:1].isalpha() else f"argument{plain}"
+    name, number = plain, 0
+    while name in taken:
+        number += 1
+        name = f"{plain}_{number}"
+    return name
+
+
+def _moved(structure: tree.Structure, by: int) -> tree.Structure:
+    if isinstance(structure, tree.Leaf):
+        return tree.Leaf(structure.index + by)
+    children = tuple(_moved(child, by) for child in structure.children)
+    return tree.Branch(structure.keys, children, structure.make, structure.type_name)
+
+
+def _structure_key(structure: tree.Structure) -> Hashable:
+    if isinstance(structure, tree.Leaf):
+        return None
+    return (structure.type_name, structure.keys, tuple(map(_structure_key, structure.children)))
+
+
+def _constant_key(constant: Any) -> Hashable:
+    """Equal for constants that are the same to the function."""
+    leaves, structure = tree.flatten(constant)
+    return (_structure_key(structure), tuple(map(_leaf_key, leaves)))
+
+
+def _leaf_key(leaf: Any) -> Hashable:
+    if isinstance(leaf, numpy.ndarray):
+        return (str(leaf.dtype), leaf.shape, leaf.tobytes())
+    try:
+        hash(leaf)
+    except TypeError:
+        return id(leaf)
+    return (type(leaf), leaf)

@@ -1,0 +1,122 @@
+"""install(): programs that call PyTorch's exporter need no change."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+
+import sardonyx
+
+
+def test_export_is_ours_and_then_pytorchs_again(tmp_path: Path) -> None:
+    before = dict(vars(torch.onnx))
+    modules = {name: sys.modules.get(f"torch.onnx.{name}") for name in ("utils", "symbolic_helper")}
+    with sardonyx.installed():
+        torch.onnx.export(
+            torch.nn.ReLU(),
+            torch.ones(2),
+            str(tmp_path / "model.onnx"),
+            input_names=["x"],
+            training=torch.onnx.TrainingMode.EVAL,
+            operator_export_type=torch.onnx.OperatorExportTypes.ONNX,
+        )
+        from torch.onnx import JitScalarType, utils
+
+        assert JitScalarType is sardonyx.JitScalarType
+        assert utils.unconvertible_ops(torch.nn.ReLU(), torch.ones(2))[1] == []
+        output = torch.onnx.dynamo_export(torch.nn.ReLU(), torch.ones(2))  # type: ignore[attr-defined]
+        assert isinstance(output, sardonyx.ExportOutput)
+    assert onnx.load(tmp_path / "model.onnx").producer_name == "sardonyx"
+    assert dict(vars(torch.onnx)) == before
+    for name, module in modules.items():
+        assert sys.modules.get(f"torch.onnx.{name}") is module
+
+
+def test_enums_of_pytorch_are_understood() -> None:
+    mode, kind = torch.onnx.TrainingMode.TRAINING, torch.onnx.OperatorExportTypes.ONNX
+    with sardonyx.installed():
+        program = torch.onnx.export(
+            torch.nn.Dropout(), torch.ones(8), training=mode, operator_export_type=kind
+        )
+    assert "Dropout" in [node.op_type for node in program.model.graph]
+
+
+def test_the_old_places_of_arguments() -> None:
+    model, x = torch.nn.Linear(2, 2), torch.ones(1, 2)
+    with sardonyx.installed():
+        program = torch.onnx.export(model, x, None, True, False, None, ["x"], ["y"])
+    assert [v.name for v in program.model.graph.inputs] == ["x"]
+    assert [v.name for v in program.model.graph.outputs] == ["y"]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"fallback": True},
+        {"report": True},
+        {"profile": True},
+        {"artifacts_dir": "there"},
+        {"example_outputs": torch.ones(2)},
+        {"_retain_param_name": False},
+    ],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_of_the_other_exporter_are_explained(option: dict[str, object]) -> None:
+    with (
+        sardonyx.installed(),
+        pytest.warns(sardonyx.OnnxExporterWarning, match=next(iter(option))),
+    ):
+        torch.onnx.export(torch.nn.ReLU(), torch.ones(2), **option)
+
+
+def test_options_that_ask_for_what_is_done_anyway() -> None:
+    with sardonyx.installed():
+        torch.onnx.export(
+            torch.nn.ReLU(), torch.ones(2), dynamo=True, verbose=None, enable_onnx_checker=True
+        )
+        with pytest.raises(TypeError):
+            torch.onnx.export(torch.nn.ReLU(), torch.ones(2), no_such_option=1)
+
+
+def test_install_and_uninstall_twice() -> None:
+    before = torch.onnx.export
+    sardonyx.install()
+    sardonyx.install()
+    with sardonyx.installed():
+        pass
+    assert torch.onnx.export is not before, "the block leaves installed what was"
+    sardonyx.uninstall()
+    assert torch.onnx.export is before
+    sardonyx.uninstall()
+
+
+def test_a_script_is_run(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.py").write_text("import torch\nmodel = torch.nn.ReLU()\n")
+    (tmp_path / "script.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import torch
+            from neighbour import model
+
+            if __name__ == "__main__":
+                torch.onnx.export(model, torch.ones(2), sys.argv[1])
+                print(sys.argv[2:])
+            """
+        )
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "sardonyx", "run", "script.py", "out.onnx", "--flag", "-x"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == "['--flag', '-x']"
+    assert onnx.load(tmp_path / "out.onnx").producer_name == "sardonyx"
