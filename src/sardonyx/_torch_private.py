@@ -944,9 +944,22 @@ def autograd_function_calls(by: Callable[..., Any]) -> Iterator[None]:
             kind.apply = before
 
 
+def autograd_function_of(node: Any) -> Any:
+    """The class of the `torch.autograd.Function` that a node of TorchScript calls, or None."""
+    kind = getattr(node.pyobj(), "__self__", None)
+    is_class = isinstance(kind, type) and issubclass(kind, torch.autograd.Function)
+    return kind if is_class else None
+
+
+def set_decomposition(op: Any, function: Callable[..., Any]) -> None:
+    """Lets an operator be expanded into what `function` runs."""
+    op.py_impl(torch._C.DispatchKey.CompositeImplicitAutograd)(function)
+
+
 def sets_up_context_apart(kind: Any) -> bool:
     """Whether the `forward` of a torch.autograd.Function takes no `ctx`."""
-    return bool(torch.autograd.function._is_setup_context_defined(kind.setup_context))
+    is_defined: Any = torch.autograd.function._is_setup_context_defined
+    return bool(is_defined(kind.setup_context))
 
 
 @contextlib.contextmanager

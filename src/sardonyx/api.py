@@ -19,6 +19,7 @@ from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
 from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms
+from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
@@ -88,7 +89,9 @@ def export(
         training: The mode the model is exported in.
         input_names: Names for the inputs, then for the parameters, in order.
         output_names: Names for the outputs, in order.
-        operator_export_type: What becomes of operators without an ONNX form.
+        operator_export_type: What becomes of operators without an ONNX form: refused (ONNX), nodes
+            `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or nodes of their own name and domain
+            (ONNX_FALLTHROUGH). ONNX_ATEN and RAW write all operators so, with a form or without.
         opset_version: The opset of the file.
         do_constant_folding: Compute at export time what depends on weights and constants only.
         dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
@@ -154,7 +157,7 @@ def run_stages(
         check_destination(f)
     stages = _Stages(options.progress)
     opset = options.opset_version
-    functions = functions_kept(opset, inlines=options.autograd_inlining)
+    functions = functions_kept(opset, inlines=options.inlines_autograd_functions)
     with stages("capture"):
         captured = capture(model, args, kwargs, options, functions)
     signature = captured.signature
@@ -180,6 +183,7 @@ def run_stages(
                         **function_forms(functions, opset),
                     },
                     trainable_parameters(model),
+                    fallback_for(options.operator_export_type),
                 ),
             ),
         )
@@ -307,11 +311,6 @@ def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
         raise
 
 
-_NOT_YET = {
-    "operator_export_type": OperatorExportTypes.ONNX,
-}
-"""Options of the reference that take one value for now."""
-
 _DEFAULTS: Mapping[str, Any] = {
     "input_names": (),
     "output_names": (),
@@ -330,11 +329,8 @@ def _options(**given: Any) -> Options:
             f"opset_version={opset!r} is not supported:"
             f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
         )
-    for name, only in _NOT_YET.items():
-        value = given.pop(name)
-        if value != only:
-            raise InvalidOptionError(f"{name}={value!r} is not supported so far, only {only!r}")
     given["training"] = TrainingMode.of(given["training"])
+    given["operator_export_type"] = OperatorExportTypes.of(given["operator_export_type"])
     for name, default in _DEFAULTS.items():
         given[name] = default if given[name] is None else given[name]
     return Options(**given)

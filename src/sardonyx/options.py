@@ -44,6 +44,20 @@ class OperatorExportTypes(enum.IntEnum):
     ONNX_ATEN = 1
     ONNX_ATEN_FALLBACK = 2
     ONNX_FALLTHROUGH = 3
+    RAW = 4
+
+    @classmethod
+    def of(cls, given: Any) -> OperatorExportTypes:
+        """The type that `given` means: one of ours, its number, or torch.onnx's of that name."""
+        name = getattr(given, "name", None)
+        if isinstance(name, str) and name in cls.__members__:
+            return cls[name]
+        if type(given) is int and given in set(cls):
+            return cls(given)
+        types = ", ".join(f"OperatorExportTypes.{kind.name}" for kind in cls)
+        raise InvalidOptionError(
+            f"operator_export_type={given!r} is not known: give one of {types}"
+        )
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,7 @@ class Options:
     """Whether inputs and buffers that the model writes become extra outputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
     export_modules_as_functions: bool | Collection[type] = False
+    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX
     autograd_inlining: bool = True
     """Whether torch.autograd.Functions without a symbolic function are written as what they run."""
     custom_translation_table: Mapping[Any, Any] | None = None
@@ -135,6 +150,14 @@ class Options:
         _check_modules_as_functions(self.export_modules_as_functions, self.opset_version)
         if self.progress is not None and not callable(self.progress):
             raise InvalidOptionError(f"progress must be a function, not {self.progress!r}")
+
+    @property
+    def inlines_autograd_functions(self) -> bool:
+        """Whether a `torch.autograd.Function` becomes the operators that its forward runs."""
+        return self.autograd_inlining and self.operator_export_type not in (
+            OperatorExportTypes.ONNX_ATEN_FALLBACK,
+            OperatorExportTypes.ONNX_FALLTHROUGH,
+        )
 
     @property
     def keeps_parameters(self) -> bool:

@@ -44,15 +44,16 @@ def test_a_traced_module_in_memory_and_from_a_file(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_control_flow_is_refused_by_name() -> None:
+def test_control_flow_is_kept() -> None:
     @torch.jit.script
     def decides(x: torch.Tensor) -> torch.Tensor:
         if x.sum() > 0:
             return x + 1
         return x - 1
 
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="prim::If in TorchScript"):
-        sardonyx.export(decides, (torch.randn(3),))
+    program = sardonyx.export(decides, (torch.ones(3),))
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(program(x), decides(x))
 
 
 def test_torch_export_is_not_asked(traced: torch.jit.ScriptModule) -> None:

@@ -73,8 +73,23 @@ def test_make_targets_exist(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-        assert target.startswith("http") or (document.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document.read_text())):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        page = document.parent / path if path else document
+        assert page.exists(), target
+        assert not anchor or anchor in anchors(page.read_text()), target
+
+
+def prose(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(text: str) -> set[str]:
+    """The headings of a page, as links name them."""
+    titles = re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_contributing_quotes_code_that_exists():

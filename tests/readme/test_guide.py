@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+import sardonyx
+from sardonyx.cli import app
 from sardonyx.extend import custom_symbolics
+from sardonyx.lower import ops
+from sardonyx.lower.plugins import GROUP
+from sardonyx.lower.registry import LIBRARY
 from sardonyx.verify.compare import DEFAULT_TOLERANCES, Tolerance
 from tests.readme.test_documents import DOCS, ROOT, python_blocks
 from tools import api_page
@@ -40,7 +49,9 @@ def printed_blocks(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_of_a_page_runs(page: Path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    ops.load()
     monkeypatch.setattr(custom_symbolics, "_registered", {})
+    monkeypatch.setattr(LIBRARY, "_lowerings", dict(LIBRARY._lowerings))
     text = page.read_text()
     blocks = python_blocks(text)
     assert blocks
@@ -52,6 +63,49 @@ def test_python_of_a_page_runs(page: Path, tmp_path, monkeypatch, capsys):
     for block in printed_blocks(text):
         pattern = ".*?".join(re.escape(part) for part in block.strip().split("..."))
         assert re.search(pattern, printed, re.DOTALL), f"{block}\nis not in\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_names_of_a_page_exist(page: Path):
+    for name in re.findall(r"\bsardonyx(?:\.\w+)+", page.read_text()):
+        if name != GROUP:
+            pkgutil.resolve_name(name)
+
+
+COMMANDS = [
+    (page, c) for page in PAGES for c in re.findall(r"^    sardonyx (.+)$", page.read_text(), re.M)
+]
+
+
+def test_pages_have_command_lines():
+    assert {shlex.split(command)[0] for _, command in COMMANDS} == {"export", "show", "run"}
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda given: str(given)[-20:])
+def test_a_command_line_runs(page: Path, command: str, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_models.py").write_text(python_blocks(page.read_text())[0])
+    (tmp_path / "export_my_model.py").write_text(SCRIPT)
+    if command.startswith("show"):
+        sardonyx.export(torch.nn.ReLU(), (torch.ones(2),), shlex.split(command)[1])
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code == 0, result.output
+
+
+SCRIPT = """
+import sys, torch
+assert sys.argv[1:] == ["--its", "--own", "arguments"]
+program = torch.onnx.export(torch.nn.ReLU(), (torch.ones(2),))
+assert type(program).__module__ == "sardonyx.program"
+"""
+
+
+def test_options_of_the_migration_page_are_options():
+    rows = re.findall(r"^\| (.+) \| (.+) \|.*\|$", (DOCS / "migration.md").read_text(), re.M)
+    known = {*inspect.signature(sardonyx.export).parameters, "model_state"}
+    named = {name for _, now in rows for name in re.findall(r"\b(\w+)=", now)}
+    same = {n for then, now in rows if "the same" in now for n in re.findall(r"`(\w+)=", then)}
+    assert len(rows) > 20 and named | same <= known, (named | same) - known
 
 
 def test_the_api_page_is_up_to_date():

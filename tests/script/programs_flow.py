@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 ONES = torch.ones(3, 2)
 ROWS = torch.arange(1.0, 7.0).reshape(3, 2)
@@ -80,7 +80,7 @@ def early_returns(x):
 
 
 def early_return_in_loop(x, n: int):
-    for i in range(n):
+    for _i in range(n):
         x = x + 1
         if x.sum() > 30:
             return x * 10
@@ -166,7 +166,7 @@ def ternaries(x, n: int):
 
 
 def short_circuits(x, n: int):
-    if n > 0 and float(x[n % 3].sum()) > 3.5 or n == 6:
+    if (n > 0 and float(x[n % 3].sum()) > 3.5) or n == 6:
         x = x + 1
     if not (n > 2) and not bool(x.sum() > 100):
         x = x * 2
@@ -207,10 +207,12 @@ def branch_gives_tuple(x):
 
 
 def branch_unused_result(x):
+    y = x
     if x.sum() > 0:
         y = x + 1
-    else:
-        y = x
+    z = y * 2
+    if z.sum() > 100:
+        y = z
     return x
 
 
@@ -313,13 +315,13 @@ def break_and_continue(x, n: int):
 
 
 def grows(x, n: int):
-    for i in range(n):
+    for _i in range(n):
         x = torch.cat([x, x[-1:] + 1])
     return x
 
 
 def doubles(x, n: int):
-    for i in range(n):
+    for _i in range(n):
         x = torch.cat([x, x * 2])
     return x, x.size(0)
 
@@ -339,7 +341,7 @@ def halves(x):
 
 def grows_from_one(x, n: int):
     y = x[:1]
-    for i in range(n):
+    for _i in range(n):
         y = torch.cat([y, y[:1] * 2])
     return y * torch.ones(2), y.mean(0)
 
@@ -372,21 +374,21 @@ def one_or_many_by_size(x):
 
 def broadcast_in_loop_to_full(x, n: int):
     y = torch.zeros(1, 2)
-    for i in range(n):
+    for _i in range(n):
         y = y + x
     return y
 
 
 def broadcast_in_loop_other_dim(x, n: int):
     y = torch.zeros(3, 1)
-    for i in range(n):
+    for _i in range(n):
         y = y * 0.5 + x
     return y, y.sum(1)
 
 
 def int_to_float(x):
     total = torch.zeros(3, 2, dtype=torch.int64)
-    for i in range(3):
+    for _i in range(3):
         total = total + x
     return total
 
@@ -446,7 +448,7 @@ def optional_carried(x, n: int):
 def carried_numbers(x, n: int):
     a, b, c = 0, 1, 0.5
     flag = False
-    for i in range(n):
+    for _i in range(n):
         a, b = b, a + b
         c = c / 2 + a
         flag = not flag
@@ -455,7 +457,7 @@ def carried_numbers(x, n: int):
 
 def carried_tuple(x, n: int):
     state = (x, x * 2)
-    for i in range(n):
+    for _i in range(n):
         h, c = state
         state = (torch.tanh(h + c), c * 0.5 + h)
     return state
@@ -471,7 +473,7 @@ def recurrent(x, n: int):
 
 
 def loop_over_shape_of_carried(x, n: int):
-    for i in range(n):
+    for _i in range(n):
         for j in range(x.size(0)):
             x = x + j
         x = x[:-1] if x.size(0) > 1 else x
@@ -635,7 +637,7 @@ FLOW: list[Typed] = [
     (one_or_many_by_size, SIZES),
     (broadcast_in_loop_to_full, COUNTS),
     (broadcast_in_loop_other_dim, COUNTS),
-    (int_to_float, FULL_SIZES[:1] + [(-ROWS,), (ROWS * 0,)]),
+    (int_to_float, [(rows(3),), (-ROWS,), (ROWS * 0,)]),
     (three_deep, COUNTS),
     (zero_iterations, COUNTS),
     (loops_in_branches, COUNTS),

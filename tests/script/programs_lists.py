@@ -891,7 +891,8 @@ CASES = [
             started_list, reads_the_last, broken_off, popped_in_loop, window, returned,
             returned_unequal, length_and_last, iterated_twice, enumerated, zipped, reversed_dynamic,
             sliced_dynamic, inserted_dynamic, deleted_dynamic, set_dynamic, extended_dynamic,
-            caches, cleared_in_loop, flattened_loops, over_numbers, for_over_reversed, numbers_appended,
+            caches, cleared_in_loop, flattened_loops, over_numbers, for_over_reversed,
+            numbers_appended,
             numbers_reduced, numbers_sorted, numbers_changed, numbers_joined, numbers_as_sizes,
             numbers_iterated, equal_lists, hstacked, pairs, pairs_popped, split_by_sizes,
         )

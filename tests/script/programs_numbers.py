@@ -1,10 +1,12 @@
+# ruff: noqa: UP006, UP035, C416, RUF005
+# torch.jit compiles this text: it knows the names of typing, not all of the newer forms.
 """Scripted programs about Python numbers: arithmetic, conversions, sizes, numbers given to tensor
 operators. Each with inputs that differ in sign, size and count."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, List, Tuple  # noqa: UP035  torch.jit knows the names of typing
+from typing import Any, List, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -241,7 +243,17 @@ def truth_of_lists(a: int, b: int):
 
 
 def tensor_and_int(x: Tensor, n: int):
-    return x + n, x - n, n - x, x * n, n * x, x / (n + 1), x // (n + 1), x % (n + 1), n / (x.abs() + 1)
+    return (
+        x + n,
+        x - n,
+        n - x,
+        x * n,
+        n * x,
+        x / (n + 1),
+        x // (n + 1),
+        x % (n + 1),
+        n / (x.abs() + 1),
+    )
 
 
 def tensor_and_float(x: Tensor, n: float):
@@ -294,7 +306,12 @@ def created(x: Tensor, n: int):
 
 
 def created_of_floats(a: float, b: float):
-    return torch.arange(0.0, abs(a), 0.5), torch.linspace(a, b, 5), torch.full((2,), a), torch.zeros(2).fill_(b)
+    return (
+        torch.arange(0.0, abs(a), 0.5),
+        torch.linspace(a, b, 5),
+        torch.full((2,), a),
+        torch.zeros(2).fill_(b),
+    )
 
 
 def linear_spaces(x: Tensor, n: int):
@@ -313,7 +330,11 @@ def tensors_of_numbers(a: int, b: int):
 def tensors_of_nested_lists(x: Tensor):
     n = x.size(0)
     grid = [[n, 2], [3, n + 1]]
-    return torch.tensor(grid), torch.tensor([[1.5, float(n)]]), torch.tensor([[[n]]], dtype=torch.int32)
+    return (
+        torch.tensor(grid),
+        torch.tensor([[1.5, float(n)]]),
+        torch.tensor([[[n]]], dtype=torch.int32),
+    )
 
 
 def indexed(x: Tensor, n: int):
@@ -325,7 +346,13 @@ def sliced(x: Tensor, n: int):
 
 
 def narrowed(x: Tensor, n: int):
-    return x.narrow(0, n, 1), x.select(1, n), torch.narrow(x, 1, 0, n), x.roll(n, 0), x.roll([n, 1], [0, 1])
+    return (
+        x.narrow(0, n, 1),
+        x.select(1, n),
+        torch.narrow(x, 1, 0, n),
+        x.roll(n, 0),
+        x.roll([n, 1], [0, 1]),
+    )
 
 
 def viewed(x: Tensor, n: int):
@@ -339,11 +366,19 @@ def repeated(x: Tensor, n: int):
 def expanded(x: Tensor):
     n = x.size(0)
     m = x.size(1)
-    return x.unsqueeze(0).expand(2, n, m), x.sum(1, keepdim=True).expand(-1, m * 2), x.sum().expand(n, m)
+    return (
+        x.unsqueeze(0).expand(2, n, m),
+        x.sum(1, keepdim=True).expand(-1, m * 2),
+        x.sum().expand(n, m),
+    )
 
 
 def padded(x: Tensor, n: int):
-    return F.pad(x, [n, 1]), F.pad(x, (0, n, n - 1, 2), value=1.5), F.pad(x, [1, n], "constant", float(n))
+    return (
+        F.pad(x, [n, 1]),
+        F.pad(x, (0, n, n - 1, 2), value=1.5),
+        F.pad(x, [1, n], "constant", float(n)),
+    )
 
 
 def clamped(x: Tensor, n: int):
@@ -385,7 +420,18 @@ def sizes(x: Tensor):
 
 def size_arithmetic(x: Tensor):
     n, m = x.size(0), x.size(1)
-    return n * m, n // 2, n % 2, n / m, (n + 1) // 2 * 2, -n, max(n - 2, 0), min(n, m), n**2, abs(n - 3)
+    return (
+        n * m,
+        n // 2,
+        n % 2,
+        n / m,
+        (n + 1) // 2 * 2,
+        -n,
+        max(n - 2, 0),
+        min(n, m),
+        n**2,
+        abs(n - 3),
+    )
 
 
 def size_conditions(x: Tensor):
@@ -423,7 +469,14 @@ def reshaped_by_arithmetic(x: Tensor):
 
 
 def element_count(x: Tensor):
-    return x.sum() / x.numel(), x.mean() * len(x), x.new_zeros(x.numel()), x.element_size(), x.nbytes, x.itemsize
+    return (
+        x.sum() / x.numel(),
+        x.mean() * len(x),
+        x.new_zeros(x.numel()),
+        x.element_size(),
+        x.nbytes,
+        x.itemsize,
+    )
 
 
 # -- ranges ---------------------------------------------------------------------------------------
@@ -538,6 +591,92 @@ def list_of_numbers_in(x: Tensor, sizes: List[int]):
     return x.reshape(sizes[0], sizes[1]) * sizes[0], sizes[0] * sizes[1]
 
 
+def conditions_of_sizes_as_numbers(x: Tensor):
+    n = x.size(0)
+    return (
+        int(n > 2) + 1, float(n > 2), bool(n), bool(n - 3), (n > 2) == (n > 1), int(n / 2),
+        int(-n / 2), n / 2 // 1, (n / 3) % 1.0, round(n / 2), math.floor(n / 2), math.ceil(n / 2),
+        math.floor(-n / 2), -n // 2, -n % 3, n // -2, n % -2,
+    )  # fmt: skip
+
+
+def tensors_of_sizes(x: Tensor):
+    n = x.size(0)
+    return (
+        torch.tensor(n > 2), torch.tensor(n / 3), torch.tensor([n > 2, True]), torch.as_tensor(n),
+        torch.tensor([n / 2, 1.0]), torch.as_tensor([n, 1]),
+        torch.as_tensor(x, dtype=torch.float64),
+    )  # fmt: skip
+
+
+def division_as_torchscript_does_it(a: float):
+    return a // 0.1, a % 0.1, divmod(a, 0.25), a**2, a**-1
+
+
+def equal_tensors(x: Tensor, n: int):
+    return (
+        torch.equal(x, x + 0),
+        torch.equal(x, x[:2]),
+        torch.allclose(x, x + 1e-9),
+        torch.equal(x, x + n),
+    )
+
+
+def lists_compared(x: Tensor, n: int):
+    seen = [i for i in range(n)]
+    return seen == [0, 1], seen != [0], [n, 1] == [1, n], x.shape == [4, 4], list(x.shape) == [4, n]
+
+
+def moved(x: Tensor, n: int):
+    y = torch.zeros(2, dtype=torch.float64)
+    return (
+        x.cpu(), x.to("cpu"), x.to(y.device, y.dtype), x.to(torch.float64, copy=True), x.to(y),
+        x.to(device="cpu", dtype=torch.float16), str(x.device) == "cpu", x.device.index is None,
+    )  # fmt: skip
+
+
+def transposed(x: Tensor, n: int):
+    return x.T, x.mT, x.mH, x.H, x.t() * n
+
+
+def known_ranges_as_dims(x: Tensor, n: int):
+    y = x.unsqueeze(0).repeat(n + 1, 1, 1)
+    return y.sum(dim=list(range(1, y.dim()))), len(list(range(n)))
+
+
+def halved_until_small(x: Tensor):
+    y = x.reshape(-1)
+    while y.numel() > 3:
+        y = y[: y.numel() // 2]
+    return y, y.numel()
+
+
+def numbers_in_nested_loops(x: Tensor, n: int):
+    total = 0
+    for i in range(n):
+        for j in range(i, n, 2):
+            if j % 3 == 0:
+                continue
+            total += i * j
+    return total
+
+
+def computed_in_both_branches(x: Tensor, n: int):
+    if n > 1:
+        n = n * 2
+        x = x + n
+    else:
+        n = -n
+    return x * n, n
+
+
+def padded_values(x: Tensor, f: float):
+    return (
+        F.pad(x, [1, 1], value=f), F.hardtanh(x, -f, f), F.threshold(x, f, 2.0), x.add(x, alpha=f),
+        torch.addcmul(x, x, x, value=f), torch.lerp(x, x + 1, f), torch.nan_to_num(x, f),
+    )  # fmt: skip
+
+
 PAIR = (torch.tensor(3), torch.tensor(2.5), torch.tensor(True))
 ROUNDED = [(2.5,), (3.5,), (-2.5,), (0.5,), (-0.4,), (7.9,)]
 
@@ -567,9 +706,15 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (exact_integers, NUMBERS),
     (float_digits, FLOATS),
     (conversions, MIXED),
-    (items_of_tensors, [PAIR, tuple(-p if p.dtype != torch.bool else ~p for p in PAIR),
-                        (torch.tensor([0]), torch.tensor([[0.5]]), torch.tensor([True]))][:2]
-     + [(torch.tensor(0), torch.tensor(0.0), torch.tensor(False))]),
+    (
+        items_of_tensors,
+        [
+            PAIR,
+            tuple(-p if p.dtype != torch.bool else ~p for p in PAIR),
+            (torch.tensor([0]), torch.tensor([[0.5]]), torch.tensor([True])),
+        ][:2]
+        + [(torch.tensor(0), torch.tensor(0.0), torch.tensor(False))],
+    ),
     (item_arithmetic, [(matrix(3, 3),), (-matrix(3, 3),), (matrix(3, 3) * 0,)]),
     (infinities, [(1.5,), (-3.0,), (float("inf"),), (float("-inf"),), (float("nan"),)][:4]),
     (known_functions, SIZES),
@@ -585,10 +730,22 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (truth_of_lists, NUMBERS),
     (tensor_and_int, COUNTED),
     (tensor_and_float, [(matrix(3, 2), 1.5), (matrix(3, 2), -2.0), (matrix(3, 2), 0.25)]),
-    (integer_tensor_and_numbers, [(torch.arange(-3, 4), 2, 1.5), (torch.arange(-3, 4), 3, -0.5),
-                                  (torch.arange(-3, 4), 1, 0.0)]),
-    (half_tensor_and_numbers, [(matrix(2, 3).half(), 2, 1.5), (matrix(2, 3).half(), 3, -0.5),
-                               (matrix(2, 3).half(), 1, 0.0)]),
+    (
+        integer_tensor_and_numbers,
+        [
+            (torch.arange(-3, 4), 2, 1.5),
+            (torch.arange(-3, 4), 3, -0.5),
+            (torch.arange(-3, 4), 1, 0.0),
+        ],
+    ),
+    (
+        half_tensor_and_numbers,
+        [
+            (matrix(2, 3).half(), 2, 1.5),
+            (matrix(2, 3).half(), 3, -0.5),
+            (matrix(2, 3).half(), 1, 0.0),
+        ],
+    ),
     (tensor_powers, COUNTED),
     (tensor_compared, COUNTED),
     (integer_compared_with_float, [(matrix(3, 2), 1.5), (matrix(3, 2), 2.0), (matrix(3, 2), -0.5)]),
@@ -611,14 +768,27 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (split_points, COUNTED),
     (top, COUNTED),
     (padded_to_a_multiple, [*SIZES, (matrix(4, 4),), (matrix(8, 4),)]),
-    (scaled_by_count, [(matrix(3), matrix(3) > 0), (matrix(3), matrix(3) > 9), (matrix(3), matrix(3) > -9)]),
+    (
+        scaled_by_count,
+        [(matrix(3), matrix(3) > 0), (matrix(3), matrix(3) > 9), (matrix(3), matrix(3) > -9)],
+    ),
     (sizes, SIZES),
     (size_conditions, BOTH_SIZES),
     (sizes_by_computed_dims, SIZES),
-    (size_of_computed_dim, [(matrix(3, 4), 0), (matrix(3, 4), 1), (matrix(2, 5), 1), (matrix(1, 1), 0)]),
+    (
+        size_of_computed_dim,
+        [(matrix(3, 4), 0), (matrix(3, 4), 1), (matrix(2, 5), 1), (matrix(1, 1), 0)],
+    ),
     (sizes_of_a_size, SIZES),
-    (same_size, [(matrix(3, 4), matrix(3, 4)), (matrix(3, 4), matrix(2, 4)), (matrix(3, 4), matrix(3, 1)),
-                 (matrix(1, 1), matrix(1, 1))]),
+    (
+        same_size,
+        [
+            (matrix(3, 4), matrix(3, 4)),
+            (matrix(3, 4), matrix(2, 4)),
+            (matrix(3, 4), matrix(3, 1)),
+            (matrix(1, 1), matrix(1, 1)),
+        ],
+    ),
     (reshaped_by_arithmetic, BOTH_SIZES),
     (element_count, SIZES[:2] + SIZES[3:]),
     (ranges, COUNTED),
@@ -633,10 +803,22 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (number_set_in_one_branch, [*SIZES, (matrix(3, 4) + 9,)]),
     (numbers_in_and_out, [(1, 0.5, matrix(2)), (0, -1.5, matrix(3)), (-4, 0.0, matrix(1))]),
     (boolean_input, [(matrix(2), True), (matrix(3), True), (matrix(1), True)]),
+    (tensors_of_sizes, SIZES),
+    (equal_tensors, [(matrix(3, 2), 0), (matrix(2, 2), 1), (matrix(2, 2), 0), (matrix(1, 2), 0)]),
+    (moved, COUNTED),
+    (transposed, COUNTED),
+    (known_ranges_as_dims, COUNTED),
+    (halved_until_small, SIZES),
+    (numbers_in_nested_loops, [*COUNTED, (matrix(4, 4), 7)]),
+    (computed_in_both_branches, COUNTED),
+    (padded_values, [(matrix(3, 2), 0.5), (matrix(3, 2), 0.25), (matrix(3, 2), 1.5)]),
     (list_of_numbers_in, [(matrix(6), [2, 3]), (matrix(6), [3, 2]), (matrix(6), [1, 6])]),
-]  # fmt: skip
+]
 
 SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
+    (conditions_of_sizes_as_numbers, [*SIZES, (matrix(4, 4),)]),
+    (lists_compared, [*COUNTED, (matrix(4, 4), 4)]),
+    (division_as_torchscript_does_it, [(1.0,), (-0.75,), (2.5,)]),
     (int_powers, NUMBERS),
     (power_of_computed, NUMBERS),
     (least_and_largest_mixed, MIXED),
@@ -644,5 +826,5 @@ SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (constants, [(), (), ()]),
     (square_roots_of_integers, SIZES),
     (size_arithmetic, BOTH_SIZES),
-]  # fmt: skip
+]
 """Where TorchScript gives another number, or one of another type, than Python does."""

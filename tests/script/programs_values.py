@@ -1,8 +1,10 @@
+# ruff: noqa: UP006, UP007, UP035, UP045, B905, C406, SIM114, SIM118, UP032
+# torch.jit compiles this text: it knows the names of typing, not all of the newer forms.
 """Scripted programs about what holds numbers and tensors: strings, tuples, dicts, optionals,
 enums and objects."""
 
 from enum import Enum
-from typing import (  # noqa: UP035  torch.jit knows the names of typing
+from typing import (
     Any,
     Dict,
     List,
@@ -15,7 +17,7 @@ from typing import (  # noqa: UP035  torch.jit knows the names of typing
 import torch
 from torch import Tensor, nn
 
-from tests.script.programs_numbers import COUNTED, NUMBERS, SIZES, matrix
+from tests.script.programs_numbers import COUNTED, SIZES, matrix
 
 SIGNS = [(matrix(3, 2),), (matrix(3, 2) + 9,), (matrix(3, 2) * 0,), (-matrix(3, 2),)]
 
@@ -162,7 +164,7 @@ def dict_iterated(x: Tensor):
         total = total + value * len(key)
     for value in found.values():
         total = total - value / 2
-    for key in found.keys():  # noqa: SIM118
+    for key in found.keys():
         if key == "b":
             total = total + 1
     return total, list(found.keys())[1] == "b"
@@ -242,7 +244,7 @@ def dict_given(found: Dict[str, Tensor]):
 
 
 def dict_of_pairs(x: Tensor):
-    found = dict([("a", x), ("b", x * 2)])  # noqa: C406
+    found = dict([("a", x), ("b", x * 2)])
     counts: Dict[str, int] = {}
     for key in ["p", "q", "p"]:
         counts[key] = counts.get(key, 0) + 1
@@ -396,7 +398,14 @@ def dtype_questions(x: Tensor):
         z = z * 2
     if x.device.type == "cpu" and not x.is_complex() and not x.is_quantized:
         z = z + 1
-    return z, y.to(x.dtype), x.long().to(y), x.type_as(y), x.to(device=x.device), x.layout == torch.strided
+    return (
+        z,
+        y.to(x.dtype),
+        x.long().to(y),
+        x.type_as(y),
+        x.to(device=x.device),
+        x.layout == torch.strided,
+    )
 
 
 class Color(Enum):
@@ -622,7 +631,10 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (swapped, COUNTED),
     (tuple_equality, SIZES),
     (named_tuple, COUNTED),
-    (named_tuple_given, [(Pair(matrix(2, 2), 2),), (Pair(matrix(1, 2), 0),), (Pair(matrix(3, 2), 1),)]),
+    (
+        named_tuple_given,
+        [(Pair(matrix(2, 2), 2),), (Pair(matrix(1, 2), 0),), (Pair(matrix(3, 2), 1),)],
+    ),
     (tuple_given, [((matrix(n, 2), (matrix(n, 2), matrix(2))),) for n in (3, 1, 5)]),
     (dict_made, SIZES),
     (dict_asked, SIZES),
@@ -645,7 +657,14 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (optional_number, [(matrix(2), None, 2), (matrix(3), None, 0), (matrix(1), None, 1)]),
     (optional_number, [(matrix(2),), (matrix(3),), (matrix(1),)]),
     (optional_chain, ABSENT),
-    (optional_chain, [(matrix(2), matrix(2), matrix(2)), (matrix(1), matrix(1), matrix(1)), (matrix(4), matrix(4), matrix(4))]),
+    (
+        optional_chain,
+        [
+            (matrix(2), matrix(2), matrix(2)),
+            (matrix(1), matrix(1), matrix(1)),
+            (matrix(4), matrix(4), matrix(4)),
+        ],
+    ),
     (optional_in_a_branch, SIGNS),
     (optional_in_a_loop, SIZES),
     (optional_number_in_a_loop, SIZES),
@@ -679,9 +698,9 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (zipped, SIZES),
     (numbers_of_tensor, SIZES),
     (numbers_of_known_tensor, SIZES),
-]  # fmt: skip
+]
 
 SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (Attributes(), SIZES),
-]  # fmt: skip
+]
 """Where TorchScript gives what Python does not."""

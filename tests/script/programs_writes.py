@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tests.script.programs_flow import COUNTS, ONES, ROWS, SIGNS, SIZES, Typed
 
@@ -95,7 +95,7 @@ def chain_of_views_nested(x, n: int):
 
 def in_place_on_carried(x, n: int):
     h = x * 2
-    for i in range(n):
+    for _i in range(n):
         h = h + 1
         h.mul_(2)
         h[0] -= 1
@@ -112,7 +112,7 @@ def in_place_on_carried_first(x, n: int):
 
 def carried_input_written(x, n: int):
     h = x
-    for i in range(n):
+    for _i in range(n):
         h = h * 2
         h += 1
     return h, x
@@ -120,7 +120,7 @@ def carried_input_written(x, n: int):
 
 def swap(x, n: int):
     a, b = x, x * 10
-    for i in range(n):
+    for _i in range(n):
         a, b = b, a
     return a, b
 
@@ -137,7 +137,7 @@ def swap_and_write(x, n: int):
 def two_names(x, n: int):
     a = x.clone()
     b = a
-    for i in range(n):
+    for _i in range(n):
         a += 1
         b[1] *= 2
     return a, b
@@ -244,7 +244,7 @@ def transpose_in_place_in_loop(x, n: int):
 
 def out_in_loop(x, n: int):
     y = torch.zeros(3, 2)
-    for i in range(n):
+    for _i in range(n):
         torch.add(x, y, out=y)
     return y
 
@@ -367,7 +367,7 @@ def read_before_and_after(x, n: int):
     y = x.clone()
     before = y[0] * 1
     alias = y[0]
-    for i in range(n):
+    for _i in range(n):
         y[0] += 1
     return before, alias, y
 
@@ -376,7 +376,7 @@ def number_read_before_write(x, n: int):
     y = x.clone()
     first = float(y[0, 0])
     k = int(y[1, 0])
-    for i in range(n):
+    for _i in range(n):
         y += 1
         last = float(y[0, 0])
         y[0] += last
@@ -513,6 +513,7 @@ LENGTHS = [
 ]
 PAIRS = [(ONES, ROWS), (-ONES, ROWS), (0 * ONES, ROWS)]
 
+
 def reshaped_in_one_branch(x):
     y = x.clone()
     if x.sum() > 0:
@@ -564,7 +565,7 @@ def start_written(x, n: int):
     a = x.clone()
     h = a
     total = torch.zeros(3, 2)
-    for i in range(n):
+    for _i in range(n):
         h.mul_(2)
         h = h + 1
         total = total + h
@@ -574,7 +575,7 @@ def start_written(x, n: int):
 def number_becomes_tensor(x, n: int):
     k = n + 1
     t = torch.tensor(k)
-    for i in range(n):
+    for _i in range(n):
         t += k
     return t, k
 
@@ -582,7 +583,7 @@ def number_becomes_tensor(x, n: int):
 def two_starts_one_memory(x, n: int):
     a = x.clone()
     b = a[0]
-    for i in range(n):
+    for _i in range(n):
         a[1] = b * 2
         a[0] += 1
     return a, b
@@ -599,7 +600,7 @@ def out_resized(x):
 def writes_after_the_loop(x, n: int):
     y = x.clone()
     h = x * 3
-    for i in range(n):
+    for _i in range(n):
         h = h + y
     y += 1
     return h, y

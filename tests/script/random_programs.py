@@ -48,9 +48,9 @@ class ProgramWriter:
         self._block(1, statements, in_loop=False)
         lines += self._lines
         lines.append(f"    return {self._result()}")
-        return "\n".join(["import torch", "from torch import Tensor", "from typing import List"]) + (
-            "\n\n\n" + "\n".join(lines) + "\n"
-        )
+        return "\n".join(
+            ["import torch", "from torch import Tensor", "from typing import List"]
+        ) + ("\n\n\n" + "\n".join(lines) + "\n")
 
     def _result(self) -> str:
         return RESULTS + (", len(l0)" if self._with_lists else "")

@@ -66,13 +66,13 @@ def two_dtypes(x):
 
 def dtype_that_changes(x, n: int):
     total = torch.zeros(3, 2, dtype=torch.int64)
-    for i in range(n):
+    for _i in range(n):
         total = total + x
     return total
 
 
 def rank_that_changes(x, n: int):
-    for i in range(n):
+    for _i in range(n):
         x = x.unsqueeze(0)
     return x
 
@@ -100,7 +100,7 @@ def alias_read_in_the_next_iteration(x, n: int):
     else:
         z = x * 2
     total = torch.zeros(3, 2)
-    for i in range(n):
+    for _i in range(n):
         total = total + z
         y += 1
     return total

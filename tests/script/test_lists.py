@@ -10,10 +10,10 @@ from torch import Tensor
 
 import sardonyx
 from sardonyx.errors import CaptureError, SardonyxError
-from tests.script import programs_lists, programs_shared_lists
+from tests.script import programs_list_uses, programs_lists, programs_shared_lists
 from tests.script.running import assert_equal_to_eager, exported
 
-CASES = programs_lists.CASES + programs_shared_lists.CASES
+CASES = programs_lists.CASES + programs_shared_lists.CASES + programs_list_uses.CASES
 
 
 def _name(program: Any) -> str:

@@ -1,7 +1,7 @@
 """Python numbers, strings, tuples, dicts, optionals and objects of scripted programs."""
 
 import math
-from typing import Any, Dict  # noqa: UP035  torch.jit knows the names of typing
+from typing import Any
 
 import pytest
 import torch
@@ -9,11 +9,12 @@ from torch import Tensor
 
 import sardonyx
 from sardonyx.errors import CaptureError, SardonyxError, UnsupportedOperatorError
-from tests.script import programs_numbers, programs_values
+from tests.script import programs_numbers, programs_shared, programs_values
 from tests.script.running import assert_equal_to_eager
 
-CASES = programs_numbers.CASES + programs_values.CASES
-SCRIPT_CASES = programs_numbers.SCRIPT_CASES + programs_values.SCRIPT_CASES
+PROGRAMS = (programs_numbers, programs_values, programs_shared)
+CASES = [case for module in PROGRAMS for case in module.CASES]
+SCRIPT_CASES = [case for module in PROGRAMS for case in module.SCRIPT_CASES]
 
 
 def _name(program: Any) -> str:
@@ -41,7 +42,7 @@ def computed_key(x: Tensor, n: int):
 
 
 def computed_key_written(x: Tensor, n: int):
-    weights: Dict[int, Tensor] = {1: x}
+    weights: dict[int, Tensor] = {1: x}
     weights[n] = x * 2
     return weights[1]
 
@@ -92,6 +93,32 @@ def strides(x: Tensor, n: int):
     return x * x.stride(0) + n
 
 
+def outdated_by_a_branch(x: Tensor, n: int):
+    found = {"a": x}
+    first = found
+    if n > 1:
+        found = {"a": x * 2}
+    found["a"] = found["a"] + 1
+    return found["a"], first["a"]
+
+
+def outdated_by_a_loop(x: Tensor, n: int):
+    found = {"a": x}
+    first = found
+    for _ in range(n):
+        found["a"] = found["a"] + 1
+        found = {"a": found["a"] * 2}
+    return found["a"], first["a"]
+
+
+def changed_after_a_branch(x: Tensor, n: int):
+    one = {"a": x}
+    other = {"a": x * 2}
+    chosen = one if n > 1 else other
+    one["a"] = x + 7
+    return chosen["a"]
+
+
 @pytest.mark.parametrize(
     ("program", "words", "line"),
     [
@@ -100,6 +127,9 @@ def strides(x: Tensor, n: int):
         (computed_key_given, "key", "{n: x, 2: x * 2}[2]"),
         (computed_dim, "`dim`", "x.cumsum(n % 2)"),
         (computed_rank, "dims", "keepdim=n > 1"),
+        (outdated_by_a_branch, "copy it", 'return found["a"], first["a"]'),
+        (outdated_by_a_loop, "copy it", 'return found["a"], first["a"]'),
+        (changed_after_a_branch, "copy it", 'one["a"] = x + 7'),
         (none_for_some, "None", ""),
         (missing_key, "'b'", 'found["b"] + n'),
         (missing_key_taken, "'b'", 'found.pop("b") + n'),

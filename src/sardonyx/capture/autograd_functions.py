@@ -1,4 +1,4 @@
-"""Calls of `torch.autograd.Function`s that a recording keeps whole: one operator for each."""
+"""Calls of `torch.autograd.Function`s that a recording keeps whole, as calls of operators."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy
+import sympy
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture import tree
+from sardonyx.capture.graph import Value
 from sardonyx.capture.purity import version_of
 from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.errors import CaptureError
@@ -52,18 +54,26 @@ class FunctionCalls:
         finally:
             _recording.reset(token)
 
-    def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        if not self._is_kept(kind):
-            return apply(*args, **kwargs)
+    def is_kept(self, kind: type) -> bool:
+        return self._is_kept(kind)
+
+    def operator(
+        self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[KeptFunction, list[Any]]:
+        """The operator for a call, and its arguments among those of the call."""
         leaves, form = _CallForm.of(kind, args, kwargs)
         key = (kind, form.key)
         if key not in self._functions:
-            self._functions[key] = self._defined(KeptFunction(kind, apply, form))
-        return self._functions[key](form.operands(leaves))
+            function = KeptFunction(kind, apply, form, has_form=self._is_kept(kind))
+            self._functions[key] = self._defined(function)
+        return self._functions[key], form.operands(leaves)
 
     def _defined(self, function: KeptFunction) -> KeptFunction:
         if self._library is None:
-            self._library = torch.library.Library(NAMESPACE, "FRAGMENT")
+            self._library = torch.library.Library(  # type: ignore[no-untyped-call]
+                NAMESPACE, "FRAGMENT"
+            )
+        library = self._library
         namespace = getattr(torch.ops, NAMESPACE)
         base = name = re.sub(r"\W", "_", function.name)
         number = 0
@@ -71,10 +81,12 @@ class FunctionCalls:
             number += 1
             name = f"{base}_{number}"
         parameters = ", ".join(f"{type_} {p}" for p, type_ in function.form.parameters.items())
-        self._library.define(f"{name}({parameters}) -> Tensor[]")
-        self._library.impl(name, function.run, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{NAMESPACE}::{name}", function.run_on_fakes, lib=self._library)
+        library.define(f"{name}({parameters}) -> Tensor[]")
+        library.impl(name, function.run, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{NAMESPACE}::{name}", function.run_on_fakes, lib=library)
         function.op = getattr(namespace, name).default
+        if not function.has_form:
+            _torch_private.set_decomposition(function.op, function.run)
         return function
 
 
@@ -84,21 +96,42 @@ _recording: ContextVar[FunctionCalls | None] = ContextVar("recording", default=N
 
 def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls = _recording.get()
-    return apply(*args, **kwargs) if calls is None else calls.call(apply, kind, args, kwargs)
+    if calls is None or not calls.is_kept(kind):
+        return apply(*args, **kwargs)
+    function, operands = calls.operator(apply, kind, args, kwargs)
+    return function.result(function.op(*operands))
 
 
-def calls_kept_whole() -> list[str]:
-    """The names of the functions that the recording at hand has met and keeps whole."""
+def has_kept_functions() -> bool:
+    """Whether the recording at hand has met functions that stay whole."""
     calls = _recording.get()
-    return [] if calls is None else [function.name for function in calls.functions]
+    return calls is not None and bool(calls.functions)
+
+
+def operator_in_torchscript(
+    node: Any, tensors: Sequence[Any]
+) -> tuple[KeptFunction, list[Any]] | None:
+    """For a node that calls Python: the operator of a `torch.autograd.Function`, and its arguments.
+    None for other functions, and for one that has a graph of what it runs and is not kept whole."""
+    calls = _recording.get()
+    kind = _torch_private.autograd_function_of(node)
+    if calls is None or kind is None:
+        return None
+    if node.hasAttribute("Subgraph") and not calls.is_kept(kind):
+        return None
+    given, constants = iter(tensors), iter(node.scalar_args())
+    args = [next(given if letter == "d" else constants) for letter in node.cconv()]
+    return calls.operator(node.pyobj(), kind, args, {})
 
 
 class KeptFunction:
     """A `torch.autograd.Function` as an operator of the graph."""
 
-    def __init__(self, kind: type, apply: Apply, form: _CallForm) -> None:
+    def __init__(self, kind: type, apply: Apply, form: _CallForm, *, has_form: bool) -> None:
         self.kind = kind
         self.form = form
+        self.has_form = has_form
+        """Whether it is written as a whole; else as what its forward runs."""
         self.op: Any = None
         self._apply = apply
         self._result_structure: tree.Structure | None = None
@@ -114,8 +147,9 @@ class KeptFunction:
         """For each item of what `forward` returns, whether it is a tensor."""
         return [leaf is _TENSOR for leaf in self._result_leaves]
 
-    def __call__(self, operands: Sequence[Any]) -> Any:
-        given = iter(self.op(*operands))
+    def result(self, tensors: Sequence[Any]) -> Any:
+        """What the function returns, with these as its tensors."""
+        given = iter(tensors)
         assert self._result_structure is not None
         leaves = [next(given) if leaf is _TENSOR else leaf for leaf in self._result_leaves]
         return tree.unflatten(self._result_structure, leaves)
@@ -177,10 +211,8 @@ class _Example:
         if is_static and shapes == self.operand_shapes:
             return [torch.empty(shape, dtype=dtype) for dtype, shape in self.results]
         fake = next(o for o in operands if isinstance(o, torch.Tensor))
-        return [
-            torch.empty([_torch_private.new_data_dependent_size_of(fake) for _ in shape], dtype=dtype)
-            for dtype, shape in self.results
-        ]
+        size = _torch_private.new_data_dependent_size_of
+        return [torch.empty([size(fake) for _ in s], dtype=dtype) for dtype, s in self.results]
 
 
 class _CallForm:
@@ -245,17 +277,19 @@ class _CallForm:
 
 
 def _is_traced(leaf: Any) -> bool:
-    return isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat)) or (
-        type(leaf) is TracedSize
+    return type(leaf) is TracedSize or isinstance(
+        leaf, (torch.Tensor, Value, torch.SymInt, torch.SymFloat, sympy.Basic)
     )
 
 
 def _schema_type(leaf: Any) -> str | None:
     """How an operator takes it; None for what none does."""
     if type(leaf) is TracedSize:
-        return "float" if isinstance(leaf, float) else "SymInt"
-    if isinstance(leaf, torch.Tensor):
+        return "float" if leaf.is_floating_point() else "SymInt"
+    if isinstance(leaf, (torch.Tensor, Value)):
         return "Tensor"
+    if isinstance(leaf, sympy.Basic):
+        return "SymInt" if leaf.is_integer else "float"
     if isinstance(leaf, torch.SymInt) or (type(leaf) is int and -_LARGEST <= leaf < _LARGEST):
         return "SymInt"
     if isinstance(leaf, torch.SymFloat) or type(leaf) is float:

@@ -22,14 +22,15 @@ def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str
     tensors = [t for a in arguments.values() for t in _tensors(a)]
     if len(tensors) < 2 or not any(isinstance(d, torch.SymInt) for t in tensors for d in t.shape):
         return arguments
-    target = arguments.get("self") if op._schema.is_mutable else None
+    written = arguments["self"] if op._schema.is_mutable else None
     sizes: dict[int, Any] = {}
     for axis in range(1, 1 + max(t.dim() for t in tensors)):
         met = [t.shape[-axis] for t in tensors if t.dim() >= axis]
         common = _common_size(met, mode)
         if common is not None:
-            is_fixed = target is not None and target.dim() >= axis
-            sizes[axis] = target.shape[-axis] if is_fixed else common
+            if written is not None and written.dim() >= axis:
+                common = written.shape[-axis]
+            sizes[axis] = common
     if not sizes:
         return arguments
     return {name: _replaced(a, sizes, mode) for name, a in arguments.items()}
@@ -60,9 +61,7 @@ def _replaced(argument: Any, sizes: dict[int, Any], mode: Any) -> Any:
         return argument
     shape = list(argument.shape)
     changed = [
-        axis
-        for axis in sizes
-        if len(shape) >= axis and _torch_private.dim_of(shape[-axis]) != 1
+        axis for axis in sizes if len(shape) >= axis and _torch_private.dim_of(shape[-axis]) != 1
     ]
     for axis in changed:
         shape[-axis] = sizes[axis]

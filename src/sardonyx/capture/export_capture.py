@@ -12,7 +12,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture.autograd_functions import calls_kept_whole
+from sardonyx.capture.autograd_functions import has_kept_functions
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.exported import graph_from_exported_program
@@ -135,7 +135,7 @@ def _export(
     except Exception as error:
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
-    if not calls_kept_whole():  # which it would open
+    if not has_kept_functions():  # which it would open
         with contextlib.suppress(Exception):
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
     raise CaptureError(

@@ -3,7 +3,7 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -268,9 +268,7 @@ class _Walk:
         results = [*(node.outputs[p] for p in kept), *contents, *node.outputs[count:]]
         if results:
             given = {**arguments, "carried": carried}
-            self.nodes.append(
-                Node(node.op, given, results, node.location, blocks=[read.block])
-            )
+            self.nodes.append(Node(node.op, given, results, node.location, blocks=[read.block]))
         self._keep_marks(read)
         self._note_written(written, contents)
         for position in unchanged:

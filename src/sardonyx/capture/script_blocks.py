@@ -239,14 +239,12 @@ class ScriptBlocks:
         def new(dtype: torch.dtype, dims: OpenDims | None, is_sequence: bool) -> Value:
             self._count += 1
             unknown = [] if is_sequence else [a for a, d in enumerate(dims or ()) if d is None]
-            sizes = None if dims is None else list(dims)
+            sizes = list(dims or ())
             for axis in unknown:
                 size = _torch_private.new_data_dependent_length(mode)
                 sizes[axis] = _torch_private.dim_of(size)
-            value = Value(
-                f"joined_{self._count}",
-                leaf_type(dtype, None if sizes is None else tuple(sizes), is_sequence),
-            )
+            type_ = leaf_type(dtype, None if dims is None else tuple(sizes), is_sequence)
+            value = Value(f"joined_{self._count}", type_)
             for axis in unknown:
                 graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
             made.append(value)
@@ -598,9 +596,7 @@ def _settled_state(state: Any, read: _Read) -> Any:
     return settled(state, read.changes)
 
 
-def _merged(
-    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
-) -> Pattern:
+def _merged(left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown) -> Pattern:
     """The pattern of a variable after two branches."""
     if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
         return Same(left)

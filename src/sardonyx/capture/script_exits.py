@@ -16,9 +16,9 @@ def constants_at_exit(body: Any) -> dict[int, bool]:
     found = {}
     for place, value in enumerate(carried):
         if value.type().kind() == "BoolType":
-            values = _values_where_false(goes_on, value)
-            if len(values) == 1 and None not in values:
-                (found[place],) = values
+            flag, *others = _values_where_false(goes_on, value) or {None}
+            if flag is not None and not others:
+                found[place] = flag
     return found
 
 
@@ -33,18 +33,14 @@ def _values_where_false(condition: Any, value: Any) -> set[bool | None]:
         return {v for operand in branch.inputs() for v in _values_where_false(operand, value)}
     if branch.kind() != "prim::If":
         return {_constant(value)}
-    place = _place(branch, condition)
-    inner = _place(branch, value)
+    names = [output.debugName() for output in branch.outputs()]
+    place = names.index(condition.debugName())
+    inner = names.index(value.debugName()) if value.debugName() in names else None
     found: set[bool | None] = set()
     for block in branch.blocks():
         outputs = list(block.outputs())
         found |= _values_where_false(outputs[place], value if inner is None else outputs[inner])
     return found
-
-
-def _place(node: Any, value: Any) -> int | None:
-    names = [output.debugName() for output in node.outputs()]
-    return names.index(value.debugName()) if value.debugName() in names else None
 
 
 def _constant(value: Any) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import sympy
@@ -38,8 +39,10 @@ class ListOperators:
             items = _dynamic_items(operands[0])
             return None if items is None else operator(self, items, *operands[1:])
         giving = _GIVING.get(name)
-        if giving is None or unpacked is not None or not isinstance(operands[0], Value):
+        if giving is None or not isinstance(operands[0], Value):
             return None
+        if unpacked is not None:
+            return self._split_into(unpacked, *operands) if name == "aten::split" else None
         return giving(self, *operands)
 
     # -- lists as tensors ------------------------------------------------------------------------
@@ -159,6 +162,22 @@ class ListOperators:
         above = numbers.compute("aten::add", [above, size], torch.int64)
         count = numbers.compute("aten::floordiv", [above, size], torch.int64)
         return self._pieces(tensor, axis, size, count)
+
+    def _split_into(self, count: int, tensor: Value, size: Argument, dim: int = 0) -> Argument:
+        """The same, where the program takes the number of pieces for granted."""
+        axis = dim % tensor.type.rank
+        is_known = isinstance(tensor.shape[axis], int) and isinstance(size, int)
+        if is_known or isinstance(size, ScriptList):
+            return None
+        numbers = self._reader.numbers
+        ends = [numbers.compute("aten::mul", [size, i], torch.int64) for i in range(count + 1)]
+        bounds = [numbers.as_scalar(end) for end in ends]
+        return self._lists.new(
+            [
+                self._call(_aten.slice.Tensor, tensor, axis, start, end)
+                for start, end in pairwise(bounds)
+            ]
+        )
 
     def _pieces(self, tensor: Value, axis: int, size: Argument, count: Argument) -> Argument:
         """Of one size but for the last; one at least."""

@@ -218,9 +218,7 @@ def _remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
     return numbers.call(_aten.fmod.Tensor, numbers.call(_aten.add.Tensor, right, rest), right)
 
 
-def _nearest_remainder(
-    numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
-) -> Value:
+def _nearest_remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
     left, right = numbers.floats(tensors)
     times = numbers.call(_aten.round.default, numbers.call(_aten.div.Tensor, left, right))
     return numbers.call(_aten.sub.Tensor, left, numbers.call(_aten.mul.Tensor, times, right))

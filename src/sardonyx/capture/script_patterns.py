@@ -188,9 +188,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     if isinstance(left, Maybe) or isinstance(right, Maybe):
         return Maybe(join(_content(left), _content(right)))
     if isinstance(left, TensorLeaf) and isinstance(right, TensorLeaf):
-        return TensorLeaf(
-            left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims)
-        )
+        return TensorLeaf(left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims))
     if isinstance(left, _LISTS) and isinstance(right, _LISTS):
         return _join_lists(left, right)
     if isinstance(left, NumberLeaf) and isinstance(right, NumberLeaf):

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.autograd_functions import operator_in_torchscript
 from sardonyx.capture.bind import bind, dtype_from_number
 from sardonyx.capture.control_flow import LOOP
 from sardonyx.capture.flat_model import without_prefix
@@ -275,9 +276,7 @@ class GraphReader:
                 self._env[output.debugName()] = result
             return rest()
 
-        return self.read_block(
-            list(block.nodes()), list(block.outputs()), go_on, at_end=at_end
-        )
+        return self.read_block(list(block.nodes()), list(block.outputs()), go_on, at_end=at_end)
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self._inputs(node)
@@ -954,7 +953,13 @@ class GraphReader:
         return self.lists.numbers_tensor(items)
 
     def _autograd_function(self, node: Any) -> None:
-        """The operators that ran inside the forward of a torch.autograd.Function, in its place."""
+        """The operators that ran inside the forward of a torch.autograd.Function, in its place; or
+        one operator for the call."""
+        whole = operator_in_torchscript(node, [self._plain(a) for a in self._inputs(node)])
+        if whole is not None:
+            function, operands = whole
+            self._set(node, self.wrapped(function.result(self.emit(function.op, operands))))
+            return
         if not node.hasAttribute("Subgraph"):
             raise _no_form(node.kind(), self.location(node))
         body = node.g("Subgraph")

@@ -76,7 +76,7 @@ def functions_kept(opset: int, *, inlines: bool) -> FunctionCalls:
 
 def function_forms(calls: FunctionCalls, opset: int) -> dict[str, CustomForm]:
     """What writes the functions that a capture kept, by the names of their operators."""
-    return {f.op._schema.name: _form(f, opset) for f in calls.functions}
+    return {f.op._schema.name: _form(f, opset) for f in calls.functions if f.has_form}
 
 
 def _form(function: KeptFunction, opset: int) -> CustomForm:
@@ -132,18 +132,22 @@ def _before_arguments(
     function: Callable[..., Any], g: GraphContext, *, takes_node: bool = False
 ) -> list[Any]:
     """`(g, ...)`, `(ctx, g, ...)`, or `(g, n, ...)` where a function of that form may stand."""
-    parameters = list(inspect.signature(function).parameters.values())
-    if parameters and _is_called(parameters[0], SymbolicContext, ("ctx", "context")):
+    first, second = [*inspect.signature(function).parameters.values(), None, None][:2]
+    if _is_called(first, SymbolicContext, ("ctx", "context")):
         return [SymbolicContext(g.params_dict, g.env, g.original_node, g.block), g]
-    if takes_node and len(parameters) > 1 and _is_called(parameters[1], SymbolicNode, ("n", "node")):
+    if takes_node and _is_called(second, SymbolicNode, ("n", "node")):
         return [g, g.original_node]
     return [g]
 
 
-def _is_called(parameter: inspect.Parameter, kind: type, names: Sequence[str]) -> bool:
+def _is_called(parameter: inspect.Parameter | None, kind: type, names: Sequence[str]) -> bool:
     """Whether a parameter is annotated as such a thing, in our words or TorchScript's, or else has
     one of the names."""
-    if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+    if parameter is None or parameter.kind in (
+        parameter.VAR_POSITIONAL,
+        parameter.KEYWORD_ONLY,
+        parameter.VAR_KEYWORD,
+    ):
         return False
     if parameter.annotation is parameter.empty:
         return parameter.name in names

@@ -8,7 +8,7 @@ from typing import Any
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.symbolic_calls import symbolic_form
-from sardonyx.lower.custom_forms import CustomForm, CustomForms
+from sardonyx.lower.custom_forms import CustomForm, CustomForms, Fallback
 
 PYTHON_OP = "prim::PythonOp"
 _NAME = re.compile(r"(?P<domain>[a-zA-Z][\w-]*)::(?P<name>[a-zA-Z_-][\w-]*)(\.[a-zA-Z_]\w*)?")
@@ -91,6 +91,7 @@ def custom_forms(
     domain_versions: Mapping[str, int],
     translations: Mapping[str, CustomForm],
     trainable: frozenset[str] = frozenset(),
+    fallback: Fallback | None = None,
 ) -> CustomForms:
     """The forms that this export uses before the library's; `translations` before all."""
     forms: dict[str, CustomForm] = {}
@@ -105,4 +106,4 @@ def custom_forms(
                 f"its symbolic function is registered for opset {first} and later, and this is an"
                 f" export at opset {opset}"
             )
-    return CustomForms({**forms, **translations}, domain_versions, hints, trainable)
+    return CustomForms({**forms, **translations}, domain_versions, hints, trainable, fallback)

@@ -31,6 +31,17 @@ CustomForm: TypeAlias = Callable[[Call], Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """A form for operators that have none, instead of an error."""
+
+    form: CustomForm
+    serves: Callable[[str], bool]
+    """Whether it can write the operator of that name."""
+    replaces_all: bool
+    """Whether it also writes operators that the library has a form for."""
+
+
+@dataclass(frozen=True, slots=True)
 class CustomForms:
     forms: Mapping[str, CustomForm] = field(default_factory=dict)
     """By operator: `aten::add.Tensor`, or `aten::add` for every overload without one of its own."""
@@ -40,11 +51,21 @@ class CustomForms:
     """Why an operator has no custom form here although the caller brought one."""
     trainable: frozenset[str] = frozenset()
     """The names of the parameters that require gradients."""
+    fallback: Fallback | None = None
 
     def find(self, name: str) -> CustomForm | None:
-        if not self.forms:
+        """The form that comes before the library's."""
+        if self.fallback is None and not self.forms:
             return None
-        return self.forms.get(name) or self.forms.get(name.partition(".")[0])
+        form = self.forms.get(name) or self.forms.get(name.partition(".")[0])
+        replaces = self.fallback is not None and self.fallback.replaces_all
+        return form or (self.last_resort(name) if replaces else None)
+
+    def last_resort(self, name: str) -> CustomForm | None:
+        """The form for an operator that neither the caller nor the library has one for."""
+        if self.fallback is None or not self.fallback.serves(name):
+            return None
+        return self.fallback.form
 
     def hint(self, name: str) -> str:
         return self.hints.get(name) or self.hints.get(name.partition(".")[0], "")

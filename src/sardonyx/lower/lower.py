@@ -103,7 +103,17 @@ def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) ->
     inference = TypeInference.for_graph(graph)
 
     def expanded(nodes: list[Node]) -> list[Node]:
-        return _expanded(graph, nodes, library, custom, inference, problems)
+        if custom.fallback is None:
+            return _expanded(graph, nodes, library, custom, inference, problems)
+        done: list[Node] = []
+        for node in nodes:
+            missing: list[_Problem] = []
+            parts = _expanded(graph, [node], library, custom, inference, missing)
+            if missing and custom.last_resort(node.name) is not None:
+                parts, missing = [node], []
+            done += parts
+            problems.extend(missing)
+        return done
 
     graph.nodes = map_blocks(graph.nodes, expanded)
     return problems
@@ -277,7 +287,7 @@ class _Emitter:
 
     def _node(self, node: Node) -> None:
         if not _has_form(node, self._library, self._custom):
-            self._stand_in(node)
+            self._fall_back(node)
             return
         if node.blocks:
             self.b.location = node.location
@@ -301,22 +311,13 @@ class _Emitter:
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             custom = self._custom.find(node.name)
             if custom is not None:
-                results = custom(
-                    Call(
-                        self.b,
-                        node,
-                        arguments,
-                        self._graph.parameters,
-                        self._custom.trainable,
-                    )
-                )
+                results = custom(self._custom_call(node, arguments))
             elif is_complex_call(node):
                 results = lower_complex_call(self.b, node, arguments, partial(self._call, node))
             else:
                 results = self._call(node, arguments)
         except (Refusal, UnsupportedDtypeError) as refusal:
-            self.problems.append(_Problem(node, str(refusal)))
-            self._stand_in(node)
+            self._fall_back(node, _Problem(node, str(refusal)))
             return
         except SymbolicFunctionError:
             if not any(v in self._refused for v in node.inputs()):
@@ -341,6 +342,27 @@ class _Emitter:
                 )
             ) from error
         self._bind_results(node, results)
+
+    def _custom_call(self, node: Node, arguments: dict[str, Any]) -> Call:
+        parameters, trainable = self._graph.parameters, self._custom.trainable
+        return Call(self.b, node, arguments, parameters, trainable)
+
+    def _fall_back(self, node: Node, problem: _Problem | None = None) -> None:
+        """Writes a node without a form as it is, where that was asked for. What is missing without
+        a `problem` was reported before."""
+        form = self._custom.last_resort(node.name)
+        if form is not None:
+            self.b.location = node.location
+            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            try:
+                self._bind_results(node, form(self._custom_call(node, arguments)))
+            except Refusal as refusal:
+                problem = _Problem(node, str(refusal))
+            else:
+                return
+        if problem is not None:
+            self.problems.append(problem)
+        self._stand_in(node)
 
     def _call(self, node: Node, arguments: dict[str, Any]) -> Any:
         lowering = self._library.get(node.name)
