@@ -109,7 +109,7 @@ def test_a_class_instead_of_a_model():
         ({"rtol": -1.0}, "rtol must be a number and not negative"),
         ({"external_data": "w.bin"}, "external_data must be True, False, None or a sardonyx.Ext"),
         ({"training": "eval"}, "training='eval' is no mode: give one of TrainingMode.EVAL"),
-        ({"training": True}, "training=True is no mode"),
+        ({"training": 7}, "training=7 is no mode"),
         ({"opset_version": "20"}, "opset_version='20' is not supported"),
         ({"progress": 3}, "progress must be a function, not 3"),
         ({"kwargs": [1]}, "kwargs must be a dict of arguments by name"),

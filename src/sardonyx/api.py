@@ -102,7 +102,9 @@ def export(
         autograd_inlining: False keeps a `torch.autograd.Function` without a symbolic function as
             one node `prim::PythonOp`, instead of the operators that its `forward` runs.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
-        capture: How the model is recorded: "export", "trace", or "auto" for the first that can.
+        capture: How the model is recorded: "export", "trace", "script" (as a TorchScript program),
+            or "auto": TorchScript as what it is, anything else by the first of the former two that
+            can.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
         external_data: Weights in a file of their own: True, False, None (above 2 GB), or a
             `sardonyx.ExternalData` that says how.
@@ -222,9 +224,7 @@ def run_stages(
     return program
 
 
-def _outline(
-    onnx_model: ir.Model, model: Any, captured: Captured, options: Options
-) -> list[str]:
+def _outline(onnx_model: ir.Model, model: Any, captured: Captured, options: Options) -> list[str]:
     """The modules that were asked for as functions of the file, before anything is simplified
     across their bounds."""
     asked = options.export_modules_as_functions

@@ -27,10 +27,13 @@ class TrainingMode(enum.IntEnum):
 
     @classmethod
     def of(cls, given: Any) -> TrainingMode:
-        """The mode that `given` means: one of ours, its number, or torch.onnx's of that name."""
+        """The mode that `given` means: one of ours, its number, or torch.onnx's of that name; a
+        bool, which it was once, says whether to train."""
         name = getattr(given, "name", None)
         if isinstance(name, str) and name in cls.__members__:
             return cls[name]
+        if isinstance(given, bool):
+            return cls.TRAINING if given else cls.EVAL
         if type(given) is int and given in set(cls):
             return cls(given)
         modes = ", ".join(f"TrainingMode.{mode.name}" for mode in cls)

@@ -201,12 +201,15 @@ def _scalar(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, complex)) else None
 
 
-def _if_scalar_type_as(self: Any, tensor: SymbolicValue) -> Any:
-    """A Python number as a tensor of another's dtype; a value stays as it is."""
-    if _is_value(self):
-        return self
+def _if_scalar_type_as(*given: Any) -> Any:
+    """A Python number as a tensor of another's dtype; a value stays as it is.
+
+    Takes the number and the other value; some releases had the graph before them."""
+    number, tensor = given[-2:]
+    if _is_value(number):
+        return number
     dtype = tensor.dtype
-    return torch.tensor(self, dtype=dtype) if dtype is not None else torch.tensor(self)
+    return torch.tensor(number, dtype=dtype) if dtype is not None else torch.tensor(number)
 
 
 def _unpack_list(list_value: SymbolicValue) -> list[SymbolicValue]:

@@ -327,6 +327,37 @@ def test_what_goes_wrong_is_told_with_its_place(capture):
         export(lambda x: Nothing.apply(x), torch.randn(3), capture=capture)
 
 
+class Branches(torch.nn.Module):
+    def forward(self, x):
+        return torch.cond(
+            x.sum() > 0,
+            lambda x: relu_by_another_name(x) + MyClip.apply(x, 0.5),
+            lambda x: Plain.apply(x + 1),
+            (x,),
+        )
+
+
+def test_in_the_branches_of_cond():
+    x = torch.randn(3)
+    for _ in range(2):
+        inlined = export(Branches(), x, verify=True).to_text()
+        assert inlined.count("onnx::Clip(") == 3 and "PythonOp" not in inlined
+        kept = export(Branches(), x, autograd_inlining=False).to_text()
+        assert kept.count("prim::PythonOp") == 2 and kept.count("onnx::Clip(") == 1
+
+
+def test_where_torch_export_compiles_the_model():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            if not torch.compiler.is_dynamo_compiling():
+                assert not torch.compiler.is_exporting()
+            return MyRelu.apply(x) + MyLogExp.apply(x.abs() + 2)
+
+    program = export(Model(), torch.randn(3), verify=True)
+    assert op_types(program).count("Clip") == 1
+    assert not any(len(node.inputs) > 2 for node in program.model.graph if node.op_type == "Clip")
+
+
 class Rectified(torch.nn.Module):
     def forward(self, x):
         return MyRelu.apply(x) + 1

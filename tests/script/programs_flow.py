@@ -18,7 +18,6 @@ def rows(count: int, width: int = 2) -> Tensor:
 
 SIGNS = [(ONES,), (-ONES,), (ONES * 0,)]
 SIZES = [(rows(3),), (rows(5),), (rows(2),), (rows(1),), (rows(0),)]
-FULL_SIZES = [(rows(3),), (rows(5),), (rows(1),)]
 COUNTS = [(ROWS, 3), (ROWS, 0), (ROWS, 1), (ROWS, 6)]
 
 SIZED_SIGNS = [(rows(3) - 1,), (rows(5),), (rows(1) - 1,), (rows(1) + 5,), (rows(4),)]

@@ -102,10 +102,20 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
     return function.result(function.op(*operands))
 
 
-def has_kept_functions() -> bool:
-    """Whether the recording at hand has met functions that stay whole."""
+@contextlib.contextmanager
+def whole_where_compiled() -> Iterator[None]:
+    """The functions that the recording at hand keeps stay whole where torch.export compiles."""
     calls = _recording.get()
-    return calls is not None and bool(calls.functions)
+    kinds = [] if calls is None else [k for k in _subclasses() if calls.is_kept(k)]
+    with _torch_private.calls_left_to_run(kinds):
+        yield
+
+
+def _subclasses() -> list[type]:
+    found: list[Any] = [torch.autograd.Function]
+    for kind in found:
+        found += [k for k in kind.__subclasses__() if k not in found]
+    return found
 
 
 def operator_in_torchscript(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture.autograd_functions import has_kept_functions
+from sardonyx.capture.autograd_functions import whole_where_compiled
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.exported import graph_from_exported_program
@@ -76,6 +75,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
         _torch_private.associative_scans_recorded(),
         _torch_private.weightless_tensors_adopted(),
         batches_unchecked(),
+        whole_where_compiled(),
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
@@ -135,15 +135,20 @@ def _export(
     except Exception as error:
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
-    if not has_kept_functions():  # which it would open
-        with contextlib.suppress(Exception):
-            return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
-    raise CaptureError(
-        format_message(
-            f"torch.export refuses the model: {first_line(refusal)}",
-            [("try", 'capture="trace", or torch.cond / torch.while_loop where data decides')],
-        )
-    ) from refusal
+    try:
+        return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
+    except Exception:
+        raise CaptureError(
+            format_message(
+                f"torch.export refuses the model: {first_line(refusal)}",
+                [
+                    (
+                        "try",
+                        'capture="trace", or torch.cond / torch.while_loop where data decides',
+                    )
+                ],
+            )
+        ) from refusal
 
 
 def _fixed_numbers(graph: AtenGraph, inputs: PreparedInputs) -> list[int]:

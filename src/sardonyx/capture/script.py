@@ -94,7 +94,7 @@ def _arguments(
     given = list(args)
     for parameter in schema.arguments:
         name = parameter.name
-        if name == "self" and isinstance(program, torch.jit.ScriptModule) and not bound:
+        if isinstance(program, torch.jit.ScriptModule) and not bound:
             bound[name] = reader.module_at((PREFIX,))
         elif given:
             bound[name] = reader.wrapped(given.pop(0))

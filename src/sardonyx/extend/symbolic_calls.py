@@ -103,11 +103,11 @@ def bound_results(g: GraphContext, node: Node, results: Any) -> list[Tensor | No
     if len(given) == 1 and len(wanted) != 1 and _is_sequence(given[0]):
         sequence = given[0]
         given = [g.op("SequenceAt", sequence, torch.tensor(i)) for i in range(len(wanted))]
-    if len(given) < len(wanted):
+    if len(given) != len(wanted):
         raise SymbolicFunctionError(
-            f"it returned {len(given)} values, and the operator has {len(wanted)} results"
+            f"its results are {len(given)} in number, and those of the operator {len(wanted)}"
         )
-    return [_bound(g, *pair) for pair in zip(given, wanted, strict=False)]
+    return [_bound(g, *pair) for pair in zip(given, wanted, strict=True)]
 
 
 def _flat(results: Any) -> Iterator[Any]:
