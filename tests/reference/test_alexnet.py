@@ -1,9 +1,15 @@
-"""The AlexNet script of the reference, line for line with `sardonyx` in place of `torch.onnx`."""
+"""The AlexNet script of torch-onnx-1.x.rst and 2.1.rst, line for line with `sardonyx` in place of
+`torch.onnx`.
+
+The model is that of examples/, with weights of its own: torchvision's are a download. The device is
+a GPU only where there is one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +45,16 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, torch.n
     return folder / "alexnet.onnx", printed.getvalue(), model
 
 
+def test_the_file_holds_structure_and_parameters(
+    script: tuple[Path, str, torch.nn.Module],
+) -> None:
+    """'a binary protobuf file which contains both the network structure and parameters'."""
+    graph = onnx.load(script[0]).graph
+    assert [n.op_type for n in graph.node].count("Conv") == 5
+    for held, parameter in zip(graph.initializer, script[2].parameters(), strict=True):
+        assert np.array_equal(onnx.numpy_helper.to_array(held), parameter.detach().cpu().numpy())
+
+
 def test_the_file_is_well_formed(script: tuple[Path, str, torch.nn.Module]) -> None:
     model = onnx.load(script[0])
     onnx.checker.check_model(model)
@@ -62,7 +78,21 @@ def test_verbose_prints_the_readable_form(script: tuple[Path, str, torch.nn.Modu
         " strides=[4, 4]](%actual_input_1, %learned_0, %learned_1),"
         " scope: AlexNet/Sequential[features]/Conv2d[0]" in text
     )
+    # The lines are the document's but for the numbers of the values: these have names.
+    assert re.search(
+        r"%\S+ : Float\(10, 64, 55, 55\) = onnx::Relu\(%\S+\),"
+        r" scope: AlexNet/Sequential\[features\]/ReLU\[1\]",
+        text,
+    )
+    assert re.search(
+        r"%\S+ : Float\(10, 64, 27, 27\) = onnx::MaxPool\[.*kernel_shape=\[3, 3\],"
+        r" pads=\[0, 0, 0, 0\],.* strides=\[2, 2\]\]\(%\S+\),"
+        r" scope: AlexNet/Sequential\[features\]/MaxPool2d\[2\]",
+        text,
+    )
     assert "scope: AlexNet/Sequential[classifier]/Linear[6]" in text
+    # 'Dynamic means that the shape is not known. This may be because of a limitation': of none.
+    assert "Dynamic" not in text
     assert "%output1 : Float(10, 1000) = onnx::Gemm" in text
     assert "return (%output1);" in text
 
@@ -77,3 +107,53 @@ def test_onnx_runtime_runs_it(script: tuple[Path, str, torch.nn.Module]) -> None
     with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=False):
         expected = script[2](torch.from_numpy(images).to(DEVICE)).cpu().numpy()
     assert np.abs(outputs[0] - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+def test_the_backend_of_a_framework(script: tuple[Path, str, torch.nn.Module]) -> None:
+    """'Once these are installed, you can use the backend': ONNX Runtime's, for Caffe2's is gone."""
+    import onnxruntime.backend as backend
+
+    model = onnx.load(script[0])
+    rep = backend.prepare(model, device="CPU")  # or "CUDA:0"
+    outputs = rep.run(np.random.randn(10, 3, 224, 224).astype(np.float32))
+    assert outputs[0].shape == (10, 1000)
+
+
+class TwoInputs(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) + y
+
+
+def test_several_inputs_are_a_tuple() -> None:
+    """'To run networks with more than one input, pass a tuple'."""
+    import onnxruntime.backend as backend
+
+    program = sardonyx.export(TwoInputs(), (torch.randn(1, 3), torch.randn(1, 2)))
+    rep = backend.prepare(program.model_proto, device="CPU")
+    outputs = rep.run((np.ones((1, 3), np.float32), np.ones((1, 2), np.float32)))
+    assert outputs[0].shape == (1, 2)
+
+
+def test_names_may_be_fewer_than_the_inputs() -> None:
+    """'a list here shorter than the number of inputs to the model, and we will only set that subset
+    of names, starting from the beginning'."""
+    args = (torch.randn(1, 3), torch.randn(1, 2))
+    graph = sardonyx.export(TwoInputs(), args, input_names=["first"]).model.graph
+    assert [i.name for i in graph.inputs] == ["first", "y"]
+    names = ["first", "second", "learned_0"]
+    graph = sardonyx.export(TwoInputs(), args, input_names=names).model.graph
+    assert [i.name for i in graph.inputs] == ["first", "second"]
+    assert list(graph.initializers) == ["learned_0", "linear.bias"]
+
+
+def test_names_do_not_change_the_semantics() -> None:
+    """'Setting these does not change the semantics of the graph; it is only for readability.'"""
+    args, model = (torch.randn(1, 3), torch.randn(1, 2)), TwoInputs()
+    plain = sardonyx.export(model, args)
+    named = sardonyx.export(model, args, input_names=["a", "b", "c", "d"], output_names=["e"])
+    assert [n.op_type for n in plain.model.graph] == [n.op_type for n in named.model.graph]
+    assert torch.equal(plain(*args), named(*args))

@@ -167,7 +167,7 @@ class _Results:
 def _attributes_set(reader: GraphReader) -> list[str]:
     """Buffers that the program sets anew are written; of other attributes there is but a note."""
     notes = []
-    for name, before, after in reader.attributes_set():
+    for name, before, after in reader.attributes.changed():
         if isinstance(before, Value) and isinstance(after, Value):
             reader.graph.mutated.append(Mutation(name, "buffer", after, SourceLocation()))
         else:

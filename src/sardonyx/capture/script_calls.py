@@ -277,9 +277,9 @@ class ScriptCalls:
 
     # -- numbers ---------------------------------------------------------------------------------
 
-    def equal(self, left: Argument, right: Argument) -> Argument:
+    def equal(self, left: Argument, right: Argument, *out: Argument) -> Argument:
         """Of two lists of numbers."""
-        if not (isinstance(left, ScriptList) and isinstance(right, ScriptList)):
+        if out or not (isinstance(left, ScriptList) and isinstance(right, ScriptList)):
             raise NotHere
         one, other = left.state, right.state
         if not (is_list_of_numbers(one) and is_list_of_numbers(other)):

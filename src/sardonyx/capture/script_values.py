@@ -218,3 +218,15 @@ def number_dtype(number: Argument) -> torch.dtype:
 def is_condition(number: Argument) -> bool:
     """A symbol counts as a boolean in sympy, too."""
     return isinstance(number, sympy.logic.boolalg.Boolean) and not isinstance(number, sympy.Symbol)
+
+
+def as_python(argument: Argument) -> Any:
+    """A known value as Python has it."""
+    if isinstance(argument, ScriptList):
+        assert isinstance(argument.state, tuple)
+        return [as_python(a) for a in argument.state]
+    if isinstance(argument, ScriptDict):
+        return {k: as_python(v) for k, v in argument.state.items()}
+    if isinstance(argument, tuple):
+        return tuple(as_python(a) for a in argument)
+    return argument

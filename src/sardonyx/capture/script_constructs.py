@@ -1,0 +1,250 @@
+"""Nodes that only TorchScript has: of lists, tuples, dicts and objects, of types, of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from sardonyx.capture.bind import dtype_from_number
+from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, Value
+from sardonyx.capture.infer import type_of
+from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.script_blocks import ModelRaises
+from sardonyx.capture.script_calls import ScriptCalls
+from sardonyx.capture.script_lists import ScriptLists
+from sardonyx.capture.script_numbers import ScriptNumbers
+from sardonyx.capture.script_types import is_instance
+from sardonyx.capture.script_values import (
+    UNINITIALIZED,
+    ComputedNumber,
+    DynamicItems,
+    Heap,
+    MaybeNone,
+    ScriptInstance,
+    ScriptList,
+    as_python,
+    is_constant,
+    is_number,
+)
+from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+
+
+class Reader(Protocol):
+    """What the reader of a whole graph lends to its constructs."""
+
+    graph: AtenGraph
+    heap: Heap
+    lists: ScriptLists
+    numbers: ScriptNumbers
+    calls: ScriptCalls
+    scalars: ScalarTracker
+    here: SourceLocation
+    """Of the node that is read."""
+
+    def inputs_of(self, node: Any) -> list[Argument]: ...
+
+    def set(self, node: Any, result: Argument) -> None: ...
+
+    def set_output(self, output: Any, result: Argument) -> None: ...
+
+    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def _construct_list(reader: Reader, node: Any) -> None:
+    reader.set(node, reader.lists.new(reader.inputs_of(node)))
+
+
+def _construct_tuple(reader: Reader, node: Any) -> None:
+    reader.set(node, tuple(reader.inputs_of(node)))
+
+
+def _construct_dict(reader: Reader, node: Any) -> None:
+    inputs = reader.inputs_of(node)
+    entries = zip(inputs[::2], inputs[1::2], strict=True)
+    reader.set(node, reader.calls.new_dict(entries))
+
+
+def _create_object(reader: Reader, node: Any) -> None:
+    reader.set(node, reader.heap.new(ScriptInstance(str(node.output().type()))))
+
+
+def _unpack(reader: Reader, node: Any) -> None:
+    (items,) = reader.inputs_of(node)
+    outputs = list(node.outputs())
+    if isinstance(items, ScriptList):
+        items = items.state
+    if not isinstance(items, tuple):
+        items = tuple(reader.lists.at(items, index) for index in range(len(outputs)))
+    if len(items) != len(outputs):
+        raise CaptureError(f"{len(items)} values are unpacked into {len(outputs)} names")
+    for output, item in zip(outputs, items, strict=True):
+        reader.set_output(output, item)
+
+
+def _tuple_slice(reader: Reader, node: Any) -> None:
+    (items,) = reader.inputs_of(node)
+    reader.set(node, items[node.i("beg") : node.i("end")])
+
+
+def _uninitialized(reader: Reader, node: Any) -> None:
+    reader.set(node, UNINITIALIZED)
+
+
+def _raise(reader: Reader, node: Any) -> None:
+    message = reader.inputs_of(node)[0]
+    text = message if isinstance(message, str) else "an exception"
+    raise ModelRaises(text, reader.here)
+
+
+def _dtype(reader: Reader, node: Any) -> None:
+    (tensor,) = reader.inputs_of(node)
+    reader.set(node, tensor.dtype)
+
+
+def _device(reader: Reader, node: Any) -> None:
+    reader.set(node, torch.device("cpu"))
+
+
+def _layout(reader: Reader, node: Any) -> None:
+    reader.set(node, torch.strided)
+
+
+def _is_parameter(reader: Reader, node: Any) -> None:
+    (tensor,) = reader.inputs_of(node)
+    reader.set(node, reader.graph.parameters.get(tensor.name) is tensor)
+
+
+def _grad_enabled(reader: Reader, node: Any) -> None:
+    """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
+    reader.set(node, True)
+
+
+def _is_contiguous(reader: Reader, node: Any) -> None:
+    reader.note(f"the file knows no strides: is_contiguous() at {reader.here.describe()} is true")
+    reader.set(node, True)
+
+
+def _same(reader: Reader, node: Any) -> None:
+    reader.set(node, reader.inputs_of(node)[0])
+
+
+def _is_instance(reader: Reader, node: Any) -> None:
+    (argument,) = reader.inputs_of(node)
+    types = node.tys("types")
+    holds = is_instance(argument, types)
+    if isinstance(argument, MaybeNone) and holds != is_instance(None, types):
+        present = argument.present
+        reader.set(node, present if holds else reader.calls.negated(present))
+        return
+    reader.set(node, holds)
+
+
+def _enter(reader: Reader, node: Any) -> None:
+    """Of a context that changes how PyTorch computes, not what."""
+    (context,) = reader.inputs_of(node)
+    if context.class_name not in _CONTEXTS_WITHOUT_EFFECT:
+        raise CaptureError(f"`with` of {context.class_name} has no ONNX form")
+    reader.set(node, None)
+
+
+def _number_to_tensor(reader: Reader, node: Any) -> None:
+    number = reader.inputs_of(node)[0]
+    if isinstance(number, ComputedNumber):
+        reader.set(node, number.value)
+        return
+    made = reader.scalars.tensor_of(number, reader.here)
+    reader.graph.nodes.append(made)
+    reader.set(node, made.outputs[0])
+
+
+def _new_tensor(reader: Reader, node: Any) -> None:
+    """torch.tensor() in a scripted function: an operator that exists in TorchScript alone."""
+    data, dtype = reader.inputs_of(node)[:2]
+    wanted = None if dtype is None else dtype_of(dtype)
+    if isinstance(data, Value):
+        made = reader.emit(torch.ops.aten.clone.default, [data])[0]
+    elif isinstance(data, (ScriptList, tuple)):
+        made = _tensor_of_list(reader, data, wanted)
+    elif is_number(data):
+        made = reader.numbers.as_tensor(data)
+        if isinstance(data, ComputedNumber):
+            # The number stays what it is when the tensor is written.
+            made = reader.emit(torch.ops.aten.clone.default, [made])[0]
+    else:
+        raise no_form(node.kind(), reader.here)
+    if wanted is None and made.dtype == torch.float64 and not isinstance(data, Value):
+        wanted = torch.get_default_dtype()
+    if wanted is not None and made.dtype != wanted:
+        made = reader.emit(torch.ops.aten._to_copy.default, [made], dtype=wanted)[0]
+    reader.set(node, made)
+
+
+def _as_tensor_of(reader: Reader, node: Any) -> None:
+    """torch.as_tensor(): a tensor is itself where its dtype is the one asked for."""
+    data, dtype = reader.inputs_of(node)[:2]
+    if isinstance(data, Value) and (dtype is None or dtype_of(dtype) == data.dtype):
+        reader.set(node, data)
+    else:
+        _new_tensor(reader, node)
+
+
+def _tensor_of_list(reader: Reader, data: Argument, dtype: torch.dtype | None) -> Value:
+    items = data.state if isinstance(data, ScriptList) else data
+    if isinstance(items, DynamicItems):
+        return reader.emit(torch.ops.aten.clone.default, [items.content])[0]
+    if is_constant(data):
+        tensor = torch.tensor(as_python(data), dtype=dtype)
+        return Value("numbers", type_of(tensor), constant=tensor)
+    if any(isinstance(item, (ScriptList, tuple)) for item in items):
+        rows = [_tensor_of_list(reader, item, dtype) for item in items]
+        return reader.emit(torch.ops.aten.stack.default, [rows, 0])[0]
+    return reader.lists.numbers_tensor(items)
+
+
+def dtype_of(dtype: Any) -> torch.dtype:
+    return dtype if isinstance(dtype, torch.dtype) else dtype_from_number(dtype)
+
+
+def no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:
+    return UnsupportedOperatorError(
+        format_message(
+            f"{kind} in TorchScript has no ONNX form yet", [("first", location.describe())]
+        )
+    )
+
+
+_CONTEXTS_WITHOUT_EFFECT = frozenset(
+    f"__torch__.torch.autograd.{name}"
+    for name in ("grad_mode.no_grad", "grad_mode.enable_grad", "profiler.record_function")
+)
+CONSTRUCTS: dict[str, Callable[[Reader, Any], None]] = {
+    "prim::ListConstruct": _construct_list,
+    "prim::TupleConstruct": _construct_tuple,
+    "prim::DictConstruct": _construct_dict,
+    "prim::CreateObject": _create_object,
+    "prim::ListUnpack": _unpack,
+    "prim::TupleUnpack": _unpack,
+    "prim::TupleSlice": _tuple_slice,
+    "prim::Uninitialized": _uninitialized,
+    "prim::RaiseException": _raise,
+    "prim::isinstance": _is_instance,
+    "prim::Enter": _enter,
+    "prim::Exit": _enter,
+    "aten::wait": _same,
+    "aten::cpu": _same,
+    "aten::cuda": _same,
+    "aten::is_contiguous": _is_contiguous,
+    "prim::dtype": _dtype,
+    "prim::device": _device,
+    "prim::layout": _layout,
+    "prim::requires_grad": _is_parameter,
+    "aten::is_grad_enabled": _grad_enabled,
+    "prim::data": _same,
+    "prim::NumToTensor": _number_to_tensor,
+    "aten::tensor": _new_tensor,
+    "aten::as_tensor": _as_tensor_of,
+}

@@ -1,0 +1,261 @@
+"""Nodes written into the graph, each with the types that PyTorch, or a recording, gives it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.bind import bind
+from sardonyx.capture.control_flow import LOOP
+from sardonyx.capture.graph import (
+    Argument,
+    AtenGraph,
+    Block,
+    Dim,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+    is_symbolic,
+    values_in,
+)
+from sardonyx.capture.infer import TypeInference, type_of
+from sardonyx.capture.quantized import LoopBody
+from sardonyx.capture.scalars import ScalarTracker
+from sardonyx.capture.script_patterns import OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.shape_rules import SIZES_DEPEND_ON_DATA
+from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.errors import CaptureError, format_message
+
+_OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})
+"""Namespaces whose operators all have fake kernels, or are known not to be able to have one."""
+
+
+class NodeWriter:
+    """Writes where `graph.nodes` points to: the graph, or the block that is being read."""
+
+    def __init__(self, captured_by: str) -> None:
+        self.inference = TypeInference()
+        self.graph = AtenGraph(captured_by=captured_by)
+        self.scalars = ScalarTracker(
+            self.inference, self.graph, are_python_numbers=captured_by == "torch.jit.trace"
+        )
+        self.here = SourceLocation()
+        self._loops = 0
+        self._named_sizes: dict[str, Any] = {}
+        self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
+        """Size symbols that an operator turned into a number, and where."""
+        self.conditions: list[SizeCondition] = []
+        """What operators asked of the sizes of their inputs."""
+
+    def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
+        mode = self.inference.mode
+        tensor = self.inference.stand_in(tensor)
+        if dynamic:
+            fake = _torch_private.dynamic_fake(
+                mode, tensor, set(dynamic), f"input_{len(self.graph.inputs)}"
+            )
+        else:
+            fake = _torch_private.fake_from(mode, tensor)
+        value = Value(name, type_of(fake), fake=fake)
+        for axis, size_name in dynamic.items():
+            symbol = value.shape[axis]
+            assert isinstance(symbol, sympy.Symbol)
+            self.graph.symbols[symbol] = SymbolSource(value, axis)
+            self.graph.symbol_names[symbol] = size_name
+            known = self._named_sizes.setdefault(size_name, fake.shape[axis])
+            if known is not fake.shape[axis]:
+                # Comparing makes the two symbols one.
+                assert known == fake.shape[axis]
+        self.graph.inputs.append(value)
+        for known_input in self.graph.inputs:
+            known_input.type = type_of(self.inference.fake_of(known_input))
+
+    @property
+    def inputs(self) -> list[Value]:
+        return self.graph.inputs
+
+    @property
+    def example_sizes(self) -> dict[sympy.Symbol, int]:
+        return _torch_private.example_sizes(self.inference.mode)
+
+    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
+        """The results of an operator that is no node of the program."""
+        if op is torch.ops.aten.scalar_tensor.default:
+            made = self.scalars.tensor_of(args[0], self.here, kwargs["dtype"])
+        else:
+            made = self._inferred(op, bind(op, args, kwargs), self.here)
+        self.graph.nodes.append(made)
+        self.scalars.follow(made)
+        return made.outputs
+
+    def emit_typed(
+        self,
+        op: Any,
+        args: Sequence[Argument],
+        dtype: torch.dtype,
+        dims: OpenDims,
+        *,
+        is_sequence: bool = False,
+    ) -> Value:
+        """A call whose type PyTorch does not say; unknown dims become symbols."""
+        self._loops += 1
+        sizes = list(dims)
+        unknown = [] if is_sequence else [a for a, d in enumerate(sizes) if d is None]
+        for axis in unknown:
+            size = _torch_private.new_data_dependent_length(self.inference.mode)
+            sizes[axis] = _torch_private.dim_of(size)
+        value = Value(f"item_{self._loops}", leaf_type(dtype, tuple(sizes), is_sequence))
+        for axis in unknown:
+            self.graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
+        self.graph.nodes.append(Node(op, bind(op, args), [value], self.here))
+        return value
+
+    def _filler(self, leaf: TensorLeaf) -> Value:
+        """A tensor that nothing reads."""
+        sizes = [d if isinstance(d, int) else 1 for d in leaf.dims or ()]
+        return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
+
+    def _emit(
+        self, op: Any, arguments: Sequence[Argument], location: SourceLocation
+    ) -> list[Value]:
+        """The results of an operator that is no node of the trace."""
+        made = self._inferred(op, bind(op, arguments), location)
+        self.graph.nodes.append(made)
+        self.scalars.follow(made)
+        return made.outputs
+
+    def _loop(
+        self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
+    ) -> list[Value]:
+        """A loop that is no node of the trace: what is carried last, and what is stacked."""
+        self._loops += 1
+        name = f"loop_{self._loops}"
+        block = Block([Value(f"{name}_iteration", TensorType(torch.int64, ()))])
+        block.inputs += [Value(f"{name}_carried_{i}", v.type) for i, v in enumerate(carried)]
+        outer, self.graph.nodes = self.graph.nodes, block.nodes
+        kept, stacked = body(block.inputs[0], block.inputs[1:])
+        self.graph.nodes = outer
+        block.outputs = [None, *kept, *stacked]
+        types = [v.type for v in carried]
+        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
+        results = [Value(f"{name}_result_{i}", type) for i, type in enumerate(types)]
+        arguments = bind(LOOP, [count, None, list(carried)])
+        self.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[block]))
+        return results
+
+    def _typed(
+        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
+    ) -> Node:
+        recorded = self._recorded_types(node, op, arguments)
+        if recorded is None:
+            try:
+                return self._inferred(op, arguments, location)
+            except CaptureError:
+                if op.namespace in _OF_PYTORCH or not all(
+                    o.isCompleteTensor() for o in node.outputs()
+                ):
+                    raise
+                return self._with_open_sizes(node, op, arguments, location)
+        if op.namespace != "aten":  # nothing says whether its sizes depend on data
+            with contextlib.suppress(CaptureError):
+                return self._inferred(op, arguments, location)
+        values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+        return Node(op, arguments, values, location)
+
+    def _with_open_sizes(
+        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
+    ) -> Node:
+        """A call of an operator that has no fake kernel: its ranks and dtypes are those of the
+        recording, its sizes are read when the file runs."""
+        values = []
+        for output in node.outputs():
+            sizes = [
+                _torch_private.dim_of(_torch_private.new_data_dependent_length(self.inference.mode))
+                for _ in output.type().sizes()
+            ]
+            value = Value(output.debugName(), TensorType(output.type().dtype(), tuple(sizes)))
+            for axis, size in enumerate(sizes):
+                self.graph.symbols[size] = SymbolSource(value, axis)
+            values.append(value)
+        return Node(op, arguments, values, location)
+
+    def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
+        known = _torch_private.guard_count(self.inference.mode)
+        try:
+            result = self.inference.run(op, arguments)
+        except Exception as error:
+            computed = _computed_argument(op, arguments)
+            if computed is not None:
+                raise CaptureError(
+                    format_message(
+                        f"{op._schema.name} is called with a `{computed}` that is computed at run"
+                        " time, and has to be known",
+                        [("at", location.describe())],
+                    )
+                ) from error
+            raise CaptureError(
+                format_message(
+                    "an operator of the trace cannot take the dynamic sizes:"
+                    f" {(str(error).strip() or type(error).__name__).splitlines()[0]}",
+                    [("at", location.describe())],
+                )
+            ) from error
+        for symbol, size in _torch_private.fixed_symbols(self.inference.mode).items():
+            self.fixed.setdefault(symbol, (size, location))
+        place = (location.file, location.line, location.text)
+        for guard in _torch_private.guards(self.inference.mode, start=known):
+            if not guard.is_layout_check:
+                self.conditions.append(SizeCondition(guard.expression, place, False))
+        return self.inference.node(self.graph, op, arguments, result, location)
+
+    def _recorded_types(
+        self, node: Any, op: Any, arguments: dict[str, Argument]
+    ) -> list[TensorType] | None:
+        """The types the trace saw, where they are the types of every run."""
+        if (
+            torch.Tag.dynamic_output_shape in op.tags
+            or op in SIZES_DEPEND_ON_DATA
+            or _reads_a_mask(op, arguments)
+        ):
+            return None
+        if any(is_symbolic(a) for a in arguments.values()):
+            return None
+        if any(
+            not isinstance(d, int)
+            for a in arguments.values()
+            for v in values_in(a)
+            for d in v.shape
+        ):
+            return None
+        types = []
+        for output in node.outputs():
+            kind = output.type()
+            if not output.isCompleteTensor():
+                return None
+            types.append(TensorType(kind.dtype(), tuple(kind.sizes())))
+        return types
+
+
+def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
+    """The argument that PyTorch has as a plain int or float, and that is computed."""
+    for parameter in op._schema.arguments:
+        kind = parameter.real_type
+        while kind.kind() in ("OptionalType", "ListType"):
+            kind = kind.getElementType()
+        if kind.kind() in ("IntType", "FloatType") and is_symbolic(arguments.get(parameter.name)):
+            return str(parameter.name)
+    return None
+
+
+def _reads_a_mask(op: Any, arguments: dict[str, Argument]) -> bool:
+    """Indexing by a mask gives as many elements as the mask has ones."""
+    if op._schema.name not in ("aten::index", "aten::_unsafe_index"):
+        return False
+    return any(v.dtype in (torch.bool, torch.uint8) for v in values_in(arguments["indices"]))
