@@ -220,6 +220,20 @@ def test_a_size_as_an_argument_stays_dynamic():
         export(model, torch.randn(2, 3), capture="trace", **options)
 
 
+@pytest.mark.parametrize("reads", [lambda x: x.sum().item(), lambda x: int(x.sum().item())])
+def test_a_number_that_data_decides_as_an_argument(reads):
+    class Times(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            return x * factor
+
+        @staticmethod
+        def symbolic(g, x, factor):
+            return g.op("Mul", x, g.op("Cast", factor, to_i=1))
+
+    assert export(lambda x: Times.apply(x, reads(x)), torch.rand(3) * 9, verify=True)
+
+
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_without_one_the_forward_is_inlined(capture):
     program = export(lambda x: MyLogExp.apply(x), torch.rand(3) + 2, capture=capture, verify=True)
@@ -286,7 +300,15 @@ def test_an_identity_of_its_argument(capture):
         y = Reversed.apply(x, 0.1)
         return y + x
 
-    assert export(model, torch.randn(3), capture=capture, verify=True)
+    assert not export(model, torch.randn(3), capture=capture, verify=True).notes
+
+    def writes(x):
+        x = x * 2
+        y = Reversed.apply(x, 0.1)
+        return y.relu_()
+
+    (note,) = export(writes, torch.randn(3), capture=capture, verify=True).notes
+    assert "Reversed.forward returns memory of its argument" in note
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

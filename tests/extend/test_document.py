@@ -26,4 +26,4 @@ def test_the_python_runs(tmp_path, monkeypatch):
         "Softplus",
         "Div",
     ]
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6

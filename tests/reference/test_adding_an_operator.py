@@ -1,5 +1,5 @@
-"""adding-an-operator.md, and the same section at the end of torch-onnx-1.x.rst: symbolic functions of
-ATen operators and of `torch.autograd.Function`s, and the interface that they write with.
+"""adding-an-operator.md, and the same section at the end of torch-onnx-1.x.rst: symbolic functions
+of ATen operators and of `torch.autograd.Function`s, and the interface that they write with.
 
 Where the documents say "add the following lines to symbolic_opset9.py", a function is registered
 instead: no source of ours has to be changed.
@@ -191,7 +191,9 @@ def test_another_number_of_outputs_is_refused(capture):
         def symbolic(g, input):
             return g.op("Relu", input), g.op("Neg", input)
 
-    with pytest.raises(sardonyx.SymbolicFunctionError, match="2 in number, and those of the operator 1"):
+    with pytest.raises(
+        sardonyx.SymbolicFunctionError, match="2 in number, and those of the operator 1"
+    ):
         sardonyx.export(lambda x: TooMany.apply(x), torch.randn(3), capture=capture)
 
 

@@ -109,6 +109,7 @@ def test_onnx_runtime_runs_it(script: tuple[Path, str, torch.nn.Module]) -> None
     assert np.abs(outputs[0] - expected).max() <= 1e-4 * np.abs(expected).max()
 
 
+@pytest.mark.filterwarnings("ignore:onnx.version is deprecated:DeprecationWarning")
 def test_the_backend_of_a_framework(script: tuple[Path, str, torch.nn.Module]) -> None:
     """'Once these are installed, you can use the backend': ONNX Runtime's, for Caffe2's is gone."""
     import onnxruntime.backend as backend
@@ -128,13 +129,15 @@ class TwoInputs(torch.nn.Module):
         return self.linear(x) + y
 
 
+@pytest.mark.filterwarnings("ignore:onnx.version is deprecated:DeprecationWarning")
 def test_several_inputs_are_a_tuple() -> None:
     """'To run networks with more than one input, pass a tuple'."""
     import onnxruntime.backend as backend
 
     program = sardonyx.export(TwoInputs(), (torch.randn(1, 3), torch.randn(1, 2)))
     rep = backend.prepare(program.model_proto, device="CPU")
-    outputs = rep.run((np.ones((1, 3), np.float32), np.ones((1, 2), np.float32)))
+    inputs = (np.ones((1, 3), np.float32), np.ones((1, 2), np.float32))
+    outputs = rep.run(list(inputs))  # ONNX Runtime wants a list
     assert outputs[0].shape == (1, 2)
 
 

@@ -172,10 +172,8 @@ class LogExpModel(torch.nn.Module):
 
 @CAPTURES
 def test_inline_autograd_function(capture):
-    """'There is no static symbolic method present for this model, yet it is exported as follows'."""
-    program = sardonyx.export(
-        LogExpModel(), torch.tensor([2.0]), capture=capture, verify=True
-    )
+    """'There is no static symbolic method present for this model, yet it is exported as follows'"""
+    program = sardonyx.export(LogExpModel(), torch.tensor([2.0]), capture=capture, verify=True)
     assert operators(program) == ["Exp", "Log", "Log"]
     assert "graph(%input : Float(1)" in program.to_text()
 

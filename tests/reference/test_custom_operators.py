@@ -1,4 +1,5 @@
-"""torch-onnx-2.1.rst, "Adding support for operators" to "Discovering all unconvertible ATen ops"."""
+"""torch-onnx-2.1.rst, "Adding support for operators" to "Discovering all unconvertible ATen ops".
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_none_if_it_cannot_be_converted(capture):
     def foo(
       g,
       input_0: torch._C.Value,
-      input_1: torch._C.Value) -> Union[None, torch._C.Value, List[torch._C.Value]]:  # noqa: F821, UP006  # fmt: skip
+      input_1: torch._C.Value) -> Union[None, torch._C.Value, List[torch._C.Value]]:  # noqa: F821  # fmt: skip
         """
         Adds the ONNX operations representing this PyTorch function by updating the
         graph g with `g.op()` calls.
@@ -146,7 +147,7 @@ def Selu(X):
     neg = gammaX * (alphaX * op.Exp(X) - alphaX)
     pos = gammaX * X
     zero = op.CastLike(0, X)
-    return op.Where(X <= zero, neg, pos)
+    return op.Where(X <= zero, neg, pos)  # noqa: SIM300
 
 
 # setType API provides shape/type to ONNX shape/type inference
@@ -154,7 +155,23 @@ def custom_selu(g: jit_utils.GraphContext, X):  # noqa: F821
     return g.onnxscript_op(Selu, X).setType(X.type())
 
 
-def export_selu(folder, opset_version, capture="auto", **options):
+@CAPTURES
+@pytest.mark.parametrize(
+    "opset_version",
+    [
+        pytest.param(
+            15,
+            marks=pytest.mark.xfail(
+                raises=sardonyx.InvalidOptionError, reason="opsets below 17 are not there yet"
+            ),
+        ),
+        17,  # beyond 'there are three opset version needed to be aligned': the function's is 15
+        20,
+    ],
+)
+def test_onnx_script_functions(tmp_path, monkeypatch, opset_version, capture):
+    """'The example above exports it as a custom operator in the "onnx-script" opset.'"""
+    monkeypatch.chdir(tmp_path)
     x = torch.randn(1, 2, 3, 4, requires_grad=True)
     model = torch.nn.SELU()
 
@@ -172,37 +189,13 @@ def export_selu(folder, opset_version, capture="auto", **options):
     sardonyx.export(
         model,
         x,
-        str(folder / "model.onnx"),
+        "model.onnx",
         opset_version=opset_version,
-        capture=capture,
-        **options,
-    )
-    return onnx.load(folder / "model.onnx")
-
-
-@CAPTURES
-@pytest.mark.parametrize(
-    "opset_version",
-    [
-        pytest.param(
-            15,
-            marks=pytest.mark.xfail(
-                raises=sardonyx.InvalidOptionError, reason="opsets below 17 are not there yet"
-            ),
-        ),
-        17,  # beyond 'there are three opset version needed to be aligned': the function's is 15
-        20,
-    ],
-)
-def test_onnx_script_functions(tmp_path, opset_version, capture):
-    """'The example above exports it as a custom operator in the "onnx-script" opset.'"""
-    written = export_selu(
-        tmp_path,
-        opset_version,
-        capture,
         # only needed if you want to specify an opset version > 1.
         custom_opsets={"onnx-script": 2},
+        capture=capture,
     )
+    written = onnx.load("model.onnx")
     onnx.checker.check_model(written)
     assert {o.domain: o.version for o in written.opset_import}["onnx-script"] == 2
     (node,) = written.graph.node
@@ -210,16 +203,22 @@ def test_onnx_script_functions(tmp_path, opset_version, capture):
     assert [(f.domain, f.name) for f in written.functions] == [("onnx-script", "Selu")]
 
 
-def test_the_custom_opset_version_of_a_function_defaults_to_1(tmp_path):
+def test_the_custom_opset_version_of_a_function_defaults_to_1():
     """'If not specified, the custom opset version defaults to 1.'"""
-    written = export_selu(tmp_path, 20, verify=True, rtol=1e-4)
-    assert {o.domain: o.version for o in written.opset_import}["onnx-script"] == 1
+    sardonyx.register_custom_op_symbolic("aten::selu", custom_selu, 15)
+    program = sardonyx.export(torch.nn.SELU(), torch.randn(2, 3), verify=True, rtol=1e-4)
+    assert program.model.opset_imports["onnx-script"] == 1
 
 
 # C++ Operators
 
 
-def export_foo(folder, **options):
+@CAPTURES
+def test_cpp_operators(tmp_path, monkeypatch, capture):
+    """'The example above exports it as a custom operator in the "custom_domain" opset.'"""
+    monkeypatch.chdir(tmp_path)
+    attr1, attr2, example_input1 = 0.5, 3, torch.randn(2, 3)
+
     from sardonyx import symbolic_helper
 
     # Define custom symbolic function
@@ -240,26 +239,16 @@ def export_foo(folder, **options):
             # Calling custom op
             return torch.ops.custom_ops.foo_forward(input1, input2, self.attr1, self.attr2)
 
-    attr1, attr2, example_input1 = 0.5, 3, torch.randn(2, 3)
     model = FooModel(attr1, attr2)
     sardonyx.export(
         model,
         (example_input1, example_input1),
-        str(folder / "model.onnx"),
-        **options,
-    )
-    return onnx.load(folder / "model.onnx")
-
-
-@CAPTURES
-def test_cpp_operators(tmp_path, capture):
-    """'The example above exports it as a custom operator in the "custom_domain" opset.'"""
-    written = export_foo(
-        tmp_path,
+        "model.onnx",
         # only needed if you want to specify an opset version > 1.
         custom_opsets={"custom_domain": 2},
         capture=capture,
     )
+    written = onnx.load("model.onnx")
     onnx.checker.check_model(written)
     assert {o.domain: o.version for o in written.opset_import} == {"": 20, "custom_domain": 2}
     (node,) = written.graph.node
@@ -270,17 +259,23 @@ def test_cpp_operators(tmp_path, capture):
     }
 
 
-def test_the_custom_domain_version_defaults_to_1(tmp_path):
+def export_foo(f=None, **options):
+    sardonyx.register_custom_op_symbolic(
+        "custom_ops::foo", lambda g, a, b: g.op("custom_domain::Foo", a, b), 9
+    )
+    return sardonyx.export(UsesFoo(), (torch.randn(2), torch.randn(2)), f, **options)
+
+
+def test_the_custom_domain_version_defaults_to_1():
     """'If not specified, the custom opset version defaults to 1.'"""
-    written = export_foo(tmp_path)
-    assert {o.domain: o.version for o in written.opset_import} == {"": 20, "custom_domain": 1}
+    assert export_foo().model.opset_imports["custom_domain"] == 1
 
 
 def test_the_runtime_needs_to_support_the_custom_op(tmp_path):
     """'The runtime that consumes the model needs to support the custom op.' tests/extend has one
     that is given it."""
     with pytest.raises(sardonyx.NotRunnableError, match="Foo"):
-        export_foo(tmp_path, verify=True)
+        export_foo(tmp_path / "model.onnx", verify=True)
     assert not (tmp_path / "model.onnx").exists()
 
 

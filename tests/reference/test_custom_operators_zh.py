@@ -50,7 +50,7 @@ def test_none_where_it_cannot_be_converted():
     def foo(
       g: torch._C.Graph,
       input_0: torch._C.Value,
-      input_1: torch._C.Value) -> Union[None, torch._C.Value, List[torch._C.Value]]:  # noqa: F821, UP006  # fmt: skip
+      input_1: torch._C.Value) -> Union[None, torch._C.Value, List[torch._C.Value]]:  # noqa: F821  # fmt: skip
         """
         Modifies g (e.g., using "g.op()"), adding the ONNX operations representing
         this PyTorch function.
@@ -173,14 +173,13 @@ def test_python_op_symbolic(capture, capsys):
 
 @CAPTURES
 @pytest.mark.xfail(
-    raises=sardonyx.InvalidOptionError, reason="opsets below 17, and 10 with its Clip, are not there yet"
+    raises=sardonyx.InvalidOptionError,
+    reason="opsets below 17, and 10 with its Clip, are not there yet",
 )
 def test_the_clip_of_the_example(capture):
     """`min_f=` is an attribute of Clip up to opset 10 (torch 1.10 wrote opset 9)."""
     sardonyx.register_custom_op_symbolic("::prim_PythonOp", symbolic_pythonop, 1)
-    sardonyx.export(
-        TwoFunctions(), torch.randn(3), capture=capture, opset_version=9, verify=True
-    )
+    sardonyx.export(TwoFunctions(), torch.randn(3), capture=capture, opset_version=9, verify=True)
 
 
 @CAPTURES
@@ -336,7 +335,7 @@ def test_custom_operators(tmp_path, monkeypatch, capture):
 
     class FooModel(torch.nn.Module):
         def __init__(self, attr1, attr2):
-            super(FooModule, self).__init__()  # noqa: UP008
+            super(FooModule, self).__init__()
             self.attr1 = attr1
             self.attr2 = attr2
 

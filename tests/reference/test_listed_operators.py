@@ -1,5 +1,5 @@
-"""torch-onnx-1.x.rst, "Supported operators": every operator of the list, with the case that the list
-leaves out where it names one, and every model."""
+"""torch-onnx-1.x.rst, "Supported operators": every operator of the list, with the case that the
+list leaves out where it names one, and every model."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def test_classes(name):
     assert name in sardonyx.__all__
 
 
-@pytest.mark.xfail(raises=ImportError, reason="the search for the first difference is not there yet")
+@pytest.mark.xfail(
+    raises=ImportError, reason="the search for the first difference is not there yet"
+)
 @pytest.mark.parametrize("name", ["find_mismatch", "GraphInfo", "VerificationOptions"])
 def test_verification(name):
     assert hasattr(importlib.import_module("sardonyx.verification"), name)

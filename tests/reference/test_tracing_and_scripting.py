@@ -58,7 +58,7 @@ def test_a_trace_does_not_capture_behaviour_that_depends_on_data():
     torch.testing.assert_close(program(-torch.ones(3)), torch.full((3,), -2.0))  # the wrong branch
     (note,) = program.notes
     assert "bakes a value" in note and "x.sum() > 0" in note
-    with pytest.raises(sardonyx.CaptureError, match="neither torch.export nor tracing"):
+    with pytest.raises(sardonyx.CaptureError, match=r"neither torch\.export nor tracing"):
         sardonyx.export(doubled_or_lowered, torch.ones(3))
 
 
@@ -198,9 +198,7 @@ class ReshapedByTensor(torch.nn.Module):
 
 def test_item_is_a_constant_in_a_trace():
     """'y.item() will be replaced with a constant during tracing': with its line in the notes."""
-    program = sardonyx.export(
-        ReshapedByItem(), (torch.randn(12), torch.tensor(3)), capture="trace"
-    )
+    program = sardonyx.export(ReshapedByItem(), (torch.randn(12), torch.tensor(3)), capture="trace")
     assert program(torch.randn(12), torch.tensor(4)).shape == (3, 4)
     assert "becomes a Python number (3)" in program.notes[0] and "y.item()" in program.notes[0]
 

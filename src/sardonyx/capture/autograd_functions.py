@@ -39,10 +39,17 @@ class FunctionCalls:
         self._is_kept = is_kept
         self._functions: dict[Hashable, KeptFunction] = {}
         self._library: Any = None
+        self._shared: list[tuple[str, torch.Tensor, int]] = []
+        """Arguments and results that are one memory in PyTorch, with their versions at the call."""
+        self._notes: dict[str, None] = {}
 
     @property
     def functions(self) -> list[KeptFunction]:
         return list(self._functions.values())
+
+    @property
+    def notes(self) -> list[str]:
+        return list(self._notes)
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
@@ -53,6 +60,25 @@ class FunctionCalls:
                 yield
         finally:
             _recording.reset(token)
+            self._note_writes()
+
+    def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        function, operands = self.operator(apply, kind, args, kwargs)
+        tensors = function.op(*operands)
+        for place, operand in function.shared:
+            for tensor in (tensors[place], operands[operand]):
+                self._shared.append((function.name, tensor, version_of(tensor)))
+        return function.result(tensors)
+
+    def _note_writes(self) -> None:
+        for name, tensor, version in self._shared:
+            if version_of(tensor) != version:
+                text = (
+                    f"{name}.forward returns memory of its argument, and the model writes to one of"
+                    " the two: in the file they are two tensors, and the other stays as it was"
+                )
+                self._notes[text] = None
+        self._shared.clear()
 
     def is_kept(self, kind: type) -> bool:
         return self._is_kept(kind)
@@ -98,8 +124,7 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
     calls = _recording.get()
     if calls is None or not calls.is_kept(kind):
         return apply(*args, **kwargs)
-    function, operands = calls.operator(apply, kind, args, kwargs)
-    return function.result(function.op(*operands))
+    return calls.call(apply, kind, args, kwargs)
 
 
 @contextlib.contextmanager
@@ -146,6 +171,8 @@ class KeptFunction:
         self._apply = apply
         self._result_structure: tree.Structure | None = None
         self._result_leaves: list[Any] = []
+        self.shared: list[tuple[int, int]] = []
+        """Which results have the memory of which arguments of the operator."""
         self._example: _Example | None = None
 
     @property
@@ -172,7 +199,7 @@ class KeptFunction:
         token = _recording.set(None)
         try:
             with torch.no_grad():
-                result = self._apply(*args, **kwargs)
+                returned = self._apply(*args, **kwargs)
         finally:
             _recording.reset(token)
         if list(map(version_of, tensors)) != versions:
@@ -180,13 +207,20 @@ class KeptFunction:
                 f"{self.name}.forward writes one of its arguments in place, which no node of ONNX"
                 " can do: compute a new tensor there"
             )
-        leaves, self._result_structure = tree.flatten(result)
+        leaves, self._result_structure = tree.flatten(returned)
         self._result_leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
+        results = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        self.shared = [
+            (place, operand)
+            for place, result in enumerate(results)
+            for operand, given in enumerate(operands)
+            if isinstance(given, torch.Tensor) and _torch_private.shares_memory(result, given)
+        ]
+        # An operator gives new memory.
         made: list[torch.Tensor] = []
-        for leaf in leaves:
-            if isinstance(leaf, torch.Tensor):
-                shares = any(_torch_private.shares_memory(leaf, t) for t in (*tensors, *made))
-                made.append(leaf.clone() if shares else leaf)
+        for result in results:
+            is_known = any(_torch_private.shares_memory(result, t) for t in (*tensors, *made))
+            made.append(result.clone() if is_known else result)
         if not any(map(_torch_private.is_fake, (*tensors, *made))):
             self._example = _Example(
                 [tuple(t.shape) for t in tensors], [(t.dtype, tuple(t.shape)) for t in made]
@@ -299,10 +333,12 @@ def _schema_type(leaf: Any) -> str | None:
     if isinstance(leaf, (torch.Tensor, Value)):
         return "Tensor"
     if isinstance(leaf, sympy.Basic):
-        return "SymInt" if leaf.is_integer else "float"
+        return "SymInt" if leaf.is_integer else "Scalar"
     if isinstance(leaf, torch.SymInt) or (type(leaf) is int and -_LARGEST <= leaf < _LARGEST):
         return "SymInt"
-    if isinstance(leaf, torch.SymFloat) or type(leaf) is float:
+    if isinstance(leaf, torch.SymFloat):
+        return "Scalar"
+    if type(leaf) is float:
         return "float"
     return {bool: "bool", str: "str"}.get(type(leaf))
 

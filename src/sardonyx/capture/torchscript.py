@@ -59,7 +59,9 @@ from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript_nodes import NodeWriter
 from sardonyx.errors import (
     CaptureError,
+    SardonyxError,
     UnsupportedDtypeError,
+    UnsupportedOperatorError,
     format_message,
 )
 
@@ -122,7 +124,33 @@ class GraphReader(NodeWriter):
             raise CaptureError(
                 format_message(f"the model raises: {error}", [("at", error.location.describe())])
             ) from error
+        except (CaptureError, UnsupportedOperatorError) as error:
+            others = self._further_refusals(list(graph.nodes()))
+            if not others:
+                raise
+            raise type(error)(
+                format_message(
+                    f"{1 + len(others)} places of the program have no ONNX form",
+                    [("", [*_lines(error), *(line for other in others for line in _lines(other))])],
+                )
+            ) from error
         return result
+
+    def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
+        """What else is refused, of the nodes that do not depend on the first that was."""
+        found: list[SardonyxError] = []
+        unread = (n for n in nodes if any(o.debugName() not in self._env for o in n.outputs()))
+        next(unread, None)
+        for node in unread:
+            if not all(name in self._env for name in _names_read(node)):
+                continue
+            try:
+                self.read_block([node], [])
+            except (CaptureError, UnsupportedOperatorError) as error:
+                found.append(error)
+            except (ModelRaises, CannotJoin):
+                continue
+        return found
 
     def check_outputs(self) -> None:
         for index, output in enumerate(self.graph.outputs):
@@ -603,6 +631,22 @@ def _unpacked(node: Any) -> int | None:
     if len(uses) != 1 or uses[0].user.kind() != "prim::ListUnpack":
         return None
     return len(list(uses[0].user.outputs()))
+
+
+def _names_read(node: Any) -> set[str]:
+    """The values that it and its blocks take from outside."""
+    names = {i.debugName() for i in node.inputs()}
+    for block in node.blocks():
+        made = {i.debugName() for i in block.inputs()}
+        for inner in block.nodes():
+            names |= _names_read(inner) - made
+            made |= {o.debugName() for o in inner.outputs()}
+        names |= {o.debugName() for o in block.outputs()} - made
+    return names
+
+
+def _lines(error: SardonyxError) -> list[str]:
+    return str(error).splitlines()
 
 
 def _different_types(reason: CannotJoin, location: SourceLocation) -> CaptureError:
