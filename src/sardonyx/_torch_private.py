@@ -331,7 +331,7 @@ def _sizes_without_conclusions() -> Any:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     class Sizes(ShapeEnv):
-        def guard_or_defer_runtime_assert(
+        def guard_or_defer_runtime_assert(  # type: ignore[override]
             self, orig_expr: Any, msg: str, fx_node: Any = None
         ) -> bool:
             if isinstance(orig_expr, sympy.Eq) and not (
@@ -754,7 +754,7 @@ class _CallNames(dict[Any, str]):
         return f"{super().__getitem__(module)}@{self._counts[module]}"
 
     def get(self, module: Any, default: Any = None) -> Any:
-        return self[module] if module in self else default
+        return self[module] if module in self else default  # noqa: SIM401
 
 
 def trace_graph(

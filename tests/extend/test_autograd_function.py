@@ -380,6 +380,28 @@ def test_where_torch_export_compiles_the_model():
     assert not any(len(node.inputs) > 2 for node in program.model.graph if node.op_type == "Clip")
 
 
+def test_under_vmap_it_is_opened():
+    class Scaled(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, scale):
+            return x * scale
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def symbolic(g, x, scale):
+            return g.op("my::Scaled", x)
+
+    model = lambda x: torch.vmap(lambda row: Scaled.apply(row, 2.0))(x)  # noqa: E731
+    for inlines in (True, False):
+        program = export(model, torch.randn(3, 2), autograd_inlining=inlines, verify=True)
+        assert op_types(program) == ["Mul"]
+
+
 class Rectified(torch.nn.Module):
     def forward(self, x):
         return MyRelu.apply(x) + 1

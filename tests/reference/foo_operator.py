@@ -1,5 +1,5 @@
-"""`torch.ops.custom_ops.foo_forward`, the C++ operator of the reference's examples, which do not say
-what it computes. tests/extend/test_custom_kernels.py compiles one in C++."""
+"""`torch.ops.custom_ops.foo_forward`, the C++ operator of the reference's examples, which do not
+say what it computes. tests/extend/test_custom_kernels.py compiles one in C++."""
 
 from __future__ import annotations
 

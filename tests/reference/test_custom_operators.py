@@ -1,5 +1,5 @@
-"""torch-onnx-2.1.rst, "Adding support for operators" to "Discovering all unconvertible ATen ops".
-"""
+"""torch-onnx-2.1.rst, from "Adding support for operators" to "Discovering all unconvertible ATen
+ops at once"."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import torch
 
 import sardonyx
 from sardonyx import OperatorExportTypes
-from sardonyx.symbolic_helper import _unimplemented
+from sardonyx.symbolic_helper import _scalar, _unimplemented
 from tests.reference import foo_operator
 
 CAPTURES = pytest.mark.parametrize("capture", ["trace", "export"])
@@ -34,8 +34,8 @@ def test_an_operator_that_is_not_supported():
 
 
 def test_custom_operators_need_no_change_of_the_source():
-    """'增加...对自定义算子的支持需要修改pytorch源码' (PyTorch's source has to be changed): registering a
-    function is enough, and taking it back leaves things as before."""
+    """'需要修改pytorch源码' (PyTorch's source has to be changed): registering a function is enough,
+    and taking it back leaves things as before."""
     args = (torch.randn(2), torch.randn(2))
     sardonyx.register_custom_op_symbolic("custom_ops::foo", lambda g, a, b: g.op("Sub", a, b), 9)
     sardonyx.export(UsesFoo(), args, verify=True)
@@ -65,7 +65,7 @@ def test_none_where_it_cannot_be_converted():
 
 
 def test_elu_without_its_symbolic_function():
-    """'上例如果注释了...elu函数，会导出onnx模型报错' (without the function the export fails)."""
+    """'会导出onnx模型报错' (without the function of elu the export fails)."""
     print(
         torch.jit.trace(
             torch.nn.ELU(),  # module
@@ -78,7 +78,7 @@ def test_elu_without_its_symbolic_function():
 
 
 def test_several_standard_operators_in_place_of_one():
-    """'否则的话，需要创造有数个标准算子的计算图' (else a graph of several standard operators)."""
+    """'需要创造有数个标准算子的计算图' (else a graph of several standard operators)."""
 
     def foo(g, input_0, input_1):
         return g.op("Add", input_0, g.op("Neg", input_1))
@@ -86,6 +86,18 @@ def test_several_standard_operators_in_place_of_one():
     sardonyx.register_custom_op_symbolic("custom_ops::foo", foo, 9)
     program = sardonyx.export(UsesFoo(), (torch.randn(2), torch.randn(2)), verify=True)
     assert operators(program) == ["Neg", "Add"]
+
+
+@CAPTURES
+def test_parameters_have_the_names_of_the_stub_files(capture):
+    """'第一个参数通常都是需要被导出的onnx计算图' (the graph comes first); the other names are
+    those of the .pyi files, as `input` for the schema's `self`; _scalar() gives a number."""
+
+    def elu(g, alpha, input, inplace=False):
+        return g.op("Elu", input, alpha_f=_scalar(alpha))
+
+    sardonyx.register_custom_op_symbolic("aten::elu", elu, 9)
+    sardonyx.export(torch.nn.ELU(0.5), torch.randn(3), capture=capture, verify=True)
 
 
 # 3.1 Static Symbolic Method
@@ -159,8 +171,8 @@ class TwoFunctions(torch.nn.Module):
 
 @CAPTURES
 def test_python_op_symbolic(capture, capsys):
-    """'为了区别不同的Function子类，symbolic function应该使用name参数' (the name tells them apart), and
-    '通过Node object访问requires_grad'."""
+    """'应该使用 name 参数' (the name tells the classes apart), and how to ask a node whether its
+    results require gradients."""
     from sardonyx import register_custom_op_symbolic
 
     register_custom_op_symbolic("::prim_PythonOp", symbolic_pythonop, 1)
@@ -318,7 +330,7 @@ def test_raw(capture):
 
 @CAPTURES
 def test_custom_operators(tmp_path, monkeypatch, capture):
-    """'如果模型使用了c++实现的算子，能按照如下的例子导出这个模型' (operators in C++, by this example)."""
+    """'模型使用了c++实现的算子' (models with operators in C++ are exported by this example)."""
     monkeypatch.chdir(tmp_path)
     attr1, attr2, example_input1 = 0.5, 3, torch.randn(2, 3)
 

@@ -22,9 +22,7 @@ def exported(
     args = copy.deepcopy(inputs[0])
     if args and isinstance(args[-1], dict):
         args = (*args, {})  # the last one would be keyword arguments
-    return sardonyx.export(
-        scripted, args, dynamic_shapes=shapes, capture=capture, **options
-    )
+    return sardonyx.export(scripted, args, dynamic_shapes=shapes, capture=capture, **options)
 
 
 def _dynamic(values: list[Any]) -> Any:

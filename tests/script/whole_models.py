@@ -22,7 +22,7 @@ class BeamSearch(nn.Module):
         tokens = torch.zeros(self.beams, 1, dtype=torch.int64)
         scores = torch.full([self.beams], -1e9)
         scores[0] = 0.0
-        for step in range(limit):
+        for _ in range(limit):
             hidden = self.cell(self.embedding(tokens[:, -1]), hidden)
             log_probabilities = torch.log_softmax(self.head(hidden), dim=-1)
             ended = tokens[:, -1] == self.end

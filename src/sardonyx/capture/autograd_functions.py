@@ -128,10 +128,14 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 @contextlib.contextmanager
-def whole_where_compiled() -> Iterator[None]:
-    """The functions that the recording at hand keeps stay whole where torch.export compiles."""
+def whole_where_compiled(*, only_met: bool = False) -> Iterator[None]:
+    """The functions that the recording at hand keeps stay whole where torch.export compiles. Those
+    that it has not met so far may be under torch.vmap, where none can: `only_met` leaves them."""
     calls = _recording.get()
-    kinds = [] if calls is None else [k for k in _subclasses() if calls.is_kept(k)]
+    kinds: set[type] = set()
+    if calls is not None:
+        met = (function.kind for function in calls.functions)
+        kinds = {k for k in (met if only_met else _subclasses()) if calls.is_kept(k)}
     with _torch_private.calls_left_to_run(kinds):
         yield
 

@@ -24,10 +24,10 @@ from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
-from sardonyx.capture.script import capture_by_script
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
+from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.capture.trace import capture_by_trace
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.options import Options

@@ -27,7 +27,7 @@ from sardonyx.capture.refusals import (
     result_on_copies,
     with_constant_numbers,
 )
-from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.size_conditions import (
     ConditionWatch,
     SizeCondition,
@@ -75,7 +75,6 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
         _torch_private.associative_scans_recorded(),
         _torch_private.weightless_tensors_adopted(),
         batches_unchecked(),
-        whole_where_compiled(),
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
@@ -120,7 +119,7 @@ def _export(
 ) -> ExportedProgram:
     try:
         # Tensors that are no parameters or buffers are the real ones there, and so are writes.
-        with state_restored(model) as writes:
+        with state_restored(model) as writes, whole_where_compiled():
             flat.modes = (*flat.modes, writes)
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=False)
     except CaptureError:
@@ -136,7 +135,8 @@ def _export(
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
     try:
-        return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
+        with whole_where_compiled(only_met=True):
+            return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
     except Exception:
         raise CaptureError(
             format_message(

@@ -30,7 +30,7 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import TypeInference, tensors_in, type_of
 from sardonyx.capture.location import ModuleNames, from_stack_trace
-from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.capture.storage import storage_key
 from sardonyx.errors import (

@@ -27,7 +27,6 @@ from sardonyx.capture.block_effects import (
     unchanged_positions,
     written_from_outside,
 )
-from sardonyx.capture.broadcast_shapes import with_common_sizes
 from sardonyx.capture.control_flow import LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
@@ -54,7 +53,8 @@ from sardonyx.capture.pure_forms import (
     writes_in_secret,
 )
 from sardonyx.capture.sequences import SHOWS_ITEMS, TAKES_ITEMS
-from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.shapes.broadcast import with_common_sizes
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.storage import holds_memory
 from sardonyx.capture.views import Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message

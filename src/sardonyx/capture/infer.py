@@ -11,7 +11,6 @@ import torch
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import bind
-from sardonyx.capture.broadcast_shapes import with_common_sizes
 from sardonyx.capture.graph import (
     Argument,
     AtenGraph,
@@ -22,7 +21,8 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.pure_forms import METADATA_WRITES
-from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.shapes.broadcast import with_common_sizes
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.errors import CaptureError, format_message
 
 

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from sardonyx import _torch_private
-from sardonyx.capture.shape_rules import SHAPE_RULES
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 
 _OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
 ATEN_FORMS: dict[Any, Any] = {}

@@ -20,7 +20,7 @@ from sardonyx.capture.recordable_calls import RecordableCalls
 from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
-from sardonyx.capture.torchscript import GraphReader
+from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 

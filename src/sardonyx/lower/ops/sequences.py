@@ -68,23 +68,27 @@ def sequence_concat(b: Builder, sequence: Tensor, dim: int, new_dim: bool) -> Te
 @lowering("sardonyx::items_stack")
 def items_stack(b: Builder, items: list[Tensor]) -> Tensor:
     rows = [b.unsqueeze(item, [0]) for item in items]
-    return rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
+    stacked: Tensor = rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
+    return stacked
 
 
 @lowering("sardonyx::items_join")
 def items_join(b: Builder, stacked: list[Tensor]) -> Tensor:
-    return b.Concat(*stacked, axis=0)
+    joined: Tensor = b.Concat(*stacked, axis=0)
+    return joined
 
 
 @lowering("sardonyx::items_reverse")
 def items_reverse(b: Builder, stacked: Tensor) -> Tensor:
-    return b.Slice(stacked, [-1], [-(2**63) + 1], [0], [-1])
+    backwards: Tensor = b.Slice(stacked, [-1], [-(2**63) + 1], [0], [-1])
+    return backwards
 
 
 @lowering("sardonyx::items_set")
 def items_set(b: Builder, stacked: Tensor, item: Tensor, position: Scalar) -> Tensor:
     index = b.reshape(b.scalar(position, torch.int64), [1, 1])
-    return b.ScatterND(stacked, index, b.unsqueeze(item, [0]))
+    written: Tensor = b.ScatterND(stacked, index, b.unsqueeze(item, [0]))
+    return written
 
 
 def _position(b: Builder, position: Scalar | None) -> Tensor | None:

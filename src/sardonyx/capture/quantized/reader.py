@@ -25,9 +25,9 @@ from sardonyx.capture.graph import (
     Value,
     operator_name,
 )
-from sardonyx.capture.quantized_forms import FORMS
-from sardonyx.capture.quantized_recurrent import quantized_gru, quantized_lstm
-from sardonyx.capture.quantized_tensor import PackedParameters, QuantizedTensor
+from sardonyx.capture.quantized.forms import FORMS
+from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
+from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, format_message
 
 aten = torch.ops.aten

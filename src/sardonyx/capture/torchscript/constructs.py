@@ -10,13 +10,13 @@ import torch
 from sardonyx.capture.bind import dtype_from_number
 from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, Value
 from sardonyx.capture.infer import type_of
-from sardonyx.capture.scalars import ScalarTracker
-from sardonyx.capture.script_blocks import ModelRaises
-from sardonyx.capture.script_calls import ScriptCalls
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_types import is_instance
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.blocks import ModelRaises
+from sardonyx.capture.torchscript.calls import ScriptCalls
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.scalars import ScalarTracker
+from sardonyx.capture.torchscript.types import is_instance
+from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,

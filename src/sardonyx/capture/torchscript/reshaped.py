@@ -7,7 +7,7 @@ branches and loops hand it on.
 from __future__ import annotations
 
 from sardonyx.capture.graph import Argument, Block, Value
-from sardonyx.capture.script_values import Heap, ScriptInstance
+from sardonyx.capture.torchscript.values import Heap, ScriptInstance
 
 _NOW = "now"
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,

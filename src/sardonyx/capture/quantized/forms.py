@@ -9,11 +9,11 @@ import torch
 
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.quantized_tensor import PackedParameters
+from sardonyx.capture.quantized.tensor import PackedParameters
 from sardonyx.errors import UnsupportedOperatorError
 
 if TYPE_CHECKING:
-    from sardonyx.capture.quantized import QuantizedReader
+    from sardonyx.capture.quantized.reader import QuantizedReader
 
 aten = torch.ops.aten
 _Form: TypeAlias = "Callable[[QuantizedReader, dict[str, Argument]], Any]"

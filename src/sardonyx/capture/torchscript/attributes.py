@@ -9,9 +9,15 @@ import torch
 
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.graph import Argument
-from sardonyx.capture.quantized_tensor import PackedParameters
-from sardonyx.capture.script_aliases import copied
-from sardonyx.capture.script_values import Heap, Mutable, ScriptDict, ScriptInstance, ScriptList
+from sardonyx.capture.quantized.tensor import PackedParameters
+from sardonyx.capture.torchscript.aliases import copied
+from sardonyx.capture.torchscript.values import (
+    Heap,
+    Mutable,
+    ScriptDict,
+    ScriptInstance,
+    ScriptList,
+)
 from sardonyx.errors import CaptureError
 
 

@@ -18,7 +18,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, SymbolSource, Value
 from sardonyx.capture.infer import TypeInference, type_of
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     is_condition,
     is_number,

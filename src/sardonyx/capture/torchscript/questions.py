@@ -10,11 +10,11 @@ from functools import partial
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.quantized_tensor import QuantizedTensor
-from sardonyx.capture.script_calls import Branch, NotHere
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_values import ComputedNumber, DynamicItems
+from sardonyx.capture.quantized.tensor import QuantizedTensor
+from sardonyx.capture.torchscript.calls import Branch, NotHere
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.values import ComputedNumber, DynamicItems
 from sardonyx.errors import CaptureError
 
 _MOST_ITEMS = 64

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sardonyx.capture.graph import Argument
-from sardonyx.capture.script_values import MaybeNone, Mutable
+from sardonyx.capture.torchscript.values import MaybeNone, Mutable
 
 
 def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:

@@ -26,11 +26,11 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.infer import TypeInference, type_of
-from sardonyx.capture.quantized import LoopBody
-from sardonyx.capture.scalars import ScalarTracker
-from sardonyx.capture.script_patterns import OpenDims, TensorLeaf, leaf_type
-from sardonyx.capture.shape_rules import SIZES_DEPEND_ON_DATA
+from sardonyx.capture.quantized.reader import LoopBody
+from sardonyx.capture.shapes.rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
 _OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_values import ComputedNumber, DynamicItems, ListItems
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.values import ComputedNumber, DynamicItems, ListItems
 
 _aten = torch.ops.aten
 

@@ -11,8 +11,8 @@ import torch
 from sardonyx.capture import sequences
 from sardonyx.capture.control_flow import values_read
 from sardonyx.capture.graph import Argument, Block, Node, Value
-from sardonyx.capture.script_patterns import DynamicListOf, DynamicRowsOf, Pattern
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.patterns import DynamicListOf, DynamicRowsOf, Pattern
+from sardonyx.capture.torchscript.values import (
     Dynamic,
     DynamicItems,
     DynamicRows,

@@ -13,7 +13,9 @@ from sardonyx.capture.graph import Argument, Mutation, SourceLocation, Value
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.refusals import fixed_dim_error
-from sardonyx.capture.script_values import (
+from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
+from sardonyx.capture.torchscript.reader import GraphReader
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     ListItems,
@@ -22,8 +24,6 @@ from sardonyx.capture.script_values import (
     ScriptList,
     number_dtype,
 )
-from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
-from sardonyx.capture.torchscript import GraphReader
 from sardonyx.capture.trace import symbols_of_dims, traced_input
 from sardonyx.errors import CaptureError, InvalidOptionError, format_message
 

@@ -22,7 +22,7 @@ from sardonyx.capture.graph import (
     UnrankedType,
     Value,
 )
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
     DynamicItems,

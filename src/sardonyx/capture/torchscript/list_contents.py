@@ -11,8 +11,8 @@ import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, TensorType, Value
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_patterns import (
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
     DynamicListOf,
     DynamicRowsOf,
@@ -20,7 +20,7 @@ from sardonyx.capture.script_patterns import (
     as_dynamic,
     state_pattern,
 )
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
     DynamicItems,

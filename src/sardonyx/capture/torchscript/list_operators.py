@@ -11,10 +11,10 @@ import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Dim, Value
-from sardonyx.capture.script_list_contents import ListReader, can_be_split, known_length
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_patterns import OpenDims
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.list_contents import ListReader, can_be_split, known_length
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.patterns import OpenDims
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,

@@ -13,14 +13,14 @@ import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_blocks import EmptyListRead
-from sardonyx.capture.script_list_contents import (
+from sardonyx.capture.torchscript.blocks import EmptyListRead
+from sardonyx.capture.torchscript.list_contents import (
     ListContents,
     is_any_known,
     is_list_of_numbers,
     known_length,
 )
-from sardonyx.capture.script_patterns import (
+from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
     DynamicListOf,
     OpenDims,
@@ -29,7 +29,7 @@ from sardonyx.capture.script_patterns import (
     join_dynamic,
     state_pattern,
 )
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
     DynamicItems,

@@ -28,20 +28,23 @@ from sardonyx.capture.location import (
 )
 from sardonyx.capture.module_calls import RunningCalls
 from sardonyx.capture.pure_forms import METADATA_WRITES
-from sardonyx.capture.quantized import QuantizedReader
-from sardonyx.capture.quantized_tensor import QuantizedTensor
-from sardonyx.capture.script_attributes import ModuleAt, ModuleAttributes
-from sardonyx.capture.script_blocks import FOREVER, ModelRaises, ScriptBlocks
-from sardonyx.capture.script_calls import NotHere, ScriptCalls
-from sardonyx.capture.script_constructs import CONSTRUCTS, dtype_of, no_form
-from sardonyx.capture.script_exits import constants_at_exit
-from sardonyx.capture.script_list_operators import ListOperators
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_numbers import ScriptNumbers, is_arithmetic
-from sardonyx.capture.script_patterns import CannotJoin, Conform
-from sardonyx.capture.script_questions import TensorQuestions
-from sardonyx.capture.script_reshaped import ReshapedTensors
-from sardonyx.capture.script_values import (
+from sardonyx.capture.quantized.reader import QuantizedReader
+from sardonyx.capture.quantized.tensor import QuantizedTensor
+from sardonyx.capture.state import state_tensors
+from sardonyx.capture.storage import storage_key
+from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
+from sardonyx.capture.torchscript.blocks import FOREVER, ModelRaises, ScriptBlocks
+from sardonyx.capture.torchscript.calls import NotHere, ScriptCalls
+from sardonyx.capture.torchscript.constructs import CONSTRUCTS, dtype_of, no_form
+from sardonyx.capture.torchscript.exits import constants_at_exit
+from sardonyx.capture.torchscript.list_operators import ListOperators
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.nodes import NodeWriter
+from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
+from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
+from sardonyx.capture.torchscript.questions import TensorQuestions
+from sardonyx.capture.torchscript.reshaped import ReshapedTensors
+from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
     ComputedNumber,
     Heap,
@@ -54,9 +57,6 @@ from sardonyx.capture.script_values import (
     is_constant,
     number_dtype,
 )
-from sardonyx.capture.state import state_tensors
-from sardonyx.capture.storage import storage_key
-from sardonyx.capture.torchscript_nodes import NodeWriter
 from sardonyx.errors import (
     CaptureError,
     SardonyxError,

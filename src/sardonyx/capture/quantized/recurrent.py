@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.quantized_forms import FORMS
-from sardonyx.capture.quantized_tensor import PackedParameters
+from sardonyx.capture.quantized.forms import FORMS
+from sardonyx.capture.quantized.tensor import PackedParameters
 
 if TYPE_CHECKING:
-    from sardonyx.capture.quantized import QuantizedReader
+    from sardonyx.capture.quantized.reader import QuantizedReader
 
 aten = torch.ops.aten
 

@@ -30,9 +30,9 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.script_aliases import copied, entangle, settled
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_patterns import (
+from sardonyx.capture.torchscript.aliases import copied, entangle, settled
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
     Conform,
     DictOf,
@@ -51,8 +51,8 @@ from sardonyx.capture.script_patterns import (
     state_pattern,
     with_open_ranks,
 )
-from sardonyx.capture.script_stacking import Appended, is_list_in_file, take_appended
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.stacking import Appended, is_list_in_file, take_appended
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,

@@ -11,11 +11,11 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.script_list_contents import is_list_of_numbers
-from sardonyx.capture.script_lists import ScriptLists
-from sardonyx.capture.script_number_lists import NumberLists
-from sardonyx.capture.script_numbers import ScriptNumbers
-from sardonyx.capture.script_values import (
+from sardonyx.capture.torchscript.list_contents import is_list_of_numbers
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.number_lists import NumberLists
+from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,

@@ -1,0 +1,1 @@
+"""Quantized tensors, as integers with their scale beside them."""

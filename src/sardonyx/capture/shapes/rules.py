@@ -1,0 +1,45 @@
+"""The shapes of results where PyTorch's own rules take the sizes of the example for all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sardonyx.capture.shapes import (
+    convolution,
+    creation,
+    data_dependent,
+    fourier,
+    histogram,
+    indexing,
+    linear_algebra,
+    loss,
+    pool,
+    quantize,
+    recurrent,
+    reduction,
+    slice as slices,
+    unguarded,
+)
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **convolution.SHAPE_RULES,
+    **creation.SHAPE_RULES,
+    **data_dependent.SHAPE_RULES,
+    **fourier.SHAPE_RULES,
+    **indexing.SHAPE_RULES,
+    **linear_algebra.SHAPE_RULES,
+    **loss.SHAPE_RULES,
+    **histogram.SHAPE_RULES,
+    **pool.SHAPE_RULES,
+    **quantize.SHAPE_RULES,
+    **recurrent.SHAPE_RULES,
+    **reduction.SHAPE_RULES,
+    **slices.SHAPE_RULES,
+    **unguarded.SHAPE_RULES,
+}
+"""By operator, a function with its signature that gives results of the right shapes."""
+SIZES_DEPEND_ON_DATA = frozenset(
+    {*data_dependent.SHAPE_RULES, *recurrent.PACKED_SEQUENCES}
+)
+"""Operators whose results have other sizes for other values, though PyTorch does not say so."""

@@ -1,0 +1,1 @@
+"""How TorchScript graphs are read: traces, and scripted programs."""
