@@ -14,6 +14,7 @@ import sympy
 import torch
 
 from sardonyx.errors import SymbolicFunctionError
+from sardonyx.extend.former_attributes import attributes_as_inputs
 from sardonyx.extend.node_attributes import attributes_of
 from sardonyx.extend.node_types import result_types
 from sardonyx.extend.symbolic_values import (
@@ -272,6 +273,7 @@ class GraphContext:
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
     ) -> list[SymbolicValue]:
         schema = schema_at(name, self.opset)
+        given, attributes = attributes_as_inputs(schema, given, attributes)
         inputs = self._inputs(schema, given)
         made = attributes_of(name, attributes, schema.attributes)
         self._check_counts(schema, inputs, outputs)
