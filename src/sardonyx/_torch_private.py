@@ -335,7 +335,7 @@ def _sizes_without_conclusions() -> Any:
             self, orig_expr: Any, msg: str, fx_node: Any = None
         ) -> bool:
             if isinstance(orig_expr, sympy.Eq) and not (
-                orig_expr.free_symbols <= self.backed_var_to_val.keys()
+                orig_expr.free_symbols <= _example_values(self).keys()
             ):
                 with self.suppress_guards():
                     return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
@@ -348,7 +348,14 @@ def depends_on_data(mode: Any, size: Any) -> bool:
     """Whether a size, a number or an expression, is not known from the inputs' sizes alone."""
     if isinstance(size, int):
         return False
-    return not size.free_symbols <= mode.shape_env.backed_var_to_val.keys()
+    return not size.free_symbols <= _example_values(mode.shape_env).keys()
+
+
+def _example_values(env: Any) -> dict[Any, Any]:
+    # torch 2.11 calls the table var_to_val.
+    has_it = hasattr(env, "backed_var_to_val")
+    values: dict[Any, Any] = env.backed_var_to_val if has_it else env.var_to_val
+    return values
 
 
 def fake_mode_of(tensor: Any) -> Any:
@@ -703,9 +710,7 @@ def lines_of_functions() -> Iterator[None]:
 
 def example_sizes(mode: Any) -> dict[Any, int]:
     """The sizes that the symbols of a mode had in the example."""
-    env = mode.shape_env
-    # torch 2.11 calls the table var_to_val.
-    sizes = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
+    sizes = _example_values(mode.shape_env)
     return {symbol: int(size) for symbol, size in sizes.items()}
 
 

@@ -1,5 +1,5 @@
-"""The exporter that the reference documents, as far as today's PyTorch still has it: what it makes of
-a model stands beside what Sardonyx makes of it."""
+"""The exporter that the reference documents, as far as today's PyTorch still has it: what it makes
+of a model stands beside what Sardonyx makes of it."""
 
 from __future__ import annotations
 

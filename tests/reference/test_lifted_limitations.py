@@ -1,5 +1,5 @@
-"""What the reference says does not work: what its exporter makes of it to this day, and what comes out
-here. test_indexing_patterns.py has the patterns of indexing."""
+"""What the reference says does not work: what its exporter makes of it to this day, and what comes
+out here. test_indexing_patterns.py has the patterns of indexing."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_strings():
 
 
 def test_all_unconvertible_operators():
-    """'there may in fact be more than one such op but the error message only mentions the first'."""
+    """'there may in fact be more than one such op but the error message only mentions the first'"""
     args = (torch.randn(2), torch.randn(2))
     with pytest.raises(RuntimeError, match="custom_ops::foo") as theirs:
         documented_export(SeveralUnconvertible(), args)

@@ -437,6 +437,8 @@ def test_the_input_size_of_an_lstm(capture):
     model = Tagger().eval()
     fixed = sardonyx.export(model, torch.randn(5, 2, 4), capture=capture)
     assert fixed.model.graph.inputs[0].shape == (5, 2, 4)
+    with pytest.raises(sardonyx.SardonyxError):
+        fixed(torch.randn(9, 3, 4))
     dynamic = sardonyx.export(
         model, torch.randn(5, 2, 4), capture=capture, dynamic_axes={"x": {0: "time", 1: "batch"}}
     )
