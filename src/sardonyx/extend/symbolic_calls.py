@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.graph import Node, Value
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
@@ -79,9 +80,11 @@ def collected_reasons() -> Iterator[list[str]]:
 
 @contextmanager
 def telling_where(function: Callable[..., Any], node: Node) -> Iterator[None]:
-    """What goes wrong in a user's function, with the place in the model that asked for it."""
+    """A user's function runs inside: an export is going on for it too, and what goes wrong is told
+    with the place in the model that asked for it."""
     try:
-        yield
+        with _torch_private.in_onnx_export():
+            yield
     except Refusal:
         raise
     except Exception as error:

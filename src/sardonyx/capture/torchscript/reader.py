@@ -418,7 +418,14 @@ class GraphReader(NodeWriter):
         self._env[output.debugName()] = result
 
     def _operator(self, node: Any, op: Any) -> None:
-        found = self._list_operators.call(op._schema.name, self.inputs_of(node), _unpacked(node))
+        unpacked = _unpacked(node)
+        # A trace has the number of the example, a program that its author wrote.
+        is_traced = unpacked is not None and self.graph.captured_by == "torch.jit.trace"
+        found = (
+            None
+            if is_traced
+            else self._list_operators.call(op._schema.name, self.inputs_of(node), unpacked)
+        )
         if found is not None:
             self.set(node, found)
             return
