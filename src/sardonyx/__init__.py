@@ -1,7 +1,7 @@
 """Sardonyx turns PyTorch models into ONNX."""
 
 from sardonyx import symbolic_helper, utils
-from sardonyx.api import export, export_to_pretty_string
+from sardonyx.api import export
 from sardonyx.errors import (
     CaptureError,
     CheckerError,
@@ -34,6 +34,7 @@ from sardonyx.torch_onnx.dynamo_export import dynamo_export
 from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
 from sardonyx.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
 from sardonyx.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
+from sardonyx.torch_onnx.former_calls import export_to_pretty_string
 from sardonyx.torch_onnx.install import install, installed, uninstall
 from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
 from sardonyx.torch_onnx.log import disable_log, enable_log

@@ -39,7 +39,6 @@ from sardonyx.serialize.interface import name_dims, rename_parameters
 from sardonyx.serialize.metadata import stamp_metadata
 from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
-from sardonyx.serialize.text import to_text
 from sardonyx.verify.eager import EagerModel
 
 _LOGGER = logging.getLogger("sardonyx")
@@ -251,12 +250,6 @@ def _finish(model: ir.Model, captured: Captured, options: Options) -> None:
         parameters = [*renamed, *parameters[len(renamed) :]]
         names = [name for name in parameters if name in model.graph.initializers]
         parameters_as_inputs(model, keep_data=options.export_params, names=names)
-
-
-def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
-    """The graph that `export` would write, in its textual form. Takes what `export` takes."""
-    options.setdefault("f", None)
-    return to_text(export(model, args, *more, **options).model)
 
 
 class _Stages:

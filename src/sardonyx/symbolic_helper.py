@@ -16,10 +16,17 @@ import torch
 
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.graph_context import GraphContext
+from sardonyx.extend.interpolation import (
+    _get_interpolate_attributes,
+    _interpolate_get_scales,
+    _interpolate_get_scales_if_available,
+    _interpolate_size_to_scales,
+)
 from sardonyx.extend.scalar_types import SCALAR_TYPES, dtype_of_name, scalar_type_number
-from sardonyx.extend.symbolic_calls import note_reason
+from sardonyx.extend.symbolic_calls import exported_opset, note_reason
 from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue, ValueType
 from sardonyx.lower.schemas import onnx_dtype
+from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
 
 logger = logging.getLogger("sardonyx")
 
@@ -31,6 +38,12 @@ scalar_type_to_pytorch_type: list[torch.dtype | None] = list(SCALAR_TYPES)
 """The dtype of TorchScript's number of it."""
 scalar_type_to_onnx: list[int | None] = []
 """ONNX's number of a dtype by TorchScript's number of it."""
+scalar_name_to_pytorch = {t.torch_name(): t.scalar_name() for t in JitScalarType}
+"""TorchScript's name of a dtype by C++'s: `scalar_name_to_pytorch["int64_t"]` is "Long"."""
+pytorch_name_to_type = {
+    t.scalar_name(): t.dtype() for t in JitScalarType if t is not JitScalarType.UNDEFINED
+}
+"""The dtype of TorchScript's name."""
 
 
 def _fill_tables() -> None:
@@ -45,6 +58,24 @@ def _fill_tables() -> None:
 
 
 _fill_tables()
+
+
+class _Globals:
+    """What the export that runs was asked for."""
+
+    @property
+    def export_onnx_opset_version(self) -> int:
+        return exported_opset()
+
+
+GLOBALS = _Globals()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_export_onnx_opset_version":
+        return exported_opset()
+    raise AttributeError(f"sardonyx.symbolic_helper has no {name!r}")
+
 
 # -- arguments ------------------------------------------------------------------------------------
 
@@ -120,7 +151,7 @@ def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
         return _CONVERTERS[desc](held)
     except (TypeError, ValueError, RuntimeError) as error:
         name = f"argument {arg_name!r}" if arg_name else "an argument"
-        raise SymbolicFunctionError(f"{name} is no {_DESCRIPTORS[desc]}: {held!r}") from error
+        raise SymbolicFunctionError(f"{name} is not {_DESCRIPTORS[desc]}: {held!r}") from error
 
 
 _UNKNOWN = object()
@@ -226,6 +257,10 @@ def _is_packed_list(list_value: Any) -> bool:
     return _is_value(list_value) and list_value.node().kind() == "prim::ListConstruct"
 
 
+def _is_tuple_construct(x: Any) -> bool:
+    return _is_value(x) and x.node().kind() in ("prim::ListConstruct", "prim::TupleConstruct")
+
+
 # -- questions ------------------------------------------------------------------------------------
 
 
@@ -305,6 +340,27 @@ def _get_tensor_sizes(x: SymbolicValue, allow_nonstatic: bool = True) -> list[in
 def _get_tensor_dim_size(tensor: SymbolicValue, dim: int) -> int | None:
     sizes = _get_tensor_sizes(tensor)
     return None if sizes is None else sizes[dim]
+
+
+def is_complex_value(x: SymbolicValue) -> bool:
+    dtype = _dtype_of(x)
+    return dtype is not None and dtype.is_complex
+
+
+def args_have_same_dtype(args: Sequence[Any]) -> bool:
+    return len({_dtype_of(arg) for arg in args}) == 1
+
+
+def _type_promote_from_values(*args: Any) -> JitScalarType:
+    """The scalar type that PyTorch computes these in."""
+    dtypes = [dtype for arg in args if (dtype := _dtype_of(arg)) is not None]
+    if not dtypes:
+        return JitScalarType.UNDEFINED
+    return JitScalarType.from_dtype(functools.reduce(torch.promote_types, dtypes))
+
+
+def check_training_mode(op_train_mode: int, op_name: str) -> None:
+    """Nothing to check: the operators of a graph are of the mode that the model is exported in."""
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -512,6 +568,82 @@ def _flatten_helper(
     return _reshape_helper(g, input, shape)
 
 
+def _maybe_cast_to_type(
+    g: GraphContext, value: SymbolicValue, jit_type: JitScalarType
+) -> SymbolicValue:
+    return _cast_helper(g, value, jit_type.dtype())
+
+
+def _numel_helper(g: GraphContext, self: SymbolicValue) -> SymbolicValue:
+    made: SymbolicValue = g.op("Size", self)
+    return made
+
+
+def _lt_helper(g: GraphContext, input: Any, other: Any) -> SymbolicValue:
+    made: SymbolicValue = g.op("Less", input, other)
+    return made
+
+
+def _scatter_helper(
+    g: GraphContext, self: SymbolicValue, dim: Any, index: Any, src: Any
+) -> SymbolicValue:
+    made: SymbolicValue = g.op("ScatterElements", self, index, src, axis_i=_get_const(dim, "i"))
+    return made
+
+
+def _argmin_argmax_helper(
+    g: GraphContext, input: SymbolicValue, dim: Any, keepdim: bool, op_name: str
+) -> SymbolicValue:
+    """The position of the first of the extremes, along a dim or of all elements."""
+    made: SymbolicValue
+    if _is_none(dim):
+        flat = _reshape_helper(g, input, [-1])
+        made = g.op(op_name, flat, axis_i=0, keepdims_i=0)
+        rank = _get_tensor_rank(input)
+        return _reshape_helper(g, made, [1] * rank) if keepdim and rank is not None else made
+    made = g.op(op_name, input, axis_i=_get_const(dim, "i"), keepdims_i=int(keepdim))
+    return made
+
+
+def _sort_helper(
+    g: GraphContext, input: SymbolicValue, dim: Any, descending: Any = True, out: Any = None
+) -> tuple[SymbolicValue, SymbolicValue]:
+    axis = _get_const(dim, "i")
+    count = g.op("Gather", g.op("Shape", input), torch.tensor([axis]), axis_i=0)
+    largest = bool(_get_const(descending, "b"))
+    return _topk_helper(g, input, count, axis, largest=largest, sorted=True, out=out)
+
+
+def _unbind_helper(
+    g: GraphContext, self: SymbolicValue, dim: Any, _outputs: int | None = None
+) -> Any:
+    """The slices along `dim`: so many values, or a sequence where their number is not said."""
+    axis = _get_const(dim, "i")
+    if _outputs is None:
+        return g.op("SplitToSequence", self, None, axis_i=axis, keepdims_i=0)
+    places = [torch.tensor(index) for index in range(_outputs)]
+    return [g.op("Gather", self, place, axis_i=axis) for place in places]
+
+
+def _avgpool_helper(
+    tuple_fn: Callable[[Any], Sequence[int]],
+    padding: int | Sequence[int],
+    kernel_size: Any,
+    stride: Any,
+    divisor_override: Any,
+    name: str,
+) -> tuple[int, ...]:
+    """The padding, one number for each dim of the image."""
+    if not _is_none(divisor_override) and divisor_override:
+        _unimplemented(name, "divisor_override")
+    return tuple(tuple_fn(padding))
+
+
+def _optional_input_placeholder_tensor(g: GraphContext) -> SymbolicValue:
+    """An input that is left out."""
+    return SymbolicValue.of_python(g.values, None)
+
+
 def _add_op_with_blocks(
     graph_context: GraphContext,
     opname: str,
@@ -530,12 +662,16 @@ def _add_op_with_blocks(
 
 
 def quantized_args(
-    *arg_q_descriptors: bool, scale: float | None = None, zero_point: int | None = None
+    *arg_q_descriptors: bool,
+    scale: float | None = None,
+    zero_point: int | None = None,
+    quantize_output: bool = True,
 ) -> Callable[[Function], Function]:
     """Let a symbolic function of real numbers serve quantized ones.
 
     True for each argument that may be quantized: such a one is dequantized before the function, and
-    the result is quantized by `scale` and `zero_point`, or else as the first of them was.
+    the result is quantized by `scale` and `zero_point`, or else as the first of them was; it stays
+    a real number where `quantize_output` is False.
     """
 
     def decorate(function: Function) -> Function:
@@ -552,6 +688,8 @@ def quantized_args(
                 for marked, a in asked
             ]
             result = function(g, *plain, **kwargs)
+            if not quantize_output:
+                return result
             by_scale = own_scale if scale is None else _constant(g, torch.tensor(scale))
             by_zero = own_zero_point
             if zero_point is not None:
@@ -605,12 +743,22 @@ def quantize_helper(
 
 
 __all__ = [
+    "GLOBALS",
     "SymbolicFunctionError",
+    "_get_interpolate_attributes",
+    "_interpolate_get_scales",
+    "_interpolate_get_scales_if_available",
+    "_interpolate_size_to_scales",
+    "args_have_same_dtype",
     "cast_pytorch_to_onnx",
+    "check_training_mode",
     "dequantize_helper",
+    "is_complex_value",
     "parse_args",
+    "pytorch_name_to_type",
     "quantize_helper",
     "quantized_args",
+    "scalar_name_to_pytorch",
     "scalar_type_number",
     "scalar_type_to_onnx",
     "scalar_type_to_pytorch_type",

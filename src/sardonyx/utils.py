@@ -1,10 +1,11 @@
 """The functions that users know from the module of this name in earlier exporters."""
 
-from sardonyx.api import export, export_to_pretty_string
+from sardonyx.api import export
 from sardonyx.extend.custom_symbolics import (
     register_custom_op_symbolic,
     unregister_custom_op_symbolic,
 )
+from sardonyx.torch_onnx.former_calls import export_to_pretty_string
 from sardonyx.torch_onnx.model_mode import is_in_onnx_export, select_model_mode_for_export
 from sardonyx.torch_onnx.unconvertible import unconvertible_ops
 

@@ -60,7 +60,7 @@ def test_a_value_of_the_wrong_kind():
     def softmax(g, self, dim):
         return self
 
-    with pytest.raises(SymbolicFunctionError, match="'dim' is no a list of integers"):
+    with pytest.raises(SymbolicFunctionError, match="'dim' is not a list of integers"):
         served(torch.nn.Softmax(1), "aten::softmax", softmax, torch.randn(2, 3))
 
 

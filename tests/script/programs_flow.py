@@ -595,6 +595,42 @@ def broadcast_into_block(x, n: int):
     return y.reshape(-1), y.size(0)
 
 
+def count_below_zero(x):
+    found: list[Tensor] = []
+    for i in range(x.size(0) - 2):
+        found.append(x[i] + x[i + 2])
+    sums = torch.stack(found) if len(found) > 0 else x[:0]
+    return sums, len(found), sums.size(0)
+
+
+def counts_below_zero_nested(x):
+    products: list[int] = []
+    for i in range(x.size(0) - 2):
+        for j in range(x.size(0) - 3):
+            products.append(i * j)
+    return torch.tensor(products, dtype=torch.long), len(products)
+
+
+def known_count_below_zero(x):
+    found = [0]
+    for i in range(x.size(1) - 7):
+        found.append(i)
+    return len(found)
+
+
+def broadcasts_in_a_branch(x, y):
+    if x.size(0) == 1:
+        return x + y
+    return torch.cat([x, y])
+
+
+def mask_grows_from_one(x, n: int):
+    mask = torch.zeros(1, dtype=torch.bool)
+    for i in range(n):
+        mask = mask | (x[:, 0] > i)
+    return torch.where(mask[:, None], x, -x)
+
+
 FLOW: list[Typed] = [
     (branches_of_two_sizes, SIGNS),
     (branches_of_two_ranks_returned, SIGNS),
@@ -661,4 +697,9 @@ FLOW: list[Typed] = [
     (equal_inputs_in_a_branch, [(rows(3), rows(3)), (rows(3), rows(2)), (rows(1), rows(5))]),
     (masked_sizes, [(ONES,), (-ONES,), (ROWS,), (4 - ROWS,)]),
     (broadcast_into_block, COUNTS),
+    (count_below_zero, SIZES),
+    (counts_below_zero_nested, [*SIZES, (rows(4),)]),
+    (known_count_below_zero, SIZES),
+    (broadcasts_in_a_branch, [(rows(2), rows(4)), (rows(1), rows(3)), (rows(3), rows(1))]),
+    (mask_grows_from_one, [(rows(3), 2), (rows(1), 0), (rows(2), 1), (rows(2), 0)]),
 ]

@@ -272,6 +272,36 @@ def unpacked_pieces(x: Tensor, n: int):
     return first, second
 
 
+def read_backwards(x: Tensor, n: int):
+    parts: list[Tensor] = []
+    numbers: list[int] = []
+    for i in range(n):
+        parts.append(x[:i])
+        numbers.append(i)
+    joined = x[:0]
+    for part in parts[::-1]:
+        joined = torch.cat([joined, part])
+    return joined, numbers[::-1], numbers[-2::-1], numbers[::-2], numbers[3:0:-1]
+
+
+class Cells(torch.nn.Module):
+    """Recurrent cells whose states are inputs of a size of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = torch.nn.GRUCell(2, 2)
+        self.lstm = torch.nn.LSTMCell(2, 2)
+        self.rnn = torch.nn.RNNCell(2, 2)
+
+    def forward(self, x: Tensor, h: Tensor, c: Tensor):
+        v = h
+        for t in range(x.size(0)):
+            v = self.gru(x[t], v)
+            h, c = self.lstm(v, (h, c))
+            v = self.rnn(h, v)
+        return v, h, c
+
+
 CASES = [
     *(
         (program, _ROWS)
@@ -313,4 +343,6 @@ CASES = [
     (buffer_filled, _COUNTS[:3]),
     (unpacked_pieces, [(_x(3, 2), 2), (_x(5, 2), 4), (_x(2, 2), 1)]),
     (ints_as_input, [(_x(6), [2, 3]), (_x(6), [3, 2]), (_x(6), [1, 6])]),
+    (read_backwards, _COUNTS),
+    (Cells(), [(_x(t, b, 2), _x(b, 2), _x(b, 2)) for t, b in ((3, 2), (1, 1), (0, 4))]),
 ]

@@ -680,6 +680,45 @@ def padded_values(x: Tensor, f: float):
 PAIR = (torch.tensor(3), torch.tensor(2.5), torch.tensor(True))
 ROUNDED = [(2.5,), (3.5,), (-2.5,), (0.5,), (-0.4,), (7.9,)]
 
+
+def tails(x: Tensor):
+    last, others = x[x.size(0) - 3 :], x[: x.size(0) - 2]
+    return last, last.size(0), others, others.size(0), torch.arange(last.size(0))
+
+
+def cut_by_the_size_of_another(x: Tensor, y: Tensor):
+    head, tail = x[: y.size(0)], x[y.size(0) :]
+    return head, head.size(0), tail, tail.size(0), torch.ones(tail.size(0))
+
+
+def sizes_of_what_is_left(x: Tensor):
+    y, z = x[1:], x[:, 1:][:-1]
+    return y.numel(), len(y), y.size(0), len(y.unbind(0)), z.shape[1], torch.zeros(z.size(0))
+
+
+def computed_steps(x: Tensor, n: int):
+    y = x.clone()
+    for i in range(1, n + 1):
+        y[::i] += 1
+        y[1::i] *= 2
+    z = x[:: n + 1]
+    return y, z, z.size(0)
+
+
+class FilledCache(torch.nn.Module):
+    """A cache that the example fills wholly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(2, 8, 3))
+
+    def forward(self, x: Tensor, start: int):
+        end = start + x.size(1)
+        self.cache[: x.size(0), start:end] = x
+        held = self.cache[: x.size(0), :end]
+        return held @ held.transpose(1, 2)
+
+
 CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (int_operators, NUMBERS),
     (float_operators, FLOATS),
@@ -813,6 +852,17 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (computed_in_both_branches, COUNTED),
     (padded_values, [(matrix(3, 2), 0.5), (matrix(3, 2), 0.25), (matrix(3, 2), 1.5)]),
     (list_of_numbers_in, [(matrix(6), [2, 3]), (matrix(6), [3, 2]), (matrix(6), [1, 6])]),
+    (tails, [(matrix(n, 2),) for n in (5, 2, 1, 0, 3)]),
+    (
+        cut_by_the_size_of_another,
+        [(matrix(n, 2), matrix(m, 2)) for n, m in ((5, 3), (1, 0), (2, 4), (0, 1))],
+    ),
+    (sizes_of_what_is_left, [(matrix(*s),) for s in ((5, 3), (2, 1), (1, 2), (0, 3), (3, 0))]),
+    (computed_steps, [(matrix(5), 3), (matrix(1), 0), (matrix(0), 2), (matrix(4), 1)]),
+    (
+        FilledCache(),
+        [(matrix(2, 3, 3), 0), (matrix(1, 2, 3), 5), (matrix(2, 0, 3), 4), (matrix(2, 1, 3), 7)],
+    ),
 ]
 
 SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [

@@ -36,11 +36,6 @@ def test_equal_to_torchscript(program: Any, inputs: list[tuple[Any, ...]]) -> No
 # -- what a file cannot say -----------------------------------------------------------------------
 
 
-def computed_key(x: Tensor, n: int):
-    weights = {1: x, 2: x * 2}
-    return weights[n]
-
-
 def computed_key_written(x: Tensor, n: int):
     weights: dict[int, Tensor] = {1: x}
     weights[n] = x * 2
@@ -122,7 +117,6 @@ def changed_after_a_branch(x: Tensor, n: int):
 @pytest.mark.parametrize(
     ("program", "words", "line"),
     [
-        (computed_key, "key", "weights[n]"),
         (computed_key_written, "key", "weights[n] = x * 2"),
         (computed_key_given, "key", "{n: x, 2: x * 2}[2]"),
         (computed_dim, "`dim`", "x.cumsum(n % 2)"),

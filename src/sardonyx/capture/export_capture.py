@@ -78,6 +78,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     ):
         program = _export(flat, leaves, shapes, model, inputs, record)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
+    _refuse_quantized(graph)
     constant = _fixed_numbers(graph, inputs)
     if constant:
         return with_constant_numbers(capture_by_export, model, inputs, constant, None), set()
@@ -149,6 +150,18 @@ def _export(
                 ],
             )
         ) from refusal
+
+
+def _refuse_quantized(graph: AtenGraph) -> None:
+    """torch.export takes what these give for floating-point numbers; a trace knows better."""
+    for node in graph.nodes:
+        if node.name.startswith(("aten::quantize_per_", "quantized::")):
+            raise CaptureError(
+                format_message(
+                    f"torch.export does not record quantized tensors, which {node.name} gives",
+                    [("at", node.location.describe()), ("try", 'capture="trace"')],
+                )
+            )
 
 
 def _fixed_numbers(graph: AtenGraph, inputs: PreparedInputs) -> list[int]:

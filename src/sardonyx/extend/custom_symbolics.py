@@ -8,6 +8,7 @@ from typing import Any
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.symbolic_calls import symbolic_form
+from sardonyx.extend.training_forms import with_training
 from sardonyx.lower.custom_forms import CustomForm, CustomForms, Fallback
 
 PYTHON_OP = "prim::PythonOp"
@@ -106,4 +107,5 @@ def custom_forms(
                 f"its symbolic function is registered for opset {first} and later, and this is an"
                 f" export at opset {opset}"
             )
-    return CustomForms({**forms, **translations}, domain_versions, hints, trainable, fallback)
+    served = with_training({**forms, **translations})
+    return CustomForms(served, domain_versions, hints, trainable, fallback)

@@ -1,4 +1,5 @@
-"""Attributes that later opsets take as inputs: `g.op("Clip", x, min_f=0)` as it is written now."""
+"""Attributes of other opsets: those that are inputs later, as in `g.op("Clip", x, min_f=0)`, and
+words that changed."""
 
 from __future__ import annotations
 
@@ -11,6 +12,17 @@ import onnx.defs
 from sardonyx.lower.schemas import OpSchema
 
 _OTHER_NAMES = {("Pad", "value"): "constant_value", ("TopK", "k"): "K"}
+_MODES_OF_GRID_SAMPLE = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+def words_at(operator: str, opset: int, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes with the words that this opset has for what they say."""
+    if operator != "GridSample" or "mode_s" not in attributes:
+        return dict(attributes)
+    words = _MODES_OF_GRID_SAMPLE
+    if opset < 20:
+        words = {later: former for former, later in words.items()}
+    return {**attributes, "mode_s": words.get(attributes["mode_s"], attributes["mode_s"])}
 
 
 def attributes_as_inputs(

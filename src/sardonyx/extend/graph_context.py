@@ -14,7 +14,7 @@ import sympy
 import torch
 
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.former_attributes import attributes_as_inputs
+from sardonyx.extend.former_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.node_attributes import attributes_of
 from sardonyx.extend.node_types import result_types
 from sardonyx.extend.symbolic_values import (
@@ -36,6 +36,9 @@ _PROMOTING = frozenset({
     "Gemm", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where", "Concat",
 })  # fmt: skip
 """Operators whose operands PyTorch brings to one dtype."""
+_OF_TORCHSCRIPT = frozenset(
+    {"Constant", "ListConstruct", "TupleConstruct", "ListUnpack", "TupleUnpack"}
+)
 _UNKNOWN = ValueType.of_tensor(None, None)
 
 
@@ -174,7 +177,9 @@ class GraphContext:
         """
         domain, name = _split(opname)
         attributes = {k: _known_now(k, v) for k, v in kwargs.items()}
-        with self._writing():
+        if domain == "prim" and name in _OF_TORCHSCRIPT:
+            return self._torchscript_node(name, raw_args, attributes, outputs)
+        with self.writing():
             if domain:
                 made = self._custom_node(domain, name, raw_args, attributes, outputs)
             else:
@@ -204,6 +209,8 @@ class GraphContext:
             self.builder.functions.setdefault(each.identifier(), each)
         return self.op(f"{function.body.domain}::{function.body.name}", *raw_args,
                        outputs=count, **kwargs)  # fmt: skip
+
+    aten_op = at
 
     def op_with_blocks(
         self, opname: str, *raw_args: Any, outputs: int = 1, n_blocks: int = 1, **kwargs: Any
@@ -253,13 +260,34 @@ class GraphContext:
     # -- nodes -----------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
+        """What the builder writes inside goes where this context writes."""
         if self.block is None:
             yield
             return
         with self.builder.body() as nodes:
             yield
         self.block.written += nodes
+
+    def _torchscript_node(
+        self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
+    ) -> Any:
+        """What nodes of TorchScript's lists and constants give: no file has those."""
+        values = [self._values.of_argument(argument) for argument in given]
+        if name == "Constant":
+            if attributes:
+                return self.op("Constant", **attributes)
+            return SymbolicValue.of_python(self._values, None)
+        if name.endswith("Construct"):
+            return SymbolicValue.of_python(self._values, values)
+        (packed,) = values
+        if packed.is_list:
+            items = tuple(packed.content)
+        else:
+            items = tuple(self.op("SequenceAt", packed, torch.tensor(k)) for k in range(outputs))
+        if len(items) != outputs:
+            raise SymbolicFunctionError(f"prim::{name} gives {len(items)} values, not {outputs}")
+        return items[0] if outputs == 1 else items
 
     def _custom_node(
         self, domain: str, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
@@ -273,6 +301,7 @@ class GraphContext:
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
     ) -> list[SymbolicValue]:
         schema = schema_at(name, self.opset)
+        attributes = words_at(name, self.opset, attributes)
         given, attributes = attributes_as_inputs(schema, given, attributes)
         inputs = self._inputs(schema, given)
         made = attributes_of(name, attributes, schema.attributes)

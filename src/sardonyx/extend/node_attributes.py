@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ def attributes_of(
             raise SymbolicFunctionError(_no_letter(operator, specifier, known))
         name, letter = match["name"], match["letter"]
         kind = _SINGLE[letter]
-        if isinstance(value, (list, tuple)):
+        value = _listed(value, letter)
+        if isinstance(value, list):
             kind = _SEVERAL[kind]
         if known is not None:
             _check(operator, name, letter, kind, known, value)
@@ -57,9 +58,18 @@ def attributes_of(
             made.append(_attribute(name, kind, value))
         except (TypeError, ValueError) as error:
             raise SymbolicFunctionError(
-                f"{operator}: {specifier}={value!r} is no {_described(kind)}: {error}"
+                f"{operator}: {specifier}={value!r} is not {_described(kind)}: {error}"
             ) from error
     return made
+
+
+def _listed(value: Any, letter: str) -> Any:
+    """Several numbers, strings or tensors as a list, in whatever they are held."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return value if letter in "tz" or value.ndim == 0 else value.tolist()
+    if isinstance(value, Iterable) and letter in "fist" and not isinstance(value, (str, bytes)):
+        return list(value)
+    return value
 
 
 def letter_of(value: Any) -> str:

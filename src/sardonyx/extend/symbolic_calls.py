@@ -22,8 +22,15 @@ from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
+from sardonyx.options import DEFAULT_OPSET
 
 _reasons: ContextVar[list[str] | None] = ContextVar("reasons", default=None)
+_opset: ContextVar[int] = ContextVar("opset", default=DEFAULT_OPSET)
+
+
+def exported_opset() -> int:
+    """The opset of the export that the running symbolic function serves."""
+    return _opset.get()
 
 
 def note_reason(reason: str) -> None:
@@ -42,7 +49,7 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
         args, kwargs = arguments_for(function, call.arguments, default_arguments(call.node.op))
         g = context_for(call, opset)
         values = g.values
-        with telling_where(function, call.node), collected_reasons() as reasons:
+        with telling_where(function, call.node, opset), collected_reasons() as reasons:
             results = function(
                 g,
                 *map(values.of_argument, args),
@@ -79,9 +86,10 @@ def collected_reasons() -> Iterator[list[str]]:
 
 
 @contextmanager
-def telling_where(function: Callable[..., Any], node: Node) -> Iterator[None]:
+def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Iterator[None]:
     """A user's function runs inside: an export is going on for it too, and what goes wrong is told
     with the place in the model that asked for it."""
+    token = _opset.set(opset)
     try:
         with _torch_private.in_onnx_export():
             yield
@@ -97,6 +105,8 @@ def telling_where(function: Callable[..., Any], node: Node) -> Iterator[None]:
                 [("first", node.location.describe()), ("inputs", node.describe_inputs())],
             )
         ) from error
+    finally:
+        _opset.reset(token)
 
 
 def bound_results(g: GraphContext, node: Node, results: Any) -> list[Tensor | None]:

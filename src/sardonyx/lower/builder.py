@@ -438,10 +438,11 @@ class Builder:
         axis: int,
         start: Dim | Tensor,
         end: Dim | Tensor | None,
-        step: int = 1,
+        step: Dim = 1,
     ) -> Tensor:
-        """x[start:end:step] along one axis; None is the far end."""
-        last: Dim | Tensor = (2**63 - 1 if step > 0 else -(2**63)) if end is None else end
+        """x[start:end:step] along one axis; None is the far end. A computed step is positive."""
+        is_backwards = isinstance(step, int) and step < 0
+        last: Dim | Tensor = (-(2**63) if is_backwards else 2**63 - 1) if end is None else end
         result: Tensor = self.Slice(
             x, self.shape([start]), self.shape([last]), self.shape([axis]), self.shape([step])
         )

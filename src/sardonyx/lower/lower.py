@@ -498,5 +498,6 @@ def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -
             ("  inputs", problem.node.describe_inputs()),
         ]
     first = problems[0].node.name
-    fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
+    if options.custom_forms.find(first) is None:
+        fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
     return format_message(f"no ONNX form for {names}", fields)

@@ -23,9 +23,10 @@ from sardonyx.lower.values import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-HAVE_NO_MEANING_IN_ONNX = frozenset(
-    {"device", "pin_memory", "memory_format", "non_blocking", "layout", "generator"}
-)
+HAVE_NO_MEANING_IN_ONNX = frozenset({
+    "device", "pin_memory", "memory_format", "non_blocking", "layout", "generator", "cudnn_enable",
+    "cudnn_enabled", "benchmark", "deterministic", "allow_tf32", "implicit",
+})  # fmt: skip
 """Schema arguments that steer where and how PyTorch computes, never what."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx import _torch_private
@@ -48,8 +49,14 @@ def _common_size(sizes: list[Any], mode: Any) -> Any:
     """None where PyTorch knows it."""
     dims = {_torch_private.dim_of(size): size for size in sizes}
     dims.pop(1, None)
-    if len(dims) < 2 or not any(_torch_private.depends_on_data(mode, dim) for dim in dims):
+    if len(dims) < 2:
         return None
+    if not any(_torch_private.depends_on_data(mode, dim) for dim in dims):
+        # Unequal in the example, too: an operator in a branch for other sizes.
+        sizes_met = _torch_private.example_sizes(mode)
+        met = {sympy.sympify(dim).xreplace(sizes_met) for dim in dims} - {1}
+        if len(met) < 2 or all(isinstance(dim, int) for dim in dims):
+            return None
     fixed = [size for dim, size in dims.items() if isinstance(dim, int)]
     return fixed[0] if fixed else _torch_private.new_data_dependent_length(mode)
 
@@ -68,5 +75,11 @@ def _replaced(argument: Any, sizes: dict[int, Any], mode: Any) -> Any:
     return _torch_private.fake_from_sizes(mode, shape, argument.dtype) if changed else argument
 
 
-_ALSO_POINTWISE = frozenset({"aten::masked_fill", "aten::masked_fill_"})
+_ALSO_POINTWISE = frozenset(
+    {
+        "aten::masked_fill",
+        "aten::masked_fill_",
+        *(f"aten::__{prefix}{name}__" for name in ("and", "or", "xor") for prefix in ("", "i")),
+    }
+)
 """Operators that PyTorch does not tag so."""

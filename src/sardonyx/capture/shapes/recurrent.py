@@ -79,6 +79,16 @@ def _output(x: torch.Tensor, hidden: torch.Tensor, bidirectional: bool) -> torch
     return x.new_empty([*x.shape[:-1], features])
 
 
+def _cell(input: torch.Tensor, hx: torch.Tensor, *weights: Any) -> torch.Tensor:
+    return torch.empty_like(hx)
+
+
+def _cell_with_cell_state(
+    input: torch.Tensor, hx: Sequence[torch.Tensor], *weights: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(hx[0]), torch.empty_like(hx[1])
+
+
 def _packed(
     input: torch.Tensor, lengths: torch.Tensor, batch_first: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -110,6 +120,10 @@ PACKED_SEQUENCES: dict[Any, Callable[..., Any]] = {
 }
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **PACKED_SEQUENCES,
+    aten.lstm_cell.default: _cell_with_cell_state,
+    **dict.fromkeys(
+        (aten.gru_cell.default, aten.rnn_tanh_cell.default, aten.rnn_relu_cell.default), _cell
+    ),
     aten.lstm.input: _layers_with_cell_state,
     aten.lstm.data: _packed_layers_with_cell_state,
     **dict.fromkeys((aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), _layers),

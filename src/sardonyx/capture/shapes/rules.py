@@ -18,8 +18,10 @@ from sardonyx.capture.shapes import (
     quantize,
     recurrent,
     reduction,
-    slice as slices,
     unguarded,
+)
+from sardonyx.capture.shapes import (
+    slice as slices,
 )
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
@@ -39,7 +41,5 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **unguarded.SHAPE_RULES,
 }
 """By operator, a function with its signature that gives results of the right shapes."""
-SIZES_DEPEND_ON_DATA = frozenset(
-    {*data_dependent.SHAPE_RULES, *recurrent.PACKED_SEQUENCES}
-)
+SIZES_DEPEND_ON_DATA = frozenset({*data_dependent.SHAPE_RULES, *recurrent.PACKED_SEQUENCES})
 """Operators whose results have other sizes for other values, though PyTorch does not say so."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 import sympy
 import torch
@@ -18,6 +19,14 @@ Size = int | torch.SymInt
 _TO_THE_END = 2**63 - 1
 _max: Callable[[Any, Any], Any] = torch.sym_max
 _min: Callable[[Any, Any], Any] = torch.sym_min
+_OF_PROGRAMS: WeakSet[Any] = WeakSet()
+"""The fake modes in which no bound is taken to fit."""
+
+
+def take_no_bound_for_granted(mode: Any) -> None:
+    """Of a program that is read, not run: a slice may lie in a branch that the example's sizes do
+    not take."""
+    _OF_PROGRAMS.add(mode)
 
 
 def _slice(
@@ -28,19 +37,22 @@ def _slice(
     step: Size = 1,
 ) -> torch.Tensor:
     size = self.shape[dim] if self.dim() else 0
+    if isinstance(step, torch.SymInt):
+        length = _torch_private.new_data_dependent_size_of(self)
+        return _piece(self, dim % self.dim(), _first(start, size), length, step)
     if end is not None and isinstance(end, int) and end == _TO_THE_END:
         end = None
     if not (isinstance(step, int) and step > 0 and _may_be_cut(self, size, start, end)):
         sliced: torch.Tensor = _torch_private.slice_of_fake(self, dim, start, end, step)
         return sliced
     axis = dim % self.dim()
-    first = 0 if start is None else _from_front(start, size)
     length = (_length(start, end, size) + step - 1) // step
-    return _piece(self, axis, first, length, step)
+    return _piece(self, axis, _first(start, size), length, step)
 
 
-def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: int = 1) -> torch.Tensor:
-    sizes, strides = list(x.shape), list(x.stride())
+def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: Size = 1) -> torch.Tensor:
+    sizes: list[Any] = list(x.shape)
+    strides: list[Any] = list(x.stride())
     offset = x.storage_offset() + start * strides[axis]
     sizes[axis] = length
     strides[axis] *= step
@@ -50,13 +62,15 @@ def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: int = 1) -
 def _may_be_cut(self: torch.Tensor, size: Size, start: Size | None, end: Size | None) -> bool:
     """Whether the length depends on where the bounds lie in the dim: numbers in a dim of an open
     size, and integers that the caller gives. PyTorch's own rule is for all else: that a size is
-    a bound which fits, as in buffer[:n], is what the model takes for granted."""
+    a bound which fits, as in buffer[:n], is what a recorded model takes for granted."""
     bounds = [b for b in (start, end) if b is not None]
     numbers = [b for b in bounds if isinstance(b, int)]
     if not _torch_private.is_input_size(self, size):
         return False
     if len(numbers) == len(bounds):
         return not isinstance(size, int) and any(b != 0 for b in bounds)
+    if _torch_private.fake_mode_of(self) in _OF_PROGRAMS:
+        return all(_torch_private.is_input_size(self, b) for b in bounds)
     return all(isinstance(b, int) or _is_given(self, b) for b in bounds)
 
 
@@ -69,10 +83,16 @@ def _is_given(self: torch.Tensor, bound: Size) -> bool:
     )
 
 
+def _first(start: Size | None, size: Size) -> Any:
+    return 0 if start is None else _from_front(start, size)
+
+
 def _from_front(bound: Size, size: Size) -> Any:
     """A bound as Python counts it, within the dim."""
     if isinstance(bound, int):
         return _min(bound, size) if bound >= 0 else _max(0, size + bound)
+    if _torch_private.dim_of(bound).is_nonnegative:
+        return _min(bound, size)
     is_negative = _min(1, _max(0, -bound))
     return _max(0, _min(size, bound + size * is_negative))
 
@@ -88,8 +108,7 @@ def _length(start: Size | None, end: Size | None, size: Size) -> Any:
             return _max(0, size + end - first)
         if end < 0:
             return _max(0, _min(end - first, size + end))
-    begin = 0 if start is None else _from_front(start, size)
-    return _max(0, (size if end is None else _from_front(end, size)) - begin)
+    return _max(0, (size if end is None else _from_front(end, size)) - _first(start, size))
 
 
 def _slice_scatter(

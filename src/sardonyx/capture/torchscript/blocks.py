@@ -23,6 +23,7 @@ from sardonyx.capture.graph import (
     Argument,
     AtenGraph,
     Block,
+    Dim,
     Node,
     SourceLocation,
     SymbolSource,
@@ -263,7 +264,7 @@ class ScriptBlocks:
         location: SourceLocation,
     ) -> list[Argument]:
         """What is carried at the end."""
-        if count == 0 or _known_truth(condition) is False:
+        if (isinstance(count, int) and count <= 0) or _known_truth(condition) is False:
             return list(start)
         limit = None if count == FOREVER else count
         if limit == 1 and _known_truth(condition):
@@ -405,8 +406,7 @@ class ScriptBlocks:
         for place, (changed, pattern) in enumerate(carried.items(), len(patterns)):
             if place not in appended:
                 heap.set(changed, instantiate_state(pattern, new, heap.new))
-        is_counted = again is None and not isinstance(limit, ComputedNumber)
-        length = limit if is_counted and _known_truth(condition) else None
+        length = self._iterations(limit, condition) if again is None else None
         contents = {
             place: [new(item.dtype, (length, *item.shape), False) for item in found.items]
             for place, found in appended.items()
@@ -426,6 +426,14 @@ class ScriptBlocks:
             for side in sides:
                 entangle(result, side)
         return made
+
+    def _iterations(self, limit: Argument, condition: Argument) -> Dim | None:
+        """How often a loop that is not left early runs; None where no expression of sizes says it.
+        A count below zero is none."""
+        if limit is None or isinstance(limit, ComputedNumber) or not _known_truth(condition):
+            return None
+        count = self._reader.numbers.compute("prim::max", [limit, 0], torch.int64)
+        return None if isinstance(count, ComputedNumber) else count
 
     def _take_appended(
         self,

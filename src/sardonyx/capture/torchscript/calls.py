@@ -27,6 +27,7 @@ from sardonyx.capture.torchscript.values import (
     ScriptList,
     UnknownText,
     is_constant,
+    is_number,
     number_dtype,
 )
 from sardonyx.errors import CaptureError
@@ -74,7 +75,7 @@ class ScriptCalls:
         if isinstance(target, ScriptDict):
             if default and _key(position) not in target.state:
                 return default[0]
-            found = self._entry(target, position)
+            found = self._entry(target, _key(position))
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
             return found
         found = self._lists.at(_list(target).state, position)
@@ -183,12 +184,12 @@ class ScriptCalls:
             return self._lists.length(target.state)
         if isinstance(target, ScriptDict):
             return len(target.state)
-        if isinstance(target, Value):
-            return target.shape[0]
         raise NotHere
 
     def contains(self, target: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
+            if _is_computed_among(item, target):
+                return self._number_lists.contains(tuple(target.state), item)
             return _key(item) in target.state
         if isinstance(target, ScriptList):
             if isinstance(item, str):
@@ -199,11 +200,17 @@ class ScriptCalls:
     # -- dicts -----------------------------------------------------------------------------------
 
     def _entry(self, target: ScriptDict, key: Argument) -> Argument:
+        if _is_computed_among(key, target):
+            place = self._number_lists.index(tuple(target.state), key)
+            return self._lists.at(tuple(target.state.values()), place)
         if _key(key) not in target.state:
             raise CaptureError(f"the dict has no key {key!r}: it has {list(target.state)}")
         return target.state[key]
 
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
+        if _is_computed_among(key, target):
+            entry = partial(self._entry, target, key)
+            return self._branch(self.contains(target, key), entry, lambda: default)
         return target.state.get(_key(key), default)
 
     def keys(self, target: Argument) -> Argument:
@@ -278,7 +285,9 @@ class ScriptCalls:
     # -- numbers ---------------------------------------------------------------------------------
 
     def equal(self, left: Argument, right: Argument, *out: Argument) -> Argument:
-        """Of two lists of numbers."""
+        """Of two members of an enum, or lists of numbers."""
+        if isinstance(left, Enum) and isinstance(right, Enum):
+            return left is right
         if out or not (isinstance(left, ScriptList) and isinstance(right, ScriptList)):
             raise NotHere
         one, other = left.state, right.state
@@ -417,6 +426,12 @@ def _key(key: Argument) -> Argument:
     if isinstance(key, (Value, ComputedNumber, sympy.Basic, UnknownText)):
         raise CaptureError("the key of a dict is computed: keys have to be known")
     return key
+
+
+def _is_computed_among(key: Argument, target: ScriptDict) -> bool:
+    """Whether a key is a number that is looked up, when the file runs, among those of the dict."""
+    is_computed = isinstance(key, (ComputedNumber, sympy.Expr))
+    return is_computed and bool(target.state) and all(map(is_number, target.state))
 
 
 def _list(argument: Argument) -> ScriptList:

@@ -10,7 +10,7 @@ import sympy
 import torch
 
 from sardonyx.capture import sequences
-from sardonyx.capture.graph import Argument, TensorType, Value
+from sardonyx.capture.graph import Argument, SourceLocation, TensorType, Value
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
@@ -51,6 +51,7 @@ _SPLIT_BY_ONNXRUNTIME = frozenset(
 class ListReader(Protocol):
     heap: Heap
     numbers: ScriptNumbers
+    here: SourceLocation
 
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
 
@@ -72,6 +73,8 @@ class ListReader(Protocol):
         body: Callable[[Argument, Sequence[Argument]], list[Argument]],
     ) -> list[Argument]:
         """A loop that the program does not have itself; `body` gives what is carried on."""
+
+    def note(self, text: str) -> None: ...
 
     def ask_to_unroll(self, index: Argument) -> None:
         """Where a loop of known count computes the index, its iterations are written out."""

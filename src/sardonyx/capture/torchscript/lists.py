@@ -8,6 +8,7 @@ its first dim. What is left are sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import NoneType
 
 import torch
 
@@ -55,7 +56,31 @@ class ScriptLists(ListContents):
                 sequences.SEQUENCE_LENGTH, [items.content], torch.int64, ()
             )
             return ComputedNumber(length)
-        return items.content.shape[0]
+        return self.size(items.content, 0)
+
+    def size(self, tensor: Value, axis: int) -> Argument:
+        """Of a tensor. PyTorch takes sizes of inputs for positive, and x[1:] for one shorter than
+        x: what is left of a dim that may be empty is counted here."""
+        size = tensor.shape[axis]
+        node = tensor.producer
+        if node is None or node.op is not _aten.slice.Tensor:
+            return size
+        source, dim, start, end, step = node.arguments.values()
+        if dim % len(tensor.shape) != axis:
+            return self.size(source, axis)
+        whole = source.shape[axis]
+        if isinstance(whole, int) or not all(isinstance(b, (int, NoneType)) for b in (start, end)):
+            return size
+        if not isinstance(step, int) or not any(s.is_positive for s in whole.free_symbols):
+            return size
+        _, count = self.place_and_count(self.size(source, axis), start, end, step)
+        if isinstance(size, int) and count != size:
+            place = self._reader.here.describe()
+            self._reader.note(
+                f"the file takes it that the tensor is not empty of which {place} asks the size"
+            )
+            return size
+        return count
 
     def at(self, items: ListItems, index: Argument) -> Argument:
         length = known_length(items)
@@ -96,10 +121,11 @@ class ScriptLists(ListContents):
             if not items:
                 return items
             items = self.as_dynamic(items)
-        if not isinstance(step, int) or step < 1:
-            raise CaptureError(
-                "a list of dynamic length cannot be sliced by a step that is not > 0"
-            )
+        if not isinstance(step, int) or step == 0:
+            raise CaptureError("a list of dynamic length is sliced by a step that is not known")
+        if step < 0:
+            first, last = (self._from_behind(items, bound) for bound in (start, end))
+            return self.sliced(self.reversed(items), first, last, -step)
         if isinstance(items, DynamicRows):
             return DynamicRows(
                 tuple(_dynamic(self.sliced(c, start, end, step)) for c in items.columns)
@@ -107,6 +133,18 @@ class ScriptLists(ListContents):
         if not items.is_sequence:
             return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
         return self._slice_of_sequence(items, start, end, step)
+
+    def _from_behind(self, items: Dynamic, bound: Argument) -> Argument:
+        """A bound of a slice that goes backwards, counted in the reversed list."""
+        if bound is None:
+            return None
+        if not isinstance(bound, int):
+            raise CaptureError("a list of dynamic length is sliced backwards by computed bounds")
+        if bound < 0:
+            return -bound - 1
+        numbers = self._reader.numbers
+        place = numbers.compute("aten::sub", [self.length(items), bound + 1], torch.int64)
+        return numbers.compute("prim::max", [place, 0], torch.int64)
 
     def _part(self, stacked: Value, start: Argument, end: Argument, step: int = 1) -> Value:
         numbers = self._reader.numbers
@@ -117,19 +155,25 @@ class ScriptLists(ListContents):
         self, items: DynamicItems, start: Argument, end: Argument, step: int
     ) -> ListItems:
         numbers = self._reader.numbers
-        length = self.length(items)
-        first = self._bounded(0 if start is None else start, length)
-        last = self._bounded(length if end is None else end, length)
-        span = numbers.compute("aten::sub", [last, first], torch.int64)
-        span = numbers.compute("aten::add", [span, step - 1], torch.int64)
-        count = numbers.compute("aten::floordiv", [span, step], torch.int64)
-        count = numbers.compute("prim::max", [count, 0], torch.int64)
+        first, count = self.place_and_count(self.length(items), start, end, step)
 
         def item(iteration: Argument) -> Argument:
             offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
             return self.at(items, numbers.compute("aten::add", [first, offset], torch.int64))
 
         return self._gathered(count, item)
+
+    def place_and_count(
+        self, length: Argument, start: Argument, end: Argument, step: int
+    ) -> tuple[Argument, Argument]:
+        """Where a slice begins, and how many items it has."""
+        numbers = self._reader.numbers
+        first = self._bounded(0 if start is None else start, length)
+        last = length if end is None else self._bounded(end, length)
+        span = numbers.compute("aten::sub", [last, first], torch.int64)
+        span = numbers.compute("aten::add", [span, step - 1], torch.int64)
+        count = numbers.compute("aten::floordiv", [span, step], torch.int64)
+        return first, numbers.compute("prim::max", [count, 0], torch.int64)
 
     def _gathered(self, count: Argument, item: Callable[[Argument], Argument]) -> ListItems:
         """The list of what a function of the place gives."""

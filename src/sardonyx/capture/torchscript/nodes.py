@@ -28,6 +28,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.shapes.rules import SIZES_DEPEND_ON_DATA
+from sardonyx.capture.shapes.slice import take_no_bound_for_granted
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.scalars import ScalarTracker
@@ -41,11 +42,12 @@ class NodeWriter:
     """Writes where `graph.nodes` points to: the graph, or the block that is being read."""
 
     def __init__(self, captured_by: str) -> None:
+        self.is_trace = captured_by == "torch.jit.trace"
         self.inference = TypeInference()
+        if not self.is_trace:
+            take_no_bound_for_granted(self.inference.mode)
         self.graph = AtenGraph(captured_by=captured_by)
-        self.scalars = ScalarTracker(
-            self.inference, self.graph, are_python_numbers=captured_by == "torch.jit.trace"
-        )
+        self.scalars = ScalarTracker(self.inference, self.graph, are_python_numbers=self.is_trace)
         self.here = SourceLocation()
         self._loops = 0
         self._named_sizes: dict[str, Any] = {}

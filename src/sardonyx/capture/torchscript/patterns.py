@@ -343,10 +343,12 @@ def _name(dtype: torch.dtype) -> str:
 def _describe(pattern: Pattern) -> str:
     if isinstance(pattern, Same):
         return repr(pattern.argument)
+    if isinstance(pattern, DictOf):
+        return f"a dict with the keys {list(pattern.keys)}"
     names: dict[type, str] = {
         TensorLeaf: "a tensor", NumberLeaf: "a number", Maybe: "an optional", TupleOf: "a tuple",
         ListOf: "a list", DynamicListOf: "a list",
-        DynamicRowsOf: "a list", DictOf: "a dict", InstanceOf: "an object",
+        DynamicRowsOf: "a list", InstanceOf: "an object",
     }  # fmt: skip
     return names.get(type(pattern), "nothing")
 

@@ -3,9 +3,8 @@ equal, their elements as Python numbers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 
 import torch
 
@@ -27,7 +26,10 @@ _aten = torch.ops.aten
 class TensorQuestions:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch) -> None:
+    def __init__(
+        self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch, *, is_trace: bool
+    ) -> None:
+        self._is_trace = is_trace
         self._numbers = numbers
         self._lists = lists
         self._branch = branch
@@ -40,7 +42,7 @@ class TensorQuestions:
         if kind in _OF_TYPES:
             return _OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
-        if question is None:
+        if question is None or (self._is_trace and kind in _SIZES):
             raise NotHere
         return question(self, *arguments)
 
@@ -49,13 +51,27 @@ class TensorQuestions:
             return kind == "prim::is_quantized"
         raise NotHere
 
-    def size(self, tensor: Value, dim: Argument = 0) -> Argument:
+    def size(self, tensor: Value, dim: Argument = None) -> Argument:
+        if dim is None:
+            return self._lists.new(self._sizes(tensor))
         if isinstance(dim, int):
-            raise NotHere
-        return self._lists.at(tuple(tensor.shape), dim)
+            return self._lists.size(tensor, dim % len(tensor.shape))
+        return self._lists.at(self._sizes(tensor), dim)
+
+    def length(self, tensor: Value) -> Argument:
+        return self._lists.size(tensor, 0)
+
+    def element_count(self, tensor: Value) -> Argument:
+        return reduce(self._product, self._sizes(tensor), 1)
+
+    def _product(self, left: Argument, right: Argument) -> Argument:
+        return self._numbers.compute("aten::mul", [left, right], torch.int64)
+
+    def _sizes(self, tensor: Value) -> tuple[Argument, ...]:
+        return tuple(self._lists.size(tensor, axis) for axis in range(len(tensor.shape)))
 
     def byte_count(self, tensor: Value) -> Argument:
-        return math.prod(tensor.shape) * tensor.dtype.itemsize
+        return self._product(self.element_count(tensor), tensor.dtype.itemsize)
 
     def equal(self, left: Value, right: Value) -> Argument:
         """`torch.equal`: of one size, and in every element."""
@@ -69,7 +85,7 @@ class TensorQuestions:
     def is_same_size(self, left: Value, right: Value) -> Argument:
         if len(left.shape) != len(right.shape):
             return False
-        return self._numbers.all_equal(left.shape, right.shape)
+        return self._numbers.all_equal(self._sizes(left), self._sizes(right))
 
     def to_list(self, tensor: Value, dims: Argument, element: Argument) -> Argument:
         dtype = _ELEMENTS.get(element)
@@ -117,8 +133,12 @@ _OF_TYPES: dict[str, Callable[[Value], Argument]] = {
     "aten::get_device": lambda tensor: -1,
 }
 """What the type of a tensor says, or that it lies in memory, outside of autograd."""
+_SIZES = frozenset({"aten::size", "aten::len", "aten::numel"})
+"""Which in a trace are those of the recording, or their symbols."""
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
     "aten::size": TensorQuestions.size,
+    "aten::len": TensorQuestions.length,
+    "aten::numel": TensorQuestions.element_count,
     "prim::nbytes": TensorQuestions.byte_count,
     "prim::tolist": TensorQuestions.to_list,
     "aten::equal": TensorQuestions.equal,

@@ -83,7 +83,9 @@ class GraphReader(NodeWriter):
         self.lists = ScriptLists(self)
         self._list_operators = ListOperators(self, self.lists)
         self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self._either)
-        self._questions = TensorQuestions(self.numbers, self.lists, self._either)
+        self._questions = TensorQuestions(
+            self.numbers, self.lists, self._either, is_trace=self.is_trace
+        )
         self._blocks = ScriptBlocks(self)
         self.conform = Conform(self.numbers.as_tensor, self.lists.dynamic_content, self._filler)
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
@@ -420,7 +422,7 @@ class GraphReader(NodeWriter):
     def _operator(self, node: Any, op: Any) -> None:
         unpacked = _unpacked(node)
         # A trace has the number of the example, a program that its author wrote.
-        is_traced = unpacked is not None and self.graph.captured_by == "torch.jit.trace"
+        is_traced = unpacked is not None and self.is_trace
         found = (
             None
             if is_traced
@@ -440,7 +442,7 @@ class GraphReader(NodeWriter):
         if self._quantized.concerns(op, arguments):
             self._set_results(node, self._quantized.read(op, arguments, location))
             return
-        if op._schema.name in METADATA_WRITES and self.graph.captured_by != "torch.jit.trace":
+        if op._schema.name in METADATA_WRITES and not self.is_trace:
             self._reshape(node, op, arguments)
             return
         if any("Tensor" not in str(result.type) for result in op._schema.returns):

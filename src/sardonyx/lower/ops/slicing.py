@@ -29,7 +29,7 @@ def slice_(
     dim: int = 0,
     start: Dim | None = None,
     end: Dim | None = None,
-    step: int = 1,
+    step: Dim = 1,
 ) -> Tensor:
     axis = axis_of(self, dim)
     size = self.dim(axis)

@@ -43,6 +43,18 @@ def reshape_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return b.reshape(self, b.dims(other))
 
 
+@lowering("aten::_reshape_from_tensor")
+def reshape_from_tensor(b: Builder, self: Tensor, shape: Tensor) -> Tensor:
+    result: Tensor = b.Reshape(self, b.cast(shape, torch.int64), allowzero=1)
+    return result
+
+
+@lowering("aten::_shape_as_tensor")
+def shape_as_tensor(b: Builder, self: Tensor) -> Tensor:
+    result: Tensor = b.Shape(self)
+    return result
+
+
 @lowering("aten::view.dtype", "aten::view_copy.dtype")
 def view_dtype(b: Builder, self: Tensor, dtype: torch.dtype) -> Tensor:
     if dtype == self.dtype:

@@ -30,7 +30,7 @@ def slice_scatter(
     dim: int = 0,
     start: Dim | None = None,
     end: Dim | None = None,
-    step: int = 1,
+    step: Dim = 1,
 ) -> Tensor:
     # The length of `src` says where the slice ends, so `end` need not be clamped.
     axis = axis_of(self, dim)
@@ -40,7 +40,7 @@ def slice_scatter(
         return _with_piece(b, self, piece, axis, first)
     if is_number(piece.dim(axis), 0):
         return self
-    places = b.Mul(arange(b, piece.dim(axis)), step)
+    places = b.Mul(arange(b, piece.dim(axis)), step if isinstance(step, int) else b.size(step))
     if isinstance(first, Tensor) or first != 0:
         places = b.Add(places, b.size(first))
     return scatter_along(b, self, axis, places, piece)

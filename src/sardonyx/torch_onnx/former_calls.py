@@ -1,0 +1,134 @@
+"""`export` and its kin with the arguments that all generations of `torch.onnx` took."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from sardonyx import api
+from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
+from sardonyx.options import OperatorExportTypes
+from sardonyx.serialize.text import to_text
+
+_ABSENT = object()
+
+
+def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) -> Any:
+    """`sardonyx.export` for callers of `torch.onnx.export` of any version: options of that exporter
+    alone are accepted, and a warning explains what became of them."""
+    return api.export(model, args, f, **_options_here(_by_name(more, _POSITIONAL, given)))
+
+
+def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
+    """The graph that `export` would write, in its textual form.
+
+    Takes the options of `export`, and by their places what `torch.onnx` took: `f` may be left out,
+    and `export_type`, `google_printer` and `add_node_names` are accepted.
+    """
+    names: tuple[str, ...] = _POSITIONAL_OF_TEXT
+    if more and not isinstance(more[0], bool):  # the file that was named once and never written
+        more = more[1:]
+        names = (*names[:7], "example_outputs", *names[7:])
+    options.pop("f", None)
+    asked = _options_here(_by_name(more, names, options))
+    return to_text(api.export(model, args, **asked).model)
+
+
+def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
+    """The options as `sardonyx.export` has them, with a warning for each that it has not."""
+    for name in [name for name in asked if name in _ELSEWHERE]:
+        value = asked.pop(name)
+        if not any(value is each for each in _WITHOUT_EFFECT.get(name, (None, False))):
+            warnings.warn(f"{name}: {_ELSEWHERE[name]}", OnnxExporterWarning, 3)
+    if asked.pop("use_external_data_format", False):
+        asked.setdefault("external_data", True)
+    asked["operator_export_type"] = _operator_export_type(
+        asked.get("operator_export_type"), aten=bool(asked.pop("aten", False))
+    )
+    for name in ("verbose", "training"):  # None stood for the default
+        if asked.get(name, _ABSENT) is None:
+            del asked[name]
+    return asked
+
+
+_POSITIONAL = (
+    "export_params",
+    "verbose",
+    "training",
+    "input_names",
+    "output_names",
+    "operator_export_type",
+    "opset_version",
+    "do_constant_folding",
+    "dynamic_axes",
+    "keep_initializers_as_inputs",
+    "custom_opsets",
+    "export_modules_as_functions",
+    "autograd_inlining",
+)
+_POSITIONAL_OF_TEXT = (
+    *_POSITIONAL[:6],
+    "export_type",
+    "google_printer",
+    "opset_version",
+    "keep_initializers_as_inputs",
+    "custom_opsets",
+    "add_node_names",
+    "do_constant_folding",
+    "dynamic_axes",
+)
+
+_ELSEWHERE = {
+    "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
+    "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
+    "report": "the program that export returns has a report()",
+    "profile": "the program that export returns has stage_seconds",
+    "dump_exported_program": "there is none to dump; the program's to_text() prints the graph",
+    "artifacts_dir": "nothing is written but the model itself",
+    "example_outputs": "outputs are inferred, no example of them is needed",
+    "strip_doc_string": "source lines are in the nodes' metadata and never in doc strings",
+    "enable_onnx_checker": "every file is valid at its opset, or the export fails",
+    "onnx_shape_inference": "shapes come from PyTorch and are always in the file",
+    "propagate": "parameters are always exported with their values",
+    "export_type": "one file is written, and external_data= says where the weights are",
+    "google_printer": "str(program.model_proto) is the model as protobuf prints it",
+    "add_node_names": "nodes always have names",
+    "_retain_param_name": "parameters always keep their names",
+}
+"""Options of other exporters, and what to know of them here."""
+
+_WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
+    "dynamo": (None, True, False),
+    "strip_doc_string": (None, True),
+    "enable_onnx_checker": (None, True, False),
+    "onnx_shape_inference": (None, True),
+    "add_node_names": (None, True),
+    "_retain_param_name": (None, True),
+}
+"""Values that ask for what is done anyway; None and False for the others."""
+
+
+def _by_name(
+    positional: tuple[Any, ...], names: tuple[str, ...], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    if len(positional) > len(names):
+        raise InvalidOptionError(
+            f"these are {len(positional)} options by their place, and there are {len(names)}:"
+            f" {', '.join(names)}"
+        )
+    named = dict(zip(names, positional, strict=False))
+    twice = [name for name in named if name in given]
+    if twice:
+        raise InvalidOptionError(f"{twice[0]} is given twice: by its place and by its name")
+    return {**named, **given}
+
+
+def _operator_export_type(given: Any, *, aten: bool) -> OperatorExportTypes:
+    """Ours of the name that PyTorch's has."""
+    if given is None:
+        return OperatorExportTypes.ONNX_ATEN if aten else OperatorExportTypes.ONNX
+    name = str(getattr(given, "name", given))
+    if name not in OperatorExportTypes.__members__:
+        raise InvalidOptionError(f"operator_export_type={given!r} is not known")
+    return OperatorExportTypes[name]

@@ -1,0 +1,82 @@
+"""`sardonyx.symbolic_opset9` and its kin: symbolic functions that build on the library's forms."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import sardonyx
+import sardonyx.symbolic_opset9 as opset9  # type: ignore[import-not-found]
+from sardonyx.errors import SymbolicFunctionError
+
+X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
+
+
+def exported(model, name, symbolic, *inputs, **options):
+    sardonyx.register_custom_op_symbolic(name, symbolic, 9)
+    program = sardonyx.export(model, inputs or (X,), verify=True, **options)
+    return [node.op_type for node in program.model.graph if node.op_type != "Constant"]
+
+
+def gelu(g, self, approximate):
+    root = g.op("Constant", value_t=torch.tensor(2.0).sqrt())
+    normal = opset9.add(g, opset9.erf(g, opset9.div(g, self, root)), 1)
+    return opset9.mul(g, opset9.mul(g, self, normal), torch.tensor(0.5))
+
+
+def moved_and_back(g, self, approximate):
+    moved = opset9.unsqueeze(g, self, g.op("Constant", value_t=torch.tensor(0)))
+    moved = opset9.transpose(g, opset9.squeeze(g, moved, 0), 1, 2)
+    moved = opset9.reshape(g, opset9.permute(g, moved, [0, 2, 1]), [2, 3, 4])
+    return opset9.gelu(g, opset9._cast_Float(g, moved, False), approximate)
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+@pytest.mark.parametrize("symbolic", [gelu, moved_and_back])
+def test_forms_of_the_library(symbolic, capture):
+    assert exported(nn.GELU(), "aten::gelu", symbolic, capture=capture)
+
+
+def test_an_override_ends_in_the_form_that_it_overrides():
+    def layer_norm(g, input, normalized_shape, weight, bias, eps, cudnn_enable):
+        return opset9.layer_norm(g, input, normalized_shape, weight, bias, eps, cudnn_enable)
+
+    assert exported(nn.LayerNorm(4), "aten::layer_norm", layer_norm) == ["LayerNormalization"]
+
+
+def test_lists_and_several_results():
+    assert exported(
+        lambda x: torch.cat([x, x], 1), "aten::cat", lambda g, ts, dim: opset9.cat(g, ts, dim)
+    ) == ["Concat"]
+
+    def topk(g, self, k, dim, largest, sorted):
+        return opset9.topk(g, self, k, dim, largest, sorted)
+
+    assert exported(lambda x: x.topk(2, 1), "aten::topk", topk) == ["TopK"]
+
+
+def test_sizes_that_are_computed():
+    def expand(g, self, size, implicit):
+        return opset9.expand(g, self, size, implicit)
+
+    program = exported(
+        lambda x: x[:, :1].expand(x.shape[0], 5, 4),
+        "aten::expand",
+        expand,
+        input_names=["x"],
+        dynamic_axes={"x": {0: "n"}},
+    )
+    assert "Expand" in program
+
+
+def test_arguments_that_fit_no_overload():
+    with pytest.raises(
+        SymbolicFunctionError, match=r"transpose does not take .*int dim0, int dim1"
+    ):
+        exported(nn.ReLU(), "aten::relu", lambda g, self: opset9.transpose(g, self))
+
+
+def test_a_name_that_is_no_operator():
+    with pytest.raises(AttributeError, match="no ONNX form of aten::nosuch"):
+        _ = opset9.nosuch
