@@ -90,12 +90,13 @@ class NodeWriter:
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
         """The results of an operator that is no node of the program."""
         if op is torch.ops.aten.scalar_tensor.default:
-            made = self.scalars.tensor_of(args[0], self.here, kwargs["dtype"])
-        else:
-            made = self._inferred(op, bind(op, args, kwargs), self.here)
-        self.graph.nodes.append(made)
-        self.scalars.follow(made)
-        return made.outputs
+            return self._added(self.scalars.tensor_of(args[0], self.here, kwargs["dtype"]))
+        return self._added(self._inferred(op, bind(op, args, kwargs), self.here))
+
+    def _added(self, node: Node) -> list[Value]:
+        self.graph.nodes.append(node)
+        self.scalars.follow(node)
+        return node.outputs
 
     def emit_typed(
         self,
@@ -128,10 +129,7 @@ class NodeWriter:
         self, op: Any, arguments: Sequence[Argument], location: SourceLocation
     ) -> list[Value]:
         """The results of an operator that is no node of the trace."""
-        made = self._inferred(op, bind(op, arguments), location)
-        self.graph.nodes.append(made)
-        self.scalars.follow(made)
-        return made.outputs
+        return self._added(self._inferred(op, bind(op, arguments), location))
 
     def _loop(
         self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
@@ -204,7 +202,8 @@ class NodeWriter:
                 ) from error
             raise CaptureError(
                 format_message(
-                    "an operator of the trace cannot take the dynamic sizes:"
+                    f"an operator of the {'trace' if self.is_trace else 'program'} cannot take the"
+                    " dynamic sizes:"
                     f" {(str(error).strip() or type(error).__name__).splitlines()[0]}",
                     [("at", location.describe())],
                 )
