@@ -266,7 +266,7 @@ class _Checker:
         state = self._state(expected)
         for name in self.signature.state_outputs:
             written = name.removesuffix(".out")
-            left = actual[name]
+            left = actual.get(name)
             if written in state and isinstance(left, torch.Tensor):
                 pairs.append(_Pair(name, written, state[written], left))
         return pairs
