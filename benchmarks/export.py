@@ -53,7 +53,7 @@ class ModelResults:
 
     exports: dict[str, Result]
     memory: dict[str, Result]
-    """The same where freed memory is given back at once."""
+    """The same where freed memory is given back at once, for big models."""
     latency: dict[str, float]
     latency_errors: dict[str, str]
 
@@ -68,7 +68,8 @@ class ModelResults:
         return sum(seconds[m] for m in methods) / sum(seconds[p] for p in parts)
 
     def growth(self, method: str, *, in_use: bool) -> float | None:
-        return (self.memory if in_use else self.exports)[method].get("growth_bytes")
+        results = self.memory if in_use else self.exports
+        return results.get(method, {}).get("growth_bytes")
 
     @property
     def weight_bytes(self) -> float:
@@ -97,10 +98,11 @@ def measure_model(name: str, repeats: int, rounds: int) -> ModelResults:
         for method in METHODS:
             path = Path(folder, method, f"{method}.onnx")
             path.parent.mkdir()
-            memory[method] = measured(
-                "export", method, name, path, 1, environment=FREED_IS_RETURNED
-            )
             exports[method] = measured("export", method, name, path, repeats)
+            if exports[method].get("weight_bytes", 0) >= BIG_MODEL_BYTES:
+                memory[method] = measured(
+                    "export", method, name, path, 1, environment=FREED_IS_RETURNED
+                )
             print(name, method, exports[method], file=sys.stderr, flush=True)
         files = [Path(folder, m, f"{m}.onnx") for m in EXPORTERS if "error" not in exports[m]]
         latency = measured("latency", name, rounds, *files) if files else {"seconds": {}}
@@ -182,6 +184,8 @@ def memory_table(title: str, results: dict[str, ModelResults], *, in_use: bool) 
     methods = [method for method in METHODS if method != "weights_write_alone"]
     rows = []
     for name, r in results.items():
+        if in_use and not r.memory:
+            continue
         growth = (r.growth(method, in_use=in_use) for method in methods)
         cells = [cell(None if g is None else g / MB, ".0f") for g in growth]
         rows.append([name, f"{r.weight_bytes / MB:.0f}", *cells])
@@ -354,8 +358,8 @@ Targets on time are judged by the geometric mean, those on memory and latency fo
 
 ## Memory
 
-A trace runs the model, so that it needs what the model's forward alone does. Memory in use is
-measured where malloc gives back what is freed at once
+A trace runs the model, so that it needs what the model's forward alone does. Memory in use, of the
+models of 300 MB and more, is measured where malloc gives back what is freed at once
 (`{" ".join(f"{key}={value}" for key, value in FREED_IS_RETURNED.items())}`):
 
 {memory_table("peak growth of memory in use, MB", results, in_use=True)}
