@@ -38,6 +38,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         "OperatorExportTypes",
         "export_to_pretty_string",
     ),
+    "Verification": ("verification",),
     "Custom operators": (
         "register_custom_op_symbolic",
         "unregister_custom_op_symbolic",
@@ -73,6 +74,7 @@ _INSIDE = {
     "GraphContext.finish_blocks",
     "GraphContext.written_at",
     "ONNXProgram.save_as_export",
+    "OnnxBackend.run",
     "OnnxRegistry.translation_table",
     "TrainingMode.of",
     "symbolic_helper._a_tensor",
@@ -115,7 +117,7 @@ def _entry(name: str) -> str:
 
 
 def _module(name: str, module: ModuleType) -> str:
-    """Its functions; published code calls some whose names begin with an underscore."""
+    """Its functions and classes; published code calls some whose names begin with an underscore."""
     text = f"\n### {name}\n\n{_prose(module)}"
     listed = getattr(module, "__all__", ())
     known = [n for n in sardonyx.__all__ if n in listed]
@@ -136,6 +138,9 @@ def _module(name: str, module: ModuleType) -> str:
     if plain:
         text += "\nAnd, for what their names say:\n\n```py\n"
         text += "\n".join(_signature(f"{name}.{n}", functions[n]) for n in plain) + "\n```\n"
+    for member in listed:
+        if inspect.isclass(thing := getattr(module, member)) and member not in known:
+            text += _class(f"{name}.{member}", thing)
     return text
 
 

@@ -1,6 +1,6 @@
 """Sardonyx turns PyTorch models into ONNX."""
 
-from sardonyx import symbolic_helper, utils
+from sardonyx import symbolic_helper, utils, verification
 from sardonyx.api import export
 from sardonyx.errors import (
     CaptureError,
@@ -95,4 +95,5 @@ __all__ = [
     "uninstall",
     "unregister_custom_op_symbolic",
     "utils",
+    "verification",
 ]

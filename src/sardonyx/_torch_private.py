@@ -1145,3 +1145,8 @@ def storage_identity(tensor: torch.Tensor) -> int:
 def rival_exporter() -> Any:
     """The module whose names `sardonyx.install()` takes over; nothing in it is called."""
     return importlib.import_module("torch.onnx")
+
+
+def is_script_method(function: Any) -> bool:
+    """Whether it is a method of a scripted module, whose first argument is the module."""
+    return isinstance(function, torch._C.ScriptMethod)

@@ -1,5 +1,8 @@
 """torch.cond, torch.while_loop, scan and map: If and Loop in the file, equal to eager."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -138,3 +141,21 @@ def test_a_constant_without_data_is_refused():
     program = torch.export.export(WritesData(), (torch.ones(4),), strict=True)
     with pytest.raises(sardonyx.CaptureError, match=r"lost a write to \.data"):
         sardonyx.export(program)
+
+
+_FIRST_TRACE = """
+import torch, sardonyx
+
+def decides(x):
+    return torch.cond(x.sum() > 0, lambda y: y[: len(y)] * 2, lambda y: y - 1, (x,))
+
+x = torch.ones(3)
+program = sardonyx.export(decides, (x,), capture="trace")
+for given in (x, -x):
+    torch.testing.assert_close(program(given), decides(given))
+"""
+
+
+def test_a_trace_leaves_control_flow_as_it_was() -> None:
+    """In a new process: torch._dynamo is first imported while the trace runs."""
+    subprocess.run([sys.executable, "-c", _FIRST_TRACE], check=True, timeout=120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,7 @@ def test_export_is_ours_and_then_pytorchs_again(tmp_path: Path) -> None:
         from torch.onnx import JitScalarType, utils
 
         assert JitScalarType is sardonyx.JitScalarType
+        assert importlib.import_module("torch.onnx.verification") is sardonyx.verification
         assert utils.unconvertible_ops(torch.nn.ReLU(), torch.ones(2))[1] == []
         output = torch.onnx.dynamo_export(torch.nn.ReLU(), torch.ones(2))  # type: ignore[attr-defined]
         assert isinstance(output, sardonyx.ExportOutput)

@@ -95,6 +95,28 @@ def test_time_grows_with_the_length_of_the_program(tmp_path: Path) -> None:
     assert _seconds(long) < 2.5 * _seconds(short)
 
 
+class Unusual(nn.Module):
+    def forward(this, x: Tensor, k: int, scale: float = 1.0) -> Tensor:
+        for _ in range(k):
+            x = x * 2
+        return x * scale
+
+
+def test_names_and_types_are_those_of_the_program() -> None:
+    """Whatever the module is called in it; a tensor is taken for a number as PyTorch takes it."""
+    scripted, x = torch.jit.script(Unusual()), torch.randn(2, 3)
+    program = sardonyx.export(scripted, (x, 2), dynamic_axes={"x": {0: "batch"}})
+    assert [value.name for value in program.model.graph.inputs] == ["x", "k"]
+    torch.testing.assert_close(program(torch.ones(4, 3), 3), torch.full((4, 3), 8.0))
+    by_tensor = sardonyx.export(scripted, (x, torch.tensor(2), torch.tensor(0.5)))
+    found = by_tensor(x, torch.tensor(3), torch.tensor(0.25))
+    torch.testing.assert_close(found, x * 2)
+    of_int = sardonyx.export(scripted, (x, 2, 3))
+    torch.testing.assert_close(of_int(x, 1, 4), x * 8)
+    with pytest.raises(sardonyx.InvalidOptionError, match="'k' is an int of the scripted model"):
+        sardonyx.export(scripted, (x, 2.0))
+
+
 def test_what_is_refused_names_the_line() -> None:
     def grows(x: Tensor, n: int) -> Tensor:
         for _ in range(n):

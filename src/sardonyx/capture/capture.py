@@ -184,7 +184,13 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
                 [
                     ("export", str(refusal).splitlines()[0]),
                     ("trace", [str(value) for value in recorded.baked]),
-                    ("try", 'capture="trace" to accept the baked values'),
+                    (
+                        "try",
+                        [
+                            'capture="script", if torch.jit.script compiles the model',
+                            'capture="trace" to accept the baked values',
+                        ],
+                    ),
                 ],
             )
         ) from refusal

@@ -252,7 +252,9 @@ def _bind_to_forward(
 def _schema_names(forward: Callable[..., Any], count: int) -> list[str]:
     """The names of the first arguments where Python knows none: TorchScript has a schema."""
     schema = getattr(forward, "schema", None)
-    names = [a.name for a in schema.arguments if a.name != "self"] if schema is not None else []
+    names = [] if schema is None else [a.name for a in schema.arguments]
+    if _torch_private.is_script_method(forward):
+        names = names[1:]
     return [names[i] if i < len(names) else f"input_{i}" for i in range(count)]
 
 

@@ -73,6 +73,18 @@ class TracedSize(torch.Tensor):
         return format(_value(self), form)
 
 
+class _RestoresForDynamo:
+    """A finder of modules that finds none: where torch._dynamo is first imported while a model runs
+    (`torch.cond`), Python's own functions must be there, for it learns them by heart."""
+
+    def __init__(self, replaced: contextlib.ExitStack) -> None:
+        self._replaced = replaced
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "torch._dynamo":
+            self._replaced.close()
+
+
 class TracedSizes(TorchFunctionMode):
     """Makes the sizes that the tracer gives numbers that compute as Python's do, and follows them
     into tensors that are made of them. For `len`, `max`, `min` and the functions of `math`, which
@@ -81,6 +93,7 @@ class TracedSizes(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._replaced = contextlib.ExitStack()
+        self._restores = _RestoresForDynamo(self._replaced)
         self._origins = _torch_private.TracedOrigins()
         self.compared: set[float] = set()
         """With what sizes are compared, by how many times the size it is."""
@@ -91,10 +104,12 @@ class TracedSizes(TorchFunctionMode):
                 original = getattr(owner, name)
                 setattr(owner, name, function(original))
                 self._replaced.callback(setattr, owner, name, original)
+        sys.meta_path.insert(0, self._restores)
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
+        sys.meta_path.remove(self._restores)
         self._replaced.close()
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 

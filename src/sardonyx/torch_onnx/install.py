@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from sardonyx import _torch_private, errors, options, program, symbolic_helper, utils
+from sardonyx import _torch_private, errors, options, program, symbolic_helper, utils, verification
 from sardonyx.extend import custom_symbolics, graph_context
 from sardonyx.torch_onnx import (
     dynamo_export,
@@ -66,6 +66,7 @@ def _submodules() -> dict[str, ModuleType]:
         "symbolic_helper": symbolic_helper,
         "symbolic_registry": symbolic_registry,
         "utils": _utils(),
+        "verification": verification,
         "_type_utils": jit_scalar_type,
         "_internal.jit_utils": graph_context,
         **symbolic_opsets.MODULES,

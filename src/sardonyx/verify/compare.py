@@ -46,6 +46,8 @@ class OutputComparison:
     dtype: torch.dtype
     shape: tuple[int, ...]
     problem: str | None = None
+    differing: int = 0
+    """How many elements are too far apart, where that is the problem."""
 
 
 def compare_output(
@@ -90,7 +92,7 @@ def compare_output(
     if wrong:
         total = expected.numel()
         problem = f"{wrong} of {total} {'element differs' if total == 1 else 'elements differ'}"
-        return replace(comparison, problem=problem)
+        return replace(comparison, problem=problem, differing=wrong)
     return comparison
 
 

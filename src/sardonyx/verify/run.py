@@ -78,6 +78,7 @@ class Session:
                     [("reason", _lines(error)), ("try", _WITHOUT_VERIFICATION)],
                 )
             ) from error
+        self.providers: tuple[str, ...] = tuple(self._session.get_providers())
         self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
         self.output_names: tuple[str, ...] = tuple(o.name for o in self._session.get_outputs())
 

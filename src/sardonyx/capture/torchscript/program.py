@@ -97,14 +97,36 @@ def _arguments(
         if isinstance(program, torch.jit.ScriptModule) and not bound:
             bound[name] = reader.module_at((PREFIX,))
         elif given:
-            bound[name] = reader.wrapped(given.pop(0))
+            bound[name] = _of_type(reader, reader.wrapped(given.pop(0)), parameter)
         elif name in kwargs:
-            bound[name] = reader.wrapped(kwargs[name])
+            bound[name] = _of_type(reader, reader.wrapped(kwargs[name]), parameter)
         elif parameter.has_default_value():
             bound[name] = reader.wrapped(parameter.default_value)
         else:
             raise InvalidOptionError(f"the scripted model takes {name!r}, which was not given")
     return bound
+
+
+def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argument:
+    """As the program has it: PyTorch takes a tensor for a number, and an int for a float."""
+    kind = parameter.type
+    if kind.kind() == "OptionalType":
+        kind = kind.getElementType()
+    wanted = _NUMBERS.get(kind.kind())
+    if wanted is None:
+        return argument
+    if isinstance(argument, Value):
+        return reader.numbers.read(argument, wanted)
+    if isinstance(argument, ComputedNumber) and argument.value.dtype != wanted:
+        if wanted != torch.float64:
+            raise InvalidOptionError(
+                f"{parameter.name!r} is an {kind} of the scripted model: give one, not a float"
+            )
+        return ComputedNumber(reader.numbers.as_tensor(argument, wanted))
+    return argument
+
+
+_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 class _Results:

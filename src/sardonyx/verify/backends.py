@@ -1,0 +1,44 @@
+"""What runs the ONNX model in the search for differences."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import onnx_ir as ir
+import torch
+from onnx.reference import ReferenceEvaluator
+
+from sardonyx.errors import InvalidOptionError, NotRunnableError, first_line
+from sardonyx.verify.run import Output, Session
+
+
+class OnnxBackend(enum.Enum):
+    """What runs the ONNX model."""
+
+    REFERENCE = "ONNXReferenceEvaluator"
+    ONNX_RUNTIME_CPU = "CPUExecutionProvider"
+    ONNX_RUNTIME_CUDA = "CUDAExecutionProvider"
+
+    def run(self, model: ir.Model, inputs: Mapping[str, torch.Tensor]) -> dict[str, Output]:
+        """Every output by name, complex ones as pairs of reals."""
+        if self is not OnnxBackend.REFERENCE:
+            session = Session(model, providers=[self.value])
+            if self.value not in session.providers:  # it takes the CPU instead, with a warning
+                raise InvalidOptionError(f"this ONNX Runtime has no {self.value}")
+            return session.run(inputs)
+        arrays = {}
+        for name, tensor in inputs.items():
+            whole = tensor.detach().resolve_conj().resolve_neg().cpu()
+            arrays[name] = (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
+        try:
+            evaluator = ReferenceEvaluator(ir.to_proto(model))
+            results = evaluator.run(None, arrays)
+        except Exception as error:
+            raise NotRunnableError(f"the reference of ONNX fails: {first_line(error)}") from error
+        return {
+            name: [torch.as_tensor(item) for item in result]
+            if isinstance(result, list)
+            else torch.as_tensor(result)
+            for name, result in zip(evaluator.output_names, results, strict=True)
+        }
