@@ -33,6 +33,8 @@ from examples.models import MODELS, flat_tensors  # noqa: E402
 
 Args = tuple[Any, ...]
 SAMPLE_SECONDS = 0.002
+LEAST_SECONDS = 0.6
+"""Of all timed runs together: one alone of some milliseconds says little."""
 PAGE_BYTES = resource.getpagesize()
 
 
@@ -183,7 +185,7 @@ def weight_bytes(model: nn.Module) -> int:
 
 
 def measure_export(method: str, model_name: str, path: Path, repeats: int) -> dict[str, Any]:
-    """Best wall time of `repeats`, and the memory growth of the first of them.
+    """Best wall time of at least `repeats`, and the memory growth of the first of them.
 
     Every export writes a new file: replacing an old one would cost the time to free its pages.
     """
@@ -196,11 +198,11 @@ def measure_export(method: str, model_name: str, path: Path, repeats: int) -> di
         with silence():
             warm_up = path.with_name("warm_up.onnx")
             export(*tiny_model(), warm_up)
-            for repeat in range(repeats):
+            while len(seconds) < repeats or sum(seconds) < LEAST_SECONDS:
                 for old in path.parent.iterdir():
                     old.unlink()
                 with contextlib.ExitStack() as stack:
-                    if repeat == 0:
+                    if not seconds:
                         growth = stack.enter_context(MemoryGrowth())
                     start = time.perf_counter()
                     export(model, args, path)

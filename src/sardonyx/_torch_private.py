@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import importlib
 import inspect
@@ -11,9 +12,11 @@ import logging
 import math
 import os
 import re
+import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any, NamedTuple, TypeAlias
 
 import sympy
@@ -331,6 +334,17 @@ def _sizes_without_conclusions() -> Any:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     class Sizes(ShapeEnv):
+        makes_one = True
+        makes_numbers = True
+
+        def _set_replacement(self, a: Any, tgt: Any, msg: str) -> None:
+            if self.makes_numbers if tgt.is_Integer else self.makes_one:
+                super()._set_replacement(a, tgt, msg)
+
+        def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
+            with sizes_that_may_be_zero():
+                return super().create_symbol(*args, **kwargs)
+
         def guard_or_defer_runtime_assert(  # type: ignore[override]
             self, orig_expr: Any, msg: str, fx_node: Any = None
         ) -> bool:
@@ -342,6 +356,123 @@ def _sizes_without_conclusions() -> Any:
             return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
 
     return Sizes()
+
+
+@contextlib.contextmanager
+def sizes_that_may_be_zero() -> Iterator[None]:
+    """Size symbols made meanwhile are not negative, where PyTorch's own are positive: to it, x[1:]
+    is one shorter than x whatever x is, and x[:1] + 1 has a row."""
+    from torch import _prims_common, _refs
+    from torch._subclasses import fake_impls
+    from torch.fx.experimental import symbolic_shapes
+    from torch.fx.experimental.sym_node import SymNode
+
+    replaced: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (symbolic_shapes, "make_symbol", _symbols_not_negative),
+        (fake_impls, "infer_size", _common_shape_with_open_sizes),
+        (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
+        (_prims_common, "sym_max", _of_strides),
+        (SymNode, "sym_max", _of_strides),
+        (torch.SymInt, "__sym_max__", _asked_for),
+    ]
+    # Not every release of PyTorch has all of them.
+    before = [
+        (owner, name, getattr(owner, name)) for owner, name, _ in replaced if hasattr(owner, name)
+    ]
+    for owner, name, other_form in replaced:
+        if hasattr(owner, name):
+            setattr(owner, name, other_form(getattr(owner, name)))
+    try:
+        yield
+    finally:
+        for owner, name, function in before:
+            setattr(owner, name, function)
+
+
+_IN_FULL = contextvars.ContextVar("_IN_FULL", default=False)
+
+
+def _asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """The maximum that a program asks for, in full."""
+
+    def larger(left: Any, right: Any) -> Any:
+        token = _IN_FULL.set(True)
+        try:
+            return maximum(left, right)
+        finally:
+            _IN_FULL.reset(token)
+
+    return larger
+
+
+def _of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """The larger of a size and 1, of which strides are made: the size, as it is to PyTorch."""
+
+    def larger(left: Any, right: Any) -> Any:
+        if not _IN_FULL.get() and getattr(right, "expr", right) == 1 and not isinstance(left, int):
+            size = (left.node if isinstance(left, torch.SymInt) else left).expr
+            if size.is_nonnegative and not size.is_number:
+                return left
+        return maximum(left, right)
+
+    return larger
+
+
+def _symbols_not_negative(make_symbol: Callable[..., Any]) -> Callable[..., Any]:
+    from torch.utils._sympy.symbol import SymT
+
+    def made(prefix: Any, index: int, **assumptions: Any) -> Any:
+        if prefix is SymT.SIZE and assumptions.pop("positive", None):
+            assumptions["nonnegative"] = True
+        return make_symbol(prefix, index, **assumptions)
+
+    return made
+
+
+def _common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *shapes: tuple(with_open_sizes(infer_size(*shapes), shapes))
+
+
+def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..., Any]:
+    def broadcast(*args: Any, **kwargs: Any) -> Any:
+        made = maybe_broadcast(*args, **kwargs)
+        shapes = [a.shape for a in args if isinstance(a, torch.Tensor)]
+        common = max((m.shape for m in made if isinstance(m, torch.Tensor)), key=len, default=())
+        sizes = with_open_sizes(common, shapes)
+        if not any(isinstance(size, torch.SymInt) for size in sizes):
+            return made
+        return [
+            m.expand(sizes) if isinstance(m, torch.Tensor) and m.dim() == len(sizes) else m
+            for m in made
+        ]
+
+    return broadcast
+
+
+def with_open_sizes(common: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
+    """Of sizes that PyTorch takes for 1, a result has those that are 0 where x is empty, too:
+    Min(1, n), the rows of x[:1]."""
+    sizes = list(common)
+    for axis in range(-len(sizes), 0):
+        if isinstance(sizes[axis], int) and sizes[axis] == 1:
+            met = [shape[axis] for shape in shapes if len(shape) >= -axis]
+            for size in {m.node.expr: m for m in met if isinstance(m, torch.SymInt)}.values():
+                sizes[axis] *= size
+    return sizes
+
+
+@contextlib.contextmanager
+def without_conclusions(mode: Any, *, but_numbers: bool = False) -> Iterator[None]:
+    """Of the operators run meanwhile: that one takes two sizes for equal says nothing of the rest
+    of the program, which may not reach it. `but_numbers`: that it takes a size for one does."""
+    env = mode.shape_env
+    before = env.makes_one, env.makes_numbers
+    env.makes_one = False
+    env.makes_numbers = env.makes_numbers and but_numbers
+    try:
+        yield
+    finally:
+        env.makes_one, env.makes_numbers = before
 
 
 def depends_on_data(mode: Any, size: Any) -> bool:
@@ -556,7 +687,13 @@ def run_on_fakes(
     from torch._dispatch.python import enable_python_dispatcher
 
     # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
-    with quiet_loggers(), torch.no_grad(), mode, enable_python_dispatcher():
+    with (
+        quiet_loggers(),
+        torch.no_grad(),
+        mode,
+        enable_python_dispatcher(),
+        sizes_that_may_be_zero(),
+    ):
         positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
         keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)
@@ -642,6 +779,71 @@ def result_like(program: Any, leaves: list[Any]) -> Any:
     return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
 
 
+@contextlib.contextmanager
+def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
+    """Tells of every condition on sizes that the model's own Python asks for and that holds, as it
+    is noted, for all sizes that torch.export takes to be possible: those from 2 on."""
+    from torch.fx.experimental.sym_node import SymNode
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+    kind: Any = SymNode
+    original = kind.guard_bool
+    passing_on = uninteresting_files()
+
+    def guard_bool(self: Any, file: str, line: int) -> bool:
+        guards = self.shape_env.guards
+        known = len(guards)
+        answer = bool(original(self, file, line))
+        expression: Any = self.expr
+        if len(guards) == known and expression.free_symbols:
+            frame = sys._getframe(1)
+            while frame.f_back is not None and frame.f_code.co_filename in passing_on:
+                frame = frame.f_back
+            asker = frame.f_code.co_filename
+            if not asker.startswith((_TORCH_FOLDER, _OWN_FOLDER)) or asker.startswith(_OF_WINDOWS):
+                note(expression if answer else sympy.Not(expression), frame)
+        return answer
+
+    kind.guard_bool = guard_bool
+    passing_on.add(guard_bool.__code__.co_filename)
+    try:
+        yield
+    finally:
+        passing_on.discard(guard_bool.__code__.co_filename)
+        kind.guard_bool = original
+
+
+@contextlib.contextmanager
+def float_arithmetic_in_order() -> Iterator[None]:
+    """Sums and products of floats that sizes decide are rounded one by one, as Python does it;
+    sympy would multiply the numbers of h * 0.29 * 100 first."""
+    from torch.fx.experimental.sym_node import SymNode
+    from torch.utils._sympy.functions import Identity
+
+    kind: Any = SymNode
+    before = {name: getattr(kind, name) for name in ("add", "sub", "mul")}
+
+    def in_order(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def computed(left: Any, right: Any) -> Any:
+            result = compute(left, right)
+            if isinstance(result, SymNode) and result.pytype is float and not result.is_constant():
+                expression: Any = result._expr
+                if expression.free_symbols and not isinstance(expression, Identity):
+                    result._expr = Identity(expression)
+                    result._optimized_summation = False
+            return result
+
+        return computed
+
+    for name, compute in before.items():
+        setattr(kind, name, in_order(compute))
+    try:
+        yield
+    finally:
+        for name, compute in before.items():
+            setattr(kind, name, compute)
+
+
 class Guard(NamedTuple):
     """A condition on sizes that a capture took for granted."""
 
@@ -656,6 +858,8 @@ class Guard(NamedTuple):
 _STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OF_WINDOWS = os.path.join(_TORCH_FOLDER, "signal") + os.sep
+"""torch.signal is Python, too, and asks whether a window has the length 1."""
 _LAYOUT_FUNCTIONS = ("contiguous", "stride", "dense", "channels_last")
 
 
@@ -684,28 +888,50 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
 
 @contextlib.contextmanager
 def lines_of_functions() -> Iterator[None]:
-    """Lets torch.export note every frame of the model's code, not those of `forward` alone."""
-    from torch.fx.proxy import TracerBase
+    """Lets torch.export note every frame of the model's code, not those of `forward` alone, and no
+    others: it would read each frame of the whole stack for each node, the most of its time."""
+    from torch.fx import proxy
 
-    original = getattr(TracerBase, "_filter_traceback_frames", None)
-    if original is None:
+    tracer = proxy.TracerBase
+    if not hasattr(tracer, "_filter_traceback_frames") or not hasattr(proxy, "CapturedTraceback"):
         yield
         return
-
-    def keep(self: Any, frames: traceback.StackSummary) -> traceback.StackSummary:
-        names = [frame.name for frame in frames]
-        start = names.index("forward") if "forward" in names else len(names)
-        return traceback.StackSummary.from_list(
-            frame
-            for frame in frames[start:]
-            if frame.name == "forward" or not frame.filename.startswith(_TORCH_FOLDER)
-        )
-
-    TracerBase._filter_traceback_frames = keep  # type: ignore[assignment,method-assign]
+    before = proxy.CapturedTraceback, tracer._filter_traceback_frames
+    proxy.CapturedTraceback = _StackOfModel
+    tracer._filter_traceback_frames = lambda self, frames: frames  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = original  # type: ignore[method-assign]
+        proxy.CapturedTraceback, tracer._filter_traceback_frames = before  # type: ignore[method-assign]
+
+
+class _StackOfModel:
+    """The frames of a model's code, in the form that torch.fx asks for."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self._frame = frame
+
+    @classmethod
+    def extract(cls) -> _StackOfModel:
+        return cls(sys._getframe(1))
+
+    def summary(self) -> traceback.StackSummary:
+        frames: list[traceback.FrameSummary] = []
+        kept = 0
+        frame = self._frame
+        while frame is not None:
+            code = frame.f_code
+            file, is_forward = code.co_filename, code.co_name == "forward"
+            if not file.startswith(_OWN_FOLDER) and (
+                is_forward or not file.startswith(_TORCH_FOLDER)
+            ):
+                frames.append(
+                    traceback.FrameSummary(file, frame.f_lineno, code.co_name, lookup_line=False)
+                )
+            if is_forward:
+                kept = len(frames)
+            frame = frame.f_back
+        return traceback.StackSummary.from_list(frames[:kept][::-1])
 
 
 def example_sizes(mode: Any) -> dict[Any, int]:

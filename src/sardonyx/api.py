@@ -16,13 +16,14 @@ from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.module_calls import ModuleClass, module_classes
 from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
+from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
-from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
+from sardonyx.legalize import SUPPORTED_OPSETS, legalize, store_constants, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
@@ -91,7 +92,7 @@ def export(
         operator_export_type: What becomes of operators without an ONNX form: refused (ONNX), nodes
             `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or nodes of their own name and domain
             (ONNX_FALLTHROUGH). ONNX_ATEN and RAW write all operators so, with a form or without.
-        opset_version: The opset of the file.
+        opset_version: The opset of the file, 7 or newer.
         do_constant_folding: Compute at export time what depends on weights and constants only.
         dynamic_axes: Dims that may vary, by input name: a list of axes or a dict of axis to name.
         keep_initializers_as_inputs: Also list the weights among the inputs.
@@ -144,7 +145,8 @@ def export(
         custom_op_libraries=custom_op_libraries,
         progress=progress,
     )
-    return run_stages(model, args, kwargs, f, options)
+    with older_objects_set_aside():
+        return run_stages(model, args, kwargs, f, options)
 
 
 def run_stages(
@@ -195,6 +197,7 @@ def run_stages(
         notes = (*notes, *_outline(onnx_model, model, captured, options))
         if options.optimize:
             optimize(onnx_model, fold_parameters=fold_parameters)
+            store_constants(onnx_model)
     with stages("serialize"):
         _finish(onnx_model, captured, options)
     program = ONNXProgram(

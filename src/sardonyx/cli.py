@@ -85,7 +85,8 @@ def export_command(
         typer.Option(
             "--input",
             metavar="[NAME=]DIMS[:DTYPE][:LOW..HIGH]",
-            help="An example input, as 1x3x224x224:float32 or ids=1x16:int64:0..1000. Repeatable.",
+            help="An example input, as 1x3x224x224:float32 or ids=1x16:int64:0..1000;"
+            " DIMS is scalar for a tensor without dims. Repeatable.",
         ),
     ] = None,
     inputs_function: Annotated[
@@ -100,7 +101,9 @@ def export_command(
             metavar="INPUT:AXIS=NAME", help="A dynamic dimension, as x:0=batch. Repeatable."
         ),
     ] = None,
-    opset: Annotated[int, typer.Option(help="The ONNX opset of the file.")] = DEFAULT_OPSET,
+    opset: Annotated[
+        int, typer.Option(help="The ONNX opset of the file, 7 or newer.")
+    ] = DEFAULT_OPSET,
     capture: Annotated[
         str, typer.Option(help=f"How to record the model: {', '.join(CAPTURES)}.")
     ] = "auto",
@@ -128,6 +131,13 @@ def export_command(
         typer.Option(
             "--state-outputs/--no-state-outputs",
             help="Return inputs and buffers that the model writes as extra outputs.",
+        ),
+    ] = False,
+    export_modules_as_functions: Annotated[
+        bool,
+        typer.Option(
+            "--export-modules-as-functions",
+            help="Make a function of the file of every class of modules.",
         ),
     ] = False,
     optimize: Annotated[
@@ -172,6 +182,7 @@ def export_command(
                 rtol=rtol,
                 atol=atol,
                 state_outputs=state_outputs,
+                export_modules_as_functions=export_modules_as_functions,
                 progress=progress,
             )
     _print_summary(program, as_json)

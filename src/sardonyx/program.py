@@ -16,6 +16,7 @@ from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.signature import Signature
 from sardonyx.errors import InvalidOptionError, VerificationError
+from sardonyx.legalize import store_constants
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
@@ -174,6 +175,7 @@ class ONNXProgram:
     def optimize(self) -> None:
         """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
         optimize(self.model, fold_parameters=self._fold_parameters)
+        store_constants(self.model)
         self._session = None
         self._file_as_written = None
 

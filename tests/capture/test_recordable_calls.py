@@ -85,3 +85,27 @@ def test_a_call_that_cannot_be_traced_is_named():
         sardonyx.export(lambda x: F.hardtanh(x, False, True), (torch.ones(3),), capture="trace")
     assert "INTERNAL ASSERT" not in str(refusal.value)
     assert 'capture="export"' in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("index", "value"),
+    [
+        ((slice(None), slice(-1, None)), (1,)),
+        (0, (1, 5)),
+        ((Ellipsis, slice(1, 3)), (2,)),
+        ((None, slice(None), 0), (1, 1)),
+    ],
+)
+def test_a_value_is_broadcast_to_the_rows_that_there_are(index, value):
+    def write(x, value):
+        x = x.clone()
+        x[index] = value
+        return x
+
+    assigned = torch.randn(value)
+    program = sardonyx.export(
+        write, (torch.randn(4, 5), assigned), capture="trace", dynamic_axes={"x": {0: "rows"}}
+    )
+    for rows in (1, 4, 7):
+        x = torch.randn(rows, 5)
+        torch.testing.assert_close(program(x, assigned), write(x, assigned))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 
 import numpy as np
@@ -189,3 +190,15 @@ def test_a_value_is_told_once_with_its_line(model, told, capture):
                 assert told in note
                 assert "tests/capture/test_trace_notes.py:" in note
     assert not [w for w in shown if issubclass(w.category, torch.jit.TracerWarning)]
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [(np.random.rand, "numpy.random"), (random.random, "Python's random")],
+)
+def test_random_numbers_from_outside_of_pytorch_are_noted(capture, draw, name):
+    program = sardonyx.export(lambda x: x + float(draw()), (r(3),), capture=capture)
+    assert [note for note in program.notes if f"draws random numbers by {name}" in note]
+    drawn_anew = sardonyx.export(lambda x: x + torch.rand(3), (r(3),), capture=capture)
+    assert not drawn_anew.notes

@@ -210,6 +210,30 @@ def test_options_that_a_stored_program_cannot_follow_are_status_2(models, argume
     assert run("export", "relu.pt2", "--input", "2x3").exit_code == 0
 
 
+def test_modules_can_become_functions(models):
+    result = run(
+        "export",
+        "models.py:Scale",
+        "--input",
+        "2x4",
+        "--export-modules-as-functions",
+        "-o",
+        "f.onnx",
+    )
+    assert result.exit_code == 0, result.output
+    assert "Linear" in [f.name for f in onnx.load("f.onnx").functions]
+    run("export", "models.py:Scale", "--input", "2x4", "-o", "plain.onnx")
+    assert not onnx.load("plain.onnx").functions
+
+
+def test_the_help_tells_of_inputs_without_dims(models):
+    assert "scalar" in " ".join(run("export", "--help").output.split())
+    arguments = ("--input", "ids=2x3:int64:0..50", "--input", "scale=scalar")
+    result = run("export", "models.py:Embed", *arguments, "-o", "embed.onnx")
+    assert result.exit_code == 0, result.output
+    assert not onnx.load("embed.onnx").graph.input[1].type.tensor_type.shape.dim
+
+
 def test_show_prints_the_graph(models):
     assert run("export", "models.py:Scale", "--input", "2x4", "-o", "s.onnx").exit_code == 0
     result = run("show", "s.onnx")

@@ -634,3 +634,28 @@ def test_nothing_is_left_behind():
     assert vars(torch.autograd.Function.__mro__[1]).get("apply") is before
     gc.collect()
     assert not hasattr(torch.ops.sardonyx_autograd, "MySquare")
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_errors_have_the_name_of_the_class(capture):
+    """Also where a call of another form has an operator of its own."""
+
+    class Unwritten(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, *others):
+            return x.abs()
+
+        @staticmethod
+        def symbolic(g, x, *others):
+            return g.op("NoSuchOperator", x) if len(others) > 1 else None
+
+    def model(x):
+        return Unwritten.apply(Unwritten.apply(x), 1.0)
+
+    with pytest.raises(UnsupportedOperatorError, match=r"no ONNX form for Unwritten \(2 uses\)"):
+        sardonyx.export(model, torch.randn(3), capture=capture)
+    graph, unconvertible = sardonyx.utils.unconvertible_ops(model, torch.randn(3), capture=capture)
+    assert unconvertible == ["Unwritten", "Unwritten"]
+    assert "sardonyx_autograd" not in str(graph)
+    with pytest.raises(SymbolicFunctionError, match=r"symbolic of Unwritten failed: .*NoSuchOp"):
+        sardonyx.export(lambda x: Unwritten.apply(x, 1.0, "a"), torch.randn(3), capture=capture)

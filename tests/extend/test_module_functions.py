@@ -295,3 +295,24 @@ def test_old_opsets_have_no_functions() -> None:
     with pytest.raises(sardonyx.InvalidOptionError, match="opset_version 15 or later, not 14"):
         Options(export_modules_as_functions={nn.Linear}, opset_version=14)
     Options(export_modules_as_functions=set(), opset_version=14)
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_constant_states_are_of_no_other_module(capture: str) -> None:
+    """The counters of the normalizations are constants, and no results of the module that happens
+    to run last."""
+    model = nn.Sequential(nn.BatchNorm1d(4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+    program = sardonyx.export(
+        model,
+        torch.randn(3, 4),
+        capture=capture,
+        training=sardonyx.TrainingMode.TRAINING,
+        state_outputs=True,
+        export_modules_as_functions=True,
+    )
+    functions = _functions(program)
+    assert len(functions["Dropout"].output) == 1
+    assert len(functions["BatchNorm1d"].output) == 3
+    found = program._run([torch.randn(3, 4)])
+    for counter in ("0.num_batches_tracked.out", "1.num_batches_tracked.out"):
+        assert found[counter].item() == 1

@@ -30,7 +30,8 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("opset", "ir_version"), [(17, 8), (18, 8), (19, 9), (20, 9), (21, 10), (23, 11), (26, 13)]
+    ("opset", "ir_version"),
+    [(9, 4), (11, 6), (13, 7), (17, 8), (18, 8), (19, 9), (20, 9), (21, 10), (23, 11), (26, 13)],
 )
 def test_opset_and_ir_version(opset: int, ir_version: int) -> None:
     model = model_of("Relu", {"x": X})
@@ -105,6 +106,23 @@ def test_graph_outputs_keep_their_names_and_types() -> None:
     assert (out.name, out.shape, out.type) == ("out0", shape, type_)
 
 
+def test_ranks_that_the_model_does_not_state() -> None:
+    """An old form of GatherElements has to know how many axes there are."""
+    model = parsed(
+        f"""<ir_version: 10, opset_import: ["" : {NEWEST}]>
+        agraph (float[N, 3] x, int64[N, M] i) => (float[N, M] y) {{
+            s = Shape(x)
+            e = Expand(x, s)
+            n = Neg(e)
+            y = GatherElements <axis = 1> (n, i)
+        }}"""
+    )
+    legalize(model, 9)
+    index = np.array([[0, 2], [1, 1]])
+    (got,) = run_lowered(model, {"x": X, "i": index})
+    np.testing.assert_array_equal(got, -np.take_along_axis(X, index, 1))
+
+
 def test_an_output_that_becomes_an_input_is_an_identity() -> None:
     model = model_of("OptionalGetElement", {"x": X})
     legalize(model, 17)
@@ -140,11 +158,11 @@ def test_default_attributes_are_dropped() -> None:
 def test_all_refusals_come_in_one_error() -> None:
     model = parsed(
         f"""<ir_version: 10, opset_import: ["" : {NEWEST}]>
-        agraph (float[3] x, int64[1] i, float[1, 1, 4, 4, 4] v, float[1, 2, 2, 2, 3] g)
-            => (float[1] y, float[1, 1, 2, 2, 2] z) {{
+        agraph (float[3] x, int64[1] i, float[1, 1, 4, 4] v, float[1, 1, 2, 2] w,
+                float[1, 8, 3, 3] o) => (float[1] y, float[1, 1, 3, 3] z) {{
             m = ReduceMax <keepdims = 1> (x, i)
             y = Gelu(m)
-            z = GridSample(v, g)
+            z = DeformConv(v, w, o)
         }}"""
     )
     with pytest.raises(UnsupportedOpsetError) as caught:
@@ -152,9 +170,9 @@ def test_all_refusals_come_in_one_error() -> None:
     message = str(caught.value)
     assert message.splitlines()[0] == "opset 17 cannot express 2 operators of this model"
     assert "its axes are computed by the model; needs opset 18" in message
-    assert "sampling other than of 2-D images came with opset 20; needs opset 20" in message
+    assert "deformable convolution came with opset 19; needs opset 19" in message
     assert message.count("block.0 · net.py:12   y = f(x)") == 2
-    assert message.splitlines()[-1].split() == ["try", "opset_version=20"]
+    assert message.splitlines()[-1].split() == ["try", "opset_version=19"]
 
 
 def test_an_unknown_operator_is_refused_at_the_newest_opset_too() -> None:
@@ -171,6 +189,15 @@ def test_refused_types_name_the_lowest_opset() -> None:
         UnsupportedOpsetError, match=r"tensor\(float8e4m3fn\) there; needs opset 19"
     ):
         legalize(model, 18)
+
+
+def test_bfloat16_is_refused_where_nothing_takes_it() -> None:
+    model = model_of("Unsqueeze", {"x": X, "axes": np.array([0])}, constants=["axes"])
+    for value in (model.graph.inputs[0], model.graph.outputs[0]):
+        value.type = ir.TensorType(ir.DataType.BFLOAT16)
+    message = r"Unsqueeze +bfloat16 came with opset 13; needs opset 13"
+    with pytest.raises(UnsupportedOpsetError, match=message):
+        legalize(model, 9)
 
 
 @pytest.mark.parametrize("op", ["Cos(h)", "Softplus(h)", "HardSwish(h)", "GlobalAveragePool(h)"])

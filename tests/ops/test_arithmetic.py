@@ -190,3 +190,13 @@ def test_dynamic_broadcast() -> None:
         dynamic={0: [0], 1: [0]},
         others=others,
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_one_divided_by_integers_and_multiplied(dtype: torch.dtype) -> None:
+    """ONNX Runtime would take (1 / y) * z for z / y."""
+    y = torch.tensor([5, 1, -1, 2, 127, -128, 7]).to(dtype)
+    check(lambda y: torch.fmod(torch.tensor(1, dtype=y.dtype), y), y)
+    check(lambda y: torch.div(1, y, rounding_mode="trunc") * (y + 3), y)
+    check(lambda y: torch.div(1, y, rounding_mode="floor") * (y + 3), y)
+    check(lambda y: (1 // y) * (y + 3), y)

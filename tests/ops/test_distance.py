@@ -77,3 +77,14 @@ def test_pdist_of_a_dynamic_number_of_rows_is_refused() -> None:
 
 def test_half_precision() -> None:
     check(F.cosine_similarity, rand(2, 3).half(), rand(2, 3).half())
+
+
+def test_largest_difference_of_nothing() -> None:
+    others = [(torch.randn(2, n), torch.randn(4, n)) for n in (0, 1, 5)]
+    check(
+        lambda x, y: torch.cdist(x, y, float("inf")),
+        torch.randn(2, 3),
+        torch.randn(4, 3),
+        dynamic={0: [1], 1: [1]},
+        others=others,
+    )

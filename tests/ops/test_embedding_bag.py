@@ -45,3 +45,17 @@ def test_weights_of_samples_at_another_size() -> None:
     weights = torch.randn(8, generator=GENERATOR)
     check(bags, INDICES, OFFSETS, weights, dynamic={0: [0], 1: [0], 2: [0]},
           others=[(INDICES[:6], OFFSETS[:4], weights[:6])])  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_dynamic_number_of_bags_with_the_last_offset(mode: str) -> None:
+    def inputs(*offsets: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randint(0, 6, (offsets[-1],)), torch.tensor(offsets)
+
+    table = torch.randn(6, 3)
+    check(
+        lambda i, o: F.embedding_bag(i, table, o, mode=mode, include_last_offset=True),
+        *inputs(0, 2, 5),
+        dynamic={0: [0], 1: [0]},
+        others=[inputs(0, 0, 1, 1, 7), inputs(0, 3), inputs(0, 0)],
+    )

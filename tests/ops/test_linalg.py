@@ -20,6 +20,11 @@ def test_trace(shape: tuple[int, int]) -> None:
     check(torch.trace, torch.randint(0, 9, shape, dtype=torch.int32))
 
 
+def test_trace_of_dynamic_sizes() -> None:
+    others = [(rand(*sizes),) for sizes in ((2, 5), (5, 2), (3, 3), (0, 3), (1, 0))]
+    check(torch.trace, rand(3, 4), dynamic={0: [0, 1]}, others=others)
+
+
 def test_trace_of_a_dynamic_square() -> None:
     check(lambda x: torch.trace(x @ x.T), rand(3, 2), dynamic={0: [0]}, others=[(rand(6, 2),)],
           captures=("export",))  # fmt: skip

@@ -187,3 +187,32 @@ def test_vector_by_matrices_of_nothing() -> None:
     check(torch.matmul, V, rand(2, 3, 5), dynamic={0: [0], 1: [0, 1]}, others=others)
     several = [(rand(0), rand(4, 2, 0, 5)), (rand(2), rand(0, 2, 2, 5))]
     check(torch.matmul, V, rand(3, 2, 3, 5), dynamic={0: [0], 1: [0, 2]}, others=several)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((2, 3), (3,)), ((1, 2, 3), (3,)), ((4, 2, 3), (3,)), ((5, 1, 2, 3), (4, 3)),
+     ((1, 4, 2, 3), (1, 3)), ((5, 4, 2, 3), (1, 3))],
+)  # fmt: skip
+def test_batches_of_products_of_nothing(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """ONNX Runtime forgets to repeat the left, or leaves memory as it was."""
+
+    def inputs(inner: int) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = (5,) if len(left) > 3 else (4,)
+        return rand(*left[:-1], inner), rand(*batch, *right[:-1], inner, 6)
+
+    others = [inputs(n) for n in (7, 0, 1, 0)]
+    dynamic = {0: [len(left) - 1], 1: [len(right)]}
+    check(lambda x, y: x @ y + 1, *inputs(3), dynamic=dynamic, others=others)
+
+
+def test_addmm_of_nothing_keeps_beta() -> None:
+    others = [(rand(2, 4), rand(2, n), rand(n, 4)) for n in (0, 1)]
+    check(
+        lambda c, x, y: torch.addmm(c, x, y, beta=2.0),
+        rand(2, 4),
+        rand(2, 3),
+        rand(3, 4),
+        dynamic={1: [1], 2: [0]},
+        others=others,
+    )

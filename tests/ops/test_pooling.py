@@ -198,9 +198,22 @@ def test_max_pool_of_int16() -> None:
     check(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), x)
 
 
-def test_windows_that_step_over_an_axis_are_refused() -> None:
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="dilation 2"):
-        check(lambda x: F.max_pool2d(x, 3, None, 1, (1, 2), True), torch.rand(1, 1, 1))
+def test_windows_that_step_over_an_axis() -> None:
+    """Their padding alone is in them: the largest of nothing is -inf."""
+    x = torch.rand(1, 1, 1)
+    check(lambda x: F.max_pool2d(x, 3, None, 1, (1, 2), True, True), x)
+    others = [(torch.rand(1, 2, n),) for n in (2, 3, 4)]
+    check(
+        lambda x: F.max_pool1d(x, 2, 1, 1, 3), torch.rand(1, 2, 9), dynamic={0: [2]}, others=others
+    )
+
+    def pool(x):
+        return F.max_pool2d(x, (2, 4), (2, 1), 1, (3, 1), return_indices=True)
+
+    others = [(torch.randn(2, 2, n, 8),) for n in (2, 3, 4)]
+    check(pool, torch.randn(2, 2, 9, 8), dynamic={0: [2, 3]}, others=others)
+    integers = [((10 * x).long(),) for (x,) in others]
+    check(pool, *integers[2], dynamic={0: [2]}, others=integers)
 
 
 def test_adaptive_max_pool_with_indices_of_an_empty_batch():

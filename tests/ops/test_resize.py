@@ -231,3 +231,15 @@ def test_fold(settings):
     columns = F.unfold(X2, **settings)
     check(lambda x: F.fold(x, (8, 10), **settings), columns)
     check(lambda x: F.fold(x, (8, 10), **settings), columns[0])
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_enlarging_with_antialiasing_before_it_existed(mode: str) -> None:
+    """Opset 17 has no antialiasing, which changes nothing where an image grows."""
+    check(
+        lambda x: F.interpolate(x, scale_factor=2.0, mode=mode, antialias=True),
+        torch.randn(2, 2, 4, 5),
+        dynamic={0: [0, 2, 3]},
+        others=[(torch.randn(1, 2, 3, 7),)],
+        opsets=(17, 18),
+    )

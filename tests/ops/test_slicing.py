@@ -154,3 +154,26 @@ def test_number_of_chunks_of_a_dynamic_dim(chunks: int, capture: str) -> None:
     # 9 elements make 3 chunks where 4 are asked for; two chunks there always are.
     assert [n for n in program.notes if "so many tensors" in n] == list(program.notes)
     assert len(program.notes) == (chunks == 4)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [lambda n: (-2, n - 1), lambda n: (n // 2, 3), lambda n: (2, n), lambda n: (n - 3, None),
+     lambda n: (n // 2, n - 1), lambda n: (n - 3, -1)],
+    ids=["from the end", "to a number", "from a number", "before the front", "within", "both"],
+)  # fmt: skip
+def test_bounds_computed_from_the_size_need_not_fit(bounds) -> None:
+    others = [(torch.randn(n, 2),) for n in (1, 2, 3, 9)]
+
+    def cut(x):
+        start, end = bounds(x.shape[0])
+        return x[start:end]
+
+    def written(x):
+        x = x.clone()
+        start, end = bounds(x.shape[0])
+        x[start:end] += 1
+        return x, x.new_ones(x[start:end].shape)
+
+    check(cut, torch.randn(6, 2), dynamic={0: [0]}, others=others)
+    check(written, torch.randn(6, 2), dynamic={0: [0]}, others=others)

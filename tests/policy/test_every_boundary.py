@@ -9,8 +9,9 @@ from sardonyx.legalize import SUPPORTED_OPSETS, newest_opset
 from sardonyx.legalize.descend import BOUNDARIES
 from sardonyx.legalize.legality import ops_changed_by, schema_of
 
-# GroupNormalization-18 scales per group; its rule at 21 -> 20 never leaves one behind.
-GONE_BEFORE = {("GroupNormalization", 17)}
+# GroupNormalization-18 scales per group; its rule at 21 -> 20 never leaves one behind. The others
+# are deprecated above, so that none comes from there.
+GONE_BEFORE = {("GroupNormalization", 17), ("Scatter", 10), ("Upsample", 9)}
 
 STEPS = [
     (op_type, lower)
@@ -57,6 +58,8 @@ VALUES_THAT_CAME = [
     ("ScatterElements", 17),
     ("ScatterND", 17),
     ("Mod", 27),
+    ("RoiAlign", 15),
+    ("Slice", 10),
 ]
 
 

@@ -7,6 +7,8 @@ instead: no source of ours has to be changed.
 
 from __future__ import annotations
 
+import importlib
+
 import onnx
 import pytest
 import torch
@@ -63,6 +65,33 @@ def test_elu_is_standardized_in_onnx():
     assert onnx.defs.has("Elu")
     program = sardonyx.export(torch.nn.ELU(), torch.randn(3), verify=True)
     assert operators(program) == ["Elu"], "supported without any function of the user's"
+
+
+@pytest.mark.parametrize("package", ["sardonyx", "torch.onnx"])
+def test_a_function_put_where_the_documents_have_it(package):
+    """'We add the following lines to symbolic_opset9.py'; 'Make sure the function has the same name
+    as the ATen function': it is put into the module, and serves that opset and later ones."""
+    with sardonyx.installed():
+        opset13 = importlib.import_module(f"{package}.symbolic_opset13")
+        opset13.elu = lambda g, input, alpha, inplace=False: g.op("my::Elu", input)
+        for opset, name in ((11, "Elu"), (13, "my::Elu"), (17, "my::Elu")):
+            program = sardonyx.export(torch.nn.ELU(), torch.randn(3), opset_version=opset)
+            (node,) = program.model.graph
+            assert node.op_identifier()[:2] == (name.rpartition("::")[0], "Elu")
+        del opset13.elu
+        assert operators(sardonyx.export(torch.nn.ELU(), torch.randn(3), verify=True)) == ["Elu"]
+
+
+def test_a_function_in_the_place_of_ours_for_a_while(monkeypatch):
+    import sardonyx.symbolic_opset9 as opset9
+
+    ours = opset9.relu
+    with monkeypatch.context() as patched:
+        patched.setattr(opset9, "relu", lambda g, self: g.op("Neg", ours(g, self)))
+        program = sardonyx.export(torch.nn.ReLU(), torch.randn(3))
+        assert operators(program) == ["Relu", "Neg"]
+    assert operators(sardonyx.export(torch.nn.ReLU(), torch.randn(3))) == ["Relu"]
+    assert "relu" not in vars(opset9)
 
 
 @CAPTURES
@@ -176,6 +205,18 @@ def test_a_function_named_symbolic_in_the_function_class(capture):
         lambda x: Scaled.apply(x, 2.5), torch.randn(2, 3), capture=capture, verify=True
     )
     assert {"Mul", "ArgMax"} <= set(operators(program))
+
+
+@CAPTURES
+def test_names_other_than_those_of_forward(capture):
+    """Beyond 'Parameter names except the first must EXACTLY match the names in forward'."""
+
+    class Renamed(Scaled):
+        @staticmethod
+        def symbolic(graph, tensor, factor):
+            return Scaled.symbolic(graph, tensor, factor)
+
+    sardonyx.export(lambda x: Renamed.apply(x, 2.5), torch.randn(3), capture=capture, verify=True)
 
 
 @CAPTURES

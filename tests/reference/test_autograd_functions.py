@@ -143,6 +143,28 @@ def test_the_other_signatures(capture):
     assert {"Clip", "Relu"} <= set(operators(program))
 
 
+def test_set_type_helps_the_nodes_behind():
+    """'it can help the exporter's shape and type inference for down-stream nodes'."""
+
+    class Halves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, input):
+            return input[:, ::2] + 1
+
+        @staticmethod
+        def symbolic(g, input):
+            kind = input.type()
+            half = g.op("my_domain::Half", input)
+            assert half.type().sizes() is None and half.type().scalarType() is None
+            half.setType(kind.with_sizes([kind.sizes()[0], kind.sizes()[1] // 2]))
+            behind = g.op("Add", half, g.op("Constant", value_t=torch.tensor(1.0)))
+            assert tuple(behind.type().sizes()) == (2, 3)
+            return behind
+
+    program = sardonyx.export(lambda x: Halves.apply(x), torch.randn(2, 6))
+    assert program.model.graph.outputs[0].shape == (2, 3)
+
+
 def test_set_type_is_not_required():
     """'This is not required, but it can help the exporter's shape and type inference': the types
     are PyTorch's without it."""

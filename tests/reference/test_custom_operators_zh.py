@@ -10,6 +10,7 @@ import sardonyx
 from sardonyx import OperatorExportTypes
 from sardonyx.symbolic_helper import _scalar, _unimplemented
 from tests.reference import foo_operator
+from tests.reference.test_autograd_functions import MyClip, MyPlainRelu
 
 CAPTURES = pytest.mark.parametrize("capture", ["trace", "export"])
 assert foo_operator.LIBRARY is not None  # it defines torch.ops.custom_ops
@@ -126,20 +127,6 @@ def test_static_symbolic_method(capture):
 # 3.2 PythonOp Symbolic
 
 
-class MyClip(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, input, min):
-        ctx.save_for_backward(input)
-        return input.clamp(min=min)
-
-
-class MyRelu(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, input):
-        ctx.save_for_backward(input)
-        return input.clamp(min=0)
-
-
 def symbolic_pythonop(g: torch._C.Graph, n: torch._C.Node, *args, **kwargs):
     print("original node: ", n)
     for i, out in enumerate(n.outputs()):
@@ -166,19 +153,14 @@ def symbolic_pythonop(g: torch._C.Graph, n: torch._C.Node, *args, **kwargs):
 
 class TwoFunctions(torch.nn.Module):
     def forward(self, x):
-        return MyRelu.apply(MyClip.apply(x, -0.5))
+        return MyPlainRelu.apply(MyClip.apply(x, -0.5))
 
 
 @CAPTURES
 @pytest.mark.parametrize(
     "opset_version",
     [
-        pytest.param(
-            9,  # what torch 1.10 wrote, and where Clip has `min` as an attribute
-            marks=pytest.mark.xfail(
-                raises=sardonyx.InvalidOptionError, reason="opsets below 17 are not there yet"
-            ),
-        ),
+        9,  # what torch 1.10 wrote, and where Clip has `min` as an attribute
         17,
         20,
     ],

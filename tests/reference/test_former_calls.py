@@ -51,6 +51,44 @@ def test_options_of_the_pretty_string_that_have_no_meaning_are_explained() -> No
         sardonyx.export_to_pretty_string(MODEL, X, True, False, verbose=False)
 
 
+TYPE, EVAL = sardonyx.OperatorExportTypes.ONNX, sardonyx.TrainingMode.EVAL
+NAMES, AXES = (["x"], ["y"]), {"x": {0: "n"}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (True, False, False, *NAMES, False, False, None, 17, True, False, None, True, AXES, None),
+        (True, False, EVAL, *NAMES, TYPE, 17, True, True, None, True, AXES, None, None, True, None),
+        (True, False, EVAL, *NAMES, TYPE, 17, True, AXES, None, None, False, True),
+    ],
+    ids=["1.x", "1.10", "2.1"],
+)
+def test_all_options_by_their_places(options: tuple[object, ...], tmp_path: Path) -> None:
+    with sardonyx.installed():
+        torch.onnx.export(MODEL, X, str(tmp_path / "model.onnx"), *options)
+    model = onnx.load(tmp_path / "model.onnx")
+    (given,), (found,) = model.graph.input, model.graph.output
+    assert (given.name, found.name) == ("x", "y")
+    assert given.type.tensor_type.shape.dim[0].dim_param == "n"
+    assert model.opset_import[0].version == 17
+
+
+def test_more_options_than_there_are_places() -> None:
+    with sardonyx.installed(), pytest.raises(sardonyx.InvalidOptionError, match="by their place"):
+        torch.onnx.export(MODEL, X, None, *[None] * 20)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "option, domain", [("aten", "org.pytorch.aten"), ("export_raw_ir", "aten")]
+)
+def test_export_types_by_their_former_names(option: str, domain: str) -> None:
+    with sardonyx.installed():
+        program = torch.onnx.export(torch.nn.ReLU(), X, **{option: True})
+    (node,) = program.model.graph
+    assert node.domain == domain
+
+
 def test_private_names_that_programs_call(tmp_path: Path) -> None:
     path = str(tmp_path / "model.onnx")
     with sardonyx.installed():
@@ -63,6 +101,7 @@ def test_private_names_that_programs_call(tmp_path: Path) -> None:
             torch.onnx.utils._export(MODEL, X, path, example_outputs=MODEL(X))
         assert _type_utils.JitScalarType is sardonyx.JitScalarType
         assert jit_utils.GraphContext is sardonyx.GraphContext
+        assert torch.onnx.SymbolicContext is sardonyx.SymbolicContext  # type: ignore[attr-defined]
     assert not hasattr(torch.onnx, "_export")
     assert "torch.onnx._type_utils" not in sys.modules
 

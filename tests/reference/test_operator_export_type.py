@@ -136,8 +136,10 @@ def test_raw(capture: str) -> None:
 @pytest.mark.parametrize("kind", [OperatorExportTypes.ONNX, OperatorExportTypes.ONNX_ATEN_FALLBACK])
 @pytest.mark.usefixtures("library")
 def test_other_types_refuse_operators_that_are_not_of_aten(kind: OperatorExportTypes) -> None:
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="fallback_test::bar"):
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="fallback_test::bar") as caught:
         sardonyx.export(Bar(), (torch.randn(2, 3),), operator_export_type=kind)
+    falls_back = kind is not OperatorExportTypes.ONNX
+    assert ("ONNX_FALLTHROUGH" in str(caught.value)) == falls_back, "what would have done"
 
 
 @pytest.mark.usefixtures("library")

@@ -63,6 +63,15 @@ def test_a_trace_does_not_capture_behaviour_that_depends_on_data():
         sardonyx.export(doubled_or_lowered, torch.ones(3))
 
 
+def test_a_model_need_not_be_examined():
+    """'We recommend examining the exported model and making sure the operators look reasonable':
+    the verification does, and names the line that is to blame."""
+    with pytest.raises(sardonyx.VerificationError, match=r"x\.sum\(\) > 0"):
+        sardonyx.export(
+            doubled_or_lowered, torch.tensor([3.0, -2.0, -0.5]), capture="trace", verify=True
+        )
+
+
 def test_tracing_unrolls_loops():
     """'Tracing will unroll loops and if statements, exporting a static graph'."""
     program = sardonyx.export(lambda x: steps(x, 3), torch.randn(2), capture="trace")
@@ -488,6 +497,19 @@ def test_scalars_get_the_right_type(capture, dtype):
     for found, expected in zip(program(x), model(x), strict=True):
         assert found.dtype == expected.dtype
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("opset", [11, 20])
+def test_lists_of_tensors_by_opset(opset):
+    """'Yes, for opset_version >= 11, since ONNX introduced the Sequence type in opset 11.'"""
+
+    def model(x, n: int):
+        return x.split(n)
+
+    program = sardonyx.export(torch.jit.script(model), (torch.arange(9.0), 2), opset_version=opset)
+    torch.testing.assert_close(program(torch.arange(9.0), 4), list(model(torch.arange(9.0), 4)))
+    with pytest.raises(sardonyx.UnsupportedOpsetError, match="opset 11"):
+        sardonyx.export(torch.jit.script(model), (torch.arange(9.0), 2), opset_version=10)
 
 
 def test_lists_of_tensors():

@@ -66,6 +66,23 @@ def test_a_value_without_effect_is_reported_so():
     assert "without effect" in str(program.verification)
 
 
+@pytest.mark.parametrize(
+    "x", [[3.0, -2, -0.5], [0.5, 0.5, -0.9], [0.1, 0.2, 0.3], [1, 2, 9]], ids=str
+)
+def test_inputs_are_sought_that_change_it(x):
+    """The first draw reads what the example reads, or its mirror does."""
+
+    def model(x):
+        return x * 2 if x[0] > x[2] else x * 3
+
+    def other(x):
+        return x * 2 if x[2] > x[0] else x * 3
+
+    for wrong in (model, other):
+        with pytest.raises(VerificationError, match="likely cause"):
+            sardonyx.export(wrong, (torch.tensor(x),), capture="trace", verify=True)
+
+
 def test_a_value_that_never_changed_may_matter():
     def model(x):
         return x + 1 if x.abs().sum() > 0 else x - 1

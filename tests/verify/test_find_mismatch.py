@@ -157,6 +157,24 @@ def test_what_parts_hand_to_each_other(wrong_gelu, x, function):
     assert kinds(find_mismatch(function, (x,))) == [{"aten::gelu"}]
 
 
+def test_an_autograd_function_has_its_own_name(x, capsys):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, input):
+            return input.abs()
+
+        @staticmethod
+        def symbolic(g, input):
+            return g.op("Neg", input)
+
+    class Model(torch.nn.Module):
+        def forward(self, input):
+            return torch.relu(Wrong.apply(input) + 1)
+
+    find_mismatch(Model(), (x,)).pretty_print_tree()
+    assert "differ: Wrong (1)" in capsys.readouterr().out
+
+
 def test_every_use_is_found(wrong_gelu, x):
     assert kinds(find_mismatch(several, (x,))) == [{"aten::gelu"}] * 2
 

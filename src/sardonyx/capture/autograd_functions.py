@@ -16,12 +16,11 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture import tree
-from sardonyx.capture.graph import Value
+from sardonyx.capture.graph import FUNCTIONS_NAMESPACE, Value
 from sardonyx.capture.purity import version_of
 from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.errors import CaptureError
 
-NAMESPACE = "sardonyx_autograd"
 Apply: TypeAlias = Callable[..., Any]
 _LARGEST = 2**63
 _TENSOR = object()
@@ -97,19 +96,20 @@ class FunctionCalls:
     def _defined(self, function: KeptFunction) -> KeptFunction:
         if self._library is None:
             self._library = torch.library.Library(  # type: ignore[no-untyped-call]
-                NAMESPACE, "FRAGMENT"
+                FUNCTIONS_NAMESPACE, "FRAGMENT"
             )
         library = self._library
-        namespace = getattr(torch.ops, NAMESPACE)
+        namespace = getattr(torch.ops, FUNCTIONS_NAMESPACE)
         base = name = re.sub(r"\W", "_", function.name)
         number = 0
         while hasattr(namespace, name):
             number += 1
-            name = f"{base}_{number}"
+            name = f"{base}__form_{number}"
         parameters = ", ".join(f"{type_} {p}" for p, type_ in function.form.parameters.items())
         library.define(f"{name}({parameters}) -> Tensor[]")
         library.impl(name, function.run, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"{NAMESPACE}::{name}", function.run_on_fakes, lib=library)
+        qualified = f"{FUNCTIONS_NAMESPACE}::{name}"
+        torch.library.register_fake(qualified, function.run_on_fakes, lib=library)
         function.op = getattr(namespace, name).default
         if not function.has_form:
             _torch_private.set_decomposition(function.op, function.run)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.capture.graph import AtenGraph
@@ -22,6 +21,7 @@ from sardonyx.capture.location import (
     place_text,
     shortened,
 )
+from sardonyx.capture.watched_calls import Call, WatchingMode, addresses, tensors_in
 
 _ITERATES = "a Python loop runs over a tensor"
 _BAKES = {
@@ -107,7 +107,7 @@ class _Read:
         self.values: list[str] = []
 
 
-class BakedValues(TorchFunctionMode):
+class BakedValues(WatchingMode):
     """Each place where tracing turns a computed value into a constant: as the tracer warns, and as
     seen in the calls it is silent about.
 
@@ -122,12 +122,14 @@ class BakedValues(TorchFunctionMode):
         self._warned: list[str] | None = None
         """What the tracer warns of in the call that runs."""
         self._inputs: set[int] = set()
+        self._numbers: list[tuple[torch.Tensor, int]] = []
+        """The tensors without dims that the call takes, and how often they were taken before."""
         self._computed: set[int] = set()
         """Addresses in memory; another tensor may be where a computed one was."""
         self._origins = _torch_private.TracedOrigins()
 
     def know_inputs(self, tensors: Iterable[torch.Tensor]) -> None:
-        self._inputs = _addresses(tensors)
+        self._inputs = addresses(tensors)
 
     def found_in(self, graph: AtenGraph) -> list[BakedValue]:
         """All of it but for loops over dims of a fixed size, which always run as they ran, and
@@ -157,38 +159,31 @@ class BakedValues(TorchFunctionMode):
         else:
             self._warned.append(what)
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
+    def before(self, call: Call) -> None:
         if not _torch_private.is_tracing():
-            return func(*args, **kwargs)
-        name = getattr(func, "__name__", "")
-        given = list(_tensors_in((*args, *kwargs.values())))
-        if any(self._is_lost(tensor) for tensor in given):
+            return
+        if any(map(self._is_lost, call.given)):
             self._tell("a tensor from outside of PyTorch is a constant")
         # x.new_tensor(1.0) asks the tensor for its dtype.
-        taken = given[1:] if name.startswith("new_") else given
-        numbers = {id(t): (t, _torch_private.use_count(t)) for t in taken if t.dim() == 0}
-        self._makes_literal = func in _OF_PYTHON_VALUES and not given
+        taken = call.given[1:] if call.name.startswith("new_") else call.given
+        self._numbers = [(t, _torch_private.use_count(t)) for t in taken if t.dim() == 0]
+        self._makes_literal = not call.given and call.func in _OF_PYTHON_VALUES
         self._warned = []
-        try:
-            result = func(*args, **kwargs)
-        finally:
-            self._makes_literal = False
-            warned, self._warned = self._warned, None
-        if name in _LEAVES_TORCH and not is_asked_by_torch_nn(sys._getframe(1)):
-            warned = [_LEAVES_TORCH[name]]
+
+    def failed(self) -> None:
+        self._warned = None
+
+    def after(self, call: Call) -> None:
+        if self._warned is None:
+            return
+        warned, self._warned = self._warned, None
+        if call.name in _LEAVES_TORCH and not is_asked_by_torch_nn(sys._getframe(1)):
+            warned = [_LEAVES_TORCH[call.name]]
         if warned:
-            self._tell_of_reads(warned, given, name, result)
-        elif given:
-            self._tell_of_silent_reads(name, given, numbers, result)
-        self._computed |= _addresses(_tensors_in(result)) - _addresses(given)
-        return result
+            self._tell_of_reads(warned, call.given, call.name, call.result)
+        elif call.given:
+            self._tell_of_silent_reads(call)
+        self._computed |= call.new_addresses
 
     def _is_lost(self, tensor: torch.Tensor) -> bool:
         """Whether the tracer takes for a constant what lies where a computed tensor does."""
@@ -212,20 +207,16 @@ class BakedValues(TorchFunctionMode):
             self._tell(what, value, of_sizes=of_sizes)
             value = None
 
-    def _tell_of_silent_reads(
-        self,
-        name: str,
-        given: list[torch.Tensor],
-        numbers: dict[int, tuple[torch.Tensor, int]],
-        result: Any,
-    ) -> None:
-        if isinstance(result, (bool, float)) and not asks_what_a_tensor_is(name):
+    def _tell_of_silent_reads(self, call: Call) -> None:
+        result = call.result
+        if isinstance(result, (bool, float)) and not asks_what_a_tensor_is(call.name):
             if not is_asked_by_torch_nn(sys._getframe(1)):
-                becomes = f"{name}() of tensors becomes a Python {type(result).__name__}"
-                self._tell_of_reads([becomes], given, name, result)
-        elif name == "__setitem__" or next(_tensors_in(result), None) is not None:
-            made = [id(tensor) for tensor in _tensors_in(result)]
-            self._tell_of_unused(name, [n for i, n in numbers.items() if i not in made])
+                becomes = f"{call.name}() of tensors becomes a Python {type(result).__name__}"
+                self._tell_of_reads([becomes], call.given, call.name, result)
+        elif self._numbers:
+            made = [id(tensor) for tensor in tensors_in(result)]
+            if made or call.name == "__setitem__":
+                self._tell_of_unused(call.name, [n for n in self._numbers if id(n[0]) not in made])
 
     def _tell_of_unused(self, name: str, numbers: Iterable[tuple[torch.Tensor, int]]) -> None:
         """A number that the call took, but not the record of the call, was read."""
@@ -278,20 +269,6 @@ def _text(value: Any) -> str:
         return f"{value:.6g}"
     text = " ".join(repr(value).split())
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
-
-
-def _addresses(tensors: Iterable[torch.Tensor]) -> set[int]:
-    return set(map(_torch_private.memory_address, tensors)) - {0}
-
-
-def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors_in(item)
-    elif isinstance(value, slice):
-        yield from _tensors_in((value.start, value.stop, value.step))
 
 
 def _static_loops(graph: AtenGraph) -> dict[Place, bool]:

@@ -73,7 +73,11 @@ def _add_sources(node: Node, sources: dict[Value, list[Value]]) -> None:
     if node.blocks:
         return
     schema = node.op._schema
-    if (
+    form = pure_form(node) if schema.is_mutable and not writes_in_secret(node) else None
+    if form is not None and schema.name not in WITHOUT_EFFECT | METADATA_WRITES.keys():
+        for index, name in form.returned.items():
+            sources.setdefault(node.outputs[index], []).extend(values_in(node.arguments[name]))
+    elif (
         schema.is_mutable
         or schema.name in WITHOUT_EFFECT
         or schema.name in METADATA_WRITES

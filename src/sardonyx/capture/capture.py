@@ -82,7 +82,13 @@ def capture(
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
-    notes = [*recorded.notes, *functions.notes, *map(str, recorded.baked), *notes_on_ranks(graph)]
+    notes = [
+        *recorded.notes,
+        *recorded.output.notes,
+        *functions.notes,
+        *map(str, recorded.baked),
+        *notes_on_ranks(graph),
+    ]
     if mutated and not options.state_outputs:
         notes.append(
             f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"

@@ -15,7 +15,13 @@ from sardonyx.capture.autograd_functions import whole_where_compiled
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.exported import graph_from_exported_program
-from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
+from sardonyx.capture.flat_model import (
+    FlatModel,
+    OutputRecord,
+    RandomNumbersWatch,
+    Recorded,
+    modes_of_captures,
+)
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
@@ -33,8 +39,10 @@ from sardonyx.capture.size_conditions import (
     SizeCondition,
     SymbolOrigin,
     check_conditions,
+    notes_on_small_sizes,
 )
 from sardonyx.capture.state import state_restored
+from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
 from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
 
@@ -67,16 +75,20 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     # Dim.AUTO rather than Dim.DYNAMIC: a dim that gets fixed is then found below, with its line.
     shapes = (tuple(_export_spec(leaf, axes) for leaf, axes in given),) if given else None
     watch = ConditionWatch()
-    flat.modes = (*flat.modes, PackedSequences(), ExportableCalls(), watch, MathOfSizes())
+    modes: list[ChangingMode | WatchingMode] = [*modes_of_captures(), PackedSequences()]
+    modes += [ExportableCalls(), watch]
     with (
         _torch_private.kernels_replaced(SHAPE_RULES),
         _torch_private.lines_of_functions(),
         _torch_private.export_without_prints(),
+        _torch_private.answers_watched(watch.note_answer),
+        _torch_private.float_arithmetic_in_order(),
         _torch_private.associative_scans_recorded(),
+        _torch_private.sizes_that_may_be_zero(),
         _torch_private.weightless_tensors_adopted(),
         batches_unchecked(),
     ):
-        program = _export(flat, leaves, shapes, model, inputs, record)
+        program = _export(flat, leaves, shapes, model, inputs, record, modes)
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
     _refuse_quantized(graph)
     constant = _fixed_numbers(graph, inputs)
@@ -85,8 +97,10 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     mode = TypeInference.for_graph(graph).mode
     conditions = watch.conditions(mode)
     fixed = _check_dynamic(graph, inputs, conditions, mode)
-    notes = check_conditions(conditions, _origins(inputs, mode), _torch_private.example_sizes(mode))
-    return Recorded(graph, record, inputs, tuple(notes)), fixed
+    origins, sizes = _origins(inputs, mode), _torch_private.example_sizes(mode)
+    notes = check_conditions(conditions, origins, sizes)
+    notes += notes_on_small_sizes(watch.small_sizes_aside, origins, sizes)
+    return Recorded(graph, record, inputs, tuple(dict.fromkeys(notes))), fixed
 
 
 def _exported_input(leaf: Any) -> Any:
@@ -117,11 +131,13 @@ def _export(
     model: Any,
     inputs: PreparedInputs,
     record: OutputRecord,
+    modes: Sequence[ChangingMode | WatchingMode],
 ) -> ExportedProgram:
     try:
         # Tensors that are no parameters or buffers are the real ones there, and so are writes.
         with state_restored(model) as writes, whole_where_compiled():
-            flat.modes = (*flat.modes, writes)
+            watched = WatchedCalls((*modes, writes))
+            flat.modes = (RandomNumbersWatch(record), MathOfSizes(), watched)
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=False)
     except CaptureError:
         raise
@@ -205,7 +221,7 @@ def _origins(inputs: PreparedInputs, mode: Any) -> dict[sympy.Symbol, SymbolOrig
         position = inputs.input_positions[index]
         dim = inputs.dynamic[position].get(0 if axis is None else axis)
         if dim is not None and axis is not None:
-            origins[symbol] = SymbolOrigin(dim.name, dim.required)
+            origins[symbol] = SymbolOrigin(dim.name, dim.required, dim.minimum or 0)
         elif axis is None:
             required = dim is not None and dim.required
             origins[symbol] = SymbolOrigin(inputs.names[position], required)

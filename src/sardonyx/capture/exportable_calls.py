@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx.capture.index_masks import with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
 from sardonyx.capture.size_arguments import RECORDED_WITH_SYMBOLS
+from sardonyx.capture.watched_calls import ChangingMode
 
 
-class ExportableCalls(TorchFunctionMode):
+class ExportableCalls(ChangingMode):
     """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
     for numbers are read, and masks beside other tensors are given by the places they mark. Sizes
     that PyTorch would take for numbers stay symbols."""
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if func in _INDEXED:
+            parts = args[1] if isinstance(args[1], tuple) else (args[1],)
+            return any(isinstance(part, (torch.Tensor, list)) for part in parts)
+        return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
 
     def __torch_function__(
         self,
@@ -39,19 +47,40 @@ class ExportableCalls(TorchFunctionMode):
 
 
 class MathOfSizes:
-    """While it is entered, math.sqrt of a size is a computed number, and not one of the example."""
+    """While it is entered, the root of a size and the largest or smallest of several are computed
+    numbers, and not those of the example."""
 
     def __enter__(self) -> None:
-        self._original: Callable[[Any], float] = math.sqrt
-        math.sqrt = self._sqrt
+        self._original: list[Callable[..., Any]] = [math.sqrt, builtins.max, builtins.min]
+        root, largest, smallest = self._original
+        math.sqrt = _root(root)
+        builtins.max = _extreme(largest, torch.sym_max)
+        builtins.min = _extreme(smallest, torch.sym_min)
 
     def __exit__(self, *error: object) -> None:
-        math.sqrt = self._original
+        math.sqrt, builtins.max, builtins.min = self._original
 
-    def _sqrt(self, x: Any, /) -> Any:
-        if isinstance(x, (torch.SymInt, torch.SymFloat)):
-            return torch.sym_sqrt(x)
-        return self._original(x)
+
+_SIZES = (torch.SymInt, torch.SymFloat)
+
+
+def _root(original: Callable[[Any], float]) -> Callable[[Any], Any]:
+    return lambda x, /: torch.sym_sqrt(x) if isinstance(x, _SIZES) else original(x)
+
+
+def _extreme(original: Callable[..., Any], of_two: Callable[..., Any]) -> Callable[..., Any]:
+    """max or min, of which torch.export records those of two integers only."""
+
+    def extreme(*values: Any, **options: Any) -> Any:
+        several = values[0] if len(values) == 1 else values
+        if options or not isinstance(several, (tuple, list)) or len(several) < 2:
+            return original(*values, **options)
+        is_size = [isinstance(value, _SIZES) for value in several]
+        if not any(is_size) or not all(isinstance(v, (int, float, *_SIZES)) for v in several):
+            return original(*values, **options)
+        return reduce(of_two, several)
+
+    return extreme
 
 
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)

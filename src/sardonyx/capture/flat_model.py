@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
 from sardonyx.capture import tree
@@ -16,6 +18,7 @@ from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.capture.traced_sizes import TracedSize
+from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError
 
 PREFIX = "model"
@@ -29,6 +32,7 @@ class OutputRecord:
         self.leaves: list[Any] = []
         self.lists: frozenset[int] = frozenset()
         """The ids of leaves that stand for lists whose length is known at run time."""
+        self.notes: list[str] = []
 
     def note(self, result: Any) -> list[Any]:
         self.leaves, self.structure = tree.flatten(result)
@@ -55,8 +59,40 @@ class OutputRecord:
         return [leaf for leaf in self.leaves if is_graph_output(leaf)]
 
 
+class RandomNumbersWatch:
+    """While it is entered, notes where the model draws random numbers that no capture records."""
+
+    def __init__(self, record: OutputRecord) -> None:
+        self._record = record
+
+    def __enter__(self) -> None:
+        self._before = _random_states()
+
+    def __exit__(self, *error: object) -> None:
+        for name, state in _random_states().items():
+            text = (
+                f"the model draws random numbers by {name}: the file has those of the export in"
+                " every run (torch.rand and the like are drawn anew)"
+            )
+            if state != self._before[name] and text not in self._record.notes:
+                self._record.notes.append(text)
+
+
+def _random_states() -> dict[str, object]:
+    _, words, position, *_ = numpy.random.get_state()
+    return {
+        "Python's random": random.getstate(),
+        "numpy.random": (numpy.asarray(words).tobytes(), position),
+    }
+
+
 def is_graph_output(leaf: Any) -> bool:
     return not isinstance(leaf, (str, type(None)))
+
+
+def modes_of_captures() -> tuple[ChangingMode, ...]:
+    """Those that every capture has."""
+    return DataAsDetach(), QuestionsOfTorchNN()
 
 
 class FlatModel(torch.nn.Module):
@@ -71,11 +107,8 @@ class FlatModel(torch.nn.Module):
         else:
             object.__setattr__(self, "model", model)
         self._inputs = inputs
-        self._record = record
-        self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = (
-            DataAsDetach(),
-            QuestionsOfTorchNN(),
-        )
+        self.record = record
+        self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = ()
         """What watches the model's own code; around a whole capture it would see far more calls."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
@@ -88,7 +121,7 @@ class FlatModel(torch.nn.Module):
         with contextlib.ExitStack() as watched:
             for mode in self.modes:
                 watched.enter_context(mode)
-            results = self._record.note(self.model(*args, **kwargs))
+            results = self.record.note(self.model(*args, **kwargs))
         if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
             results = [_traceable(result) for result in results]
         return tuple(results)

@@ -39,6 +39,7 @@ from sardonyx.capture.graph import (
     Node,
     SourceLocation,
     SymbolSource,
+    TensorType,
     Value,
     map_values,
     values_in,
@@ -447,7 +448,9 @@ class _Walk:
             self._write_by_parts(node)
             return
         arguments = {k: map_values(a, self.aliases.current) for k, a in form.arguments.items()}
-        made = self._inference.call(self._graph, form.op, (), node.location, arguments)
+        made = self._inference.call_like(
+            form.op, arguments, node.location, _type_of_written(form.op, arguments)
+        ) or self._inference.call(self._graph, form.op, (), node.location, arguments)
         self.nodes.append(made)
         self._replace_written(node, form, made.outputs)
 
@@ -553,6 +556,29 @@ class _Walk:
         node = self._inference.call(self._graph, op, args, self._location, kwargs)
         self.nodes.append(node)
         return node.outputs[result_index]
+
+
+def _type_of_written(op: Any, arguments: dict[str, Argument]) -> TensorType | None:
+    """The type of what is written, where nothing else decides that of the result."""
+    if op._schema.name not in _GIVES_WHAT_IT_WRITES:
+        return None
+    target = arguments["self"]
+    is_plain = target.dtype.is_floating_point and all(isinstance(d, int) for d in target.shape)
+    operands = values_in(list(arguments.values()))
+    if not is_plain or any(v.dtype != target.dtype for v in operands):
+        return None
+    return TensorType(target.dtype, target.shape)
+
+
+_GIVES_WHAT_IT_WRITES = frozenset(
+    f"aten::{name}"
+    for name in (
+        "relu", "leaky_relu", "hardtanh", "silu", "elu", "selu", "sigmoid", "tanh", "hardswish",
+        "add", "sub", "mul", "div",
+    )
+)  # fmt: skip
+"""Operators in place that most models with such operators have; PyTorch need not tell their types
+once more."""
 
 
 @dataclass(slots=True)

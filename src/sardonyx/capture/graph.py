@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -144,16 +145,25 @@ class Node:
         """`aten::add.Tensor`; the default overload has no suffix."""
         return operator_name(self.op)
 
+    @property
+    def told_name(self) -> str:
+        """The name in messages: that of the class where it is a `torch.autograd.Function`."""
+        namespace, _, rest = self.name.partition("::")
+        return FUNCTION_FORM.split(rest)[0] if namespace == FUNCTIONS_NAMESPACE else self.name
+
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
-            yield from values_in(argument)
+            if isinstance(argument, Value):
+                yield argument
+            elif isinstance(argument, (list, tuple)):
+                yield from values_in(argument)
 
     def describe_inputs(self) -> str:
         return ", ".join(f"{k}: {_describe(v)}" for k, v in self.arguments.items())
 
     def __repr__(self) -> str:
         outputs = ", ".join(map(repr, self.outputs))
-        return f"{outputs} = {self.name}({self.describe_inputs()})"
+        return f"{outputs} = {self.told_name}({self.describe_inputs()})"
 
 
 @dataclass(slots=True)
@@ -194,6 +204,12 @@ class Mutation:
     kind: str
     final: Value
     location: SourceLocation
+
+
+FUNCTIONS_NAMESPACE = "sardonyx_autograd"
+"""Of operators that each stand for one form of calls of a `torch.autograd.Function`."""
+FUNCTION_FORM = re.compile(r"__form_(?=\d+$)")
+"""Between the name of the class and the number of the form."""
 
 
 def operator_name(op: OpOverload) -> str:

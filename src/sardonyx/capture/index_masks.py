@@ -24,6 +24,12 @@ def with_plain_masks(
     return tensor, index
 
 
+def has_masks(index: Any) -> bool:
+    """Whether `with_plain_masks` may change something."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(p, torch.Tensor) and p.dtype in (torch.bool, torch.uint8) for p in parts)
+
+
 def _is_refused(assigned: Any) -> bool:
     """Whether PyTorch takes no masks of uint8 for what is assigned: a single number."""
     if isinstance(assigned, torch.Tensor):

@@ -21,7 +21,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.pure_forms import METADATA_WRITES
-from sardonyx.capture.shapes.broadcast import with_common_sizes
+from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.errors import CaptureError, format_message
 
@@ -98,9 +98,9 @@ class TypeInference:
                 arguments.get(parameter.name), sympy.Expr
             ):
                 fakes[parameter.name] = 1.0
-        return _torch_private.run_on_fakes(
-            op, with_common_sizes(op, fakes, self.mode), self.mode, SHAPE_RULES.get(op)
-        )
+        fakes = with_common_sizes(op, fakes, self.mode)
+        result = _torch_private.run_on_fakes(op, fakes, self.mode, SHAPE_RULES.get(op))
+        return with_open_sizes(op, fakes, result, self.mode)
 
     def call(
         self,
@@ -122,6 +122,19 @@ class TypeInference:
                 )
             ) from error
         return self.node(graph, op, arguments, result, location)
+
+    def call_like(
+        self,
+        op: OpOverload,
+        arguments: dict[str, Argument],
+        location: SourceLocation,
+        kind: TensorType | None,
+    ) -> Node | None:
+        """The same where the type of the one result is known, and has no open sizes."""
+        if kind is None:
+            return None
+        self._names += 1
+        return Node(op, bind(op, (), arguments), [Value(f"t{self._names}", kind)], location)
 
     def node(
         self,

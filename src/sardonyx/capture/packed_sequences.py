@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from sardonyx.capture.watched_calls import ChangingMode
 
 _PAD = "_pad_packed_sequence"
 _WITHOUT_TOTAL_LENGTH = -1
 
 
-class PackedSequences(TorchFunctionMode):
+class PackedSequences(ChangingMode):
     """What torch.nn calls for them, with arguments that torch.export takes."""
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func is torch.zeros or getattr(func, "__name__", "") == _PAD
 
     def __torch_function__(
         self,

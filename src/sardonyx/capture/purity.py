@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
+from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError
 from sardonyx.options import TrainingMode
 
@@ -119,8 +119,11 @@ def version_of(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-class DataAsDetach(TorchFunctionMode):
+class DataAsDetach(ChangingMode):
     """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _OF_MEMORY
 
     def __torch_function__(
         self,
@@ -152,6 +155,7 @@ _CHANGES_MEMORY = (
     torch.Tensor.set_,
     torch.resize_as_,
 )
+_OF_MEMORY = frozenset((_READ_DATA, _EXCHANGE_DATA, *_CHANGES_MEMORY))
 
 
 def _has_data(tensor: torch.Tensor) -> bool:

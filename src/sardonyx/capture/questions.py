@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.nn.modules import transformer
-from torch.overrides import TorchFunctionMode
 
 from sardonyx.capture.location import running_model_code
+from sardonyx.capture.watched_calls import ChangingMode
 
 _ANSWERED_NO = {
     (functional.__file__, "gaussian_nll_loss"),
@@ -32,11 +32,17 @@ def _seen_from_within(function: Any) -> Any:
 _GAUSSIAN_NLL_LOSS = _seen_from_within(functional.gaussian_nll_loss)
 
 
-class QuestionsOfTorchNN(TorchFunctionMode):
+_ASKING = frozenset((torch.Tensor.__bool__, functional.gaussian_nll_loss))
+
+
+class QuestionsOfTorchNN(ChangingMode):
     """Answers where torch.nn itself turns a tensor into a Python bool.
 
     Without it torch.export refuses to go on, and tracing fixes the answer of the example.
     """
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _ASKING
 
     def __torch_function__(
         self,

@@ -7,19 +7,28 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
-from sardonyx.capture.index_masks import with_plain_masks
+from sardonyx.capture.index_masks import has_masks, with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
+from sardonyx.capture.watched_calls import ChangingMode
 
 Rewrite: TypeAlias = Callable[..., Any]
 """Takes the function and its arguments, and gives what the function gives for them."""
 
 
-class RecordableCalls(TorchFunctionMode):
+class RecordableCalls(ChangingMode):
     """Makes the calls of `_REWRITES` in another way, most of which have a Python bool where a trace
     only knows numbers; and calls whose own forms take sizes for numbers."""
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if func in _WITHOUT_BOOLS:
+            return any(type(a) is bool for a in args) or bool(
+                kwargs and any(type(a) is bool for a in kwargs.values())
+            )
+        if func in _INDEXED:
+            return has_masks(args[1]) or _is_broadcast(args)
+        return func in _REWRITES or func in OPEN_FORMS
 
     def __torch_function__(
         self,
@@ -127,8 +136,31 @@ def _pooled_to(spatial: int) -> Rewrite:
 
 
 def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any:
-    """Of a mask without dims the tracer notes what it says; of one of bytes it has no type."""
+    """Of a mask without dims the tracer notes what it says; of one of bytes it has no type. Of a
+    value that is broadcast it notes the size that this one gets."""
+    if _is_broadcast((tensor, index, *assigned)):
+        view, (value,) = tensor[index], assigned
+        while value.dim() > view.dim():
+            value = value.squeeze(0)
+        view.copy_(value)
+        return None
     return func(*with_plain_masks(tensor, index, *assigned), *assigned)
+
+
+def _is_broadcast(args: tuple[Any, ...]) -> bool:
+    """Whether a tensor, and not a number, is assigned to a view, and may be repeated for it."""
+    _, index, *assigned = args
+    if not assigned or not isinstance(assigned[0], torch.Tensor) or assigned[0].dim() == 0:
+        return False
+    parts = index if isinstance(index, tuple) else (index,)
+    # A tensor that is a number here is a size or an element.
+    return all(
+        part is None
+        or part is Ellipsis
+        or isinstance(part, slice)
+        or (isinstance(part, int) and not isinstance(part, bool))
+        for part in parts
+    )
 
 
 def _named(names: Iterable[str]) -> Iterator[Any]:
@@ -157,7 +189,7 @@ _WITH_TWO_OPERANDS = (
 )  # fmt: skip
 _PRODUCTS = ("addbmm", "addmm", "addmv", "addr", "baddbmm")
 _OPERANDS = _Numbers(0, ("self", "input", "other", "exponent"))
-_REWRITES: dict[Any, Rewrite] = {
+_WITHOUT_BOOLS: dict[Any, Rewrite] = {
     **dict.fromkeys(
         [
             *_named([*_COMPARISONS, *_LONG_COMPARISONS, *_BITWISE, *_WITH_TWO_OPERANDS]),
@@ -185,6 +217,11 @@ _REWRITES: dict[Any, Rewrite] = {
     **dict.fromkeys(_named(["_unsafe_masked_index"]), _with_integers(_Numbers(3, ("fill",)))),
     torch.Tensor.fill_: _with_integers(_Numbers(1, ("value",))),
     torch.fill_: _with_integers(_Numbers(1, ("value",))),
+}
+"""Calls that are as they are where no bool is among the arguments."""
+_INDEXED = frozenset((torch.Tensor.__getitem__, torch.Tensor.__setitem__))
+_REWRITES: dict[Any, Rewrite] = {
+    **_WITHOUT_BOOLS,
     torch.fill: _fill,
     torch.full: _full,
     torch.roll: _roll,
@@ -195,7 +232,6 @@ _REWRITES: dict[Any, Rewrite] = {
         for kind, variant in (("avg", ""), ("max", ""), ("max", "_with_indices"))
     },
     torch.Tensor.__deepcopy__: _deepcopy,
-    torch.Tensor.__getitem__: _indexed,
-    torch.Tensor.__setitem__: _indexed,
+    **dict.fromkeys(_INDEXED, _indexed),
     **RESIZED_AS_VIEWS,
 }

@@ -6,13 +6,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
+from types import FrameType
 from typing import Any
 
 import sympy
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.capture.location import Place, innermost_user_place, place_text
+from sardonyx.capture.watched_calls import Call, WatchingMode
 from sardonyx.errors import DynamicDimError, format_message
 
 
@@ -26,32 +28,38 @@ class SizeCondition:
     """Whether the model's own Python asked, rather than an operator's check of its inputs."""
 
 
-class ConditionWatch(TorchFunctionMode):
+class ConditionWatch(WatchingMode):
     """Notes the user's line for every condition that an operator adds while the model runs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[int, Place] = {}
+        self.small_sizes_aside: dict[sympy.Basic, Place] = {}
+        """What the model's own Python was told for sizes from 2 on."""
         self._mode: Any = None
         self._seen = 0
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        try:
-            return func(*args, **(kwargs or {}))
-        finally:
-            self._mode = self._mode or _torch_private.active_fake_mode()
-            if self._mode is not None:
-                found = _torch_private.guard_count(self._mode)
-                if found > self._seen:
-                    place = innermost_user_place(sys._getframe(1))
-                    self.places.update(dict.fromkeys(range(self._seen, found), place))
-                    self._seen = found
+    def before(self, call: Call) -> None:
+        """Nothing: conditions are those that were not there before."""
+
+    def after(self, call: Call) -> None:
+        self._note_new()
+
+    def failed(self) -> None:
+        self._note_new()
+
+    def _note_new(self) -> None:
+        self._mode = self._mode or _torch_private.active_fake_mode()
+        if self._mode is not None:
+            found = _torch_private.guard_count(self._mode)
+            if found > self._seen:
+                place = innermost_user_place(sys._getframe(1))
+                self.places.update(dict.fromkeys(range(self._seen, found), place))
+                self._seen = found
+
+    def note_answer(self, expression: sympy.Basic, frame: FrameType) -> None:
+        if expression not in self.small_sizes_aside:
+            self.small_sizes_aside[expression] = innermost_user_place(frame)
 
     def conditions(self, mode: Any) -> list[SizeCondition]:
         """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
@@ -65,6 +73,40 @@ class ConditionWatch(TorchFunctionMode):
         ]
 
 
+def notes_on_small_sizes(
+    answers: Mapping[sympy.Basic, Place],
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
+) -> list[str]:
+    """Which of what the model was told for sizes from 2 on is otherwise for one of 0 or 1."""
+    return [
+        _decided_by(_readable(expression, origins), place)
+        for expression, place in answers.items()
+        if _fails_at_small_sizes(expression, origins, sizes)
+    ]
+
+
+def _fails_at_small_sizes(
+    expression: sympy.Basic,
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
+) -> bool:
+    symbols = sorted(expression.free_symbols & origins.keys() & sizes.keys(), key=str)
+    tried = [[sizes[s], *range(origins[s].least, 2)] for s in symbols[:_MOST_SYMBOLS]]
+    return any(
+        _at_sizes(expression, {**sizes, **dict(zip(symbols, small, strict=False))}) == sympy.false
+        for small in product(*tried)
+    )
+
+
+_MOST_SYMBOLS = 4
+
+
+def _decided_by(text: str, place: Place) -> str:
+    at = place_text(place)
+    return f"the recording holds where {text}: the model decides by it{at and f' at {at}'}"
+
+
 _NOWHERE: Place = ("", 0, "")
 
 
@@ -74,6 +116,7 @@ class SymbolOrigin:
 
     name: str
     required: bool
+    least: int = 0
 
 
 def check_conditions(
@@ -106,7 +149,7 @@ def check_conditions(
             raise _narrowed_to_one(text, place, sorted(origins[s].name for s in fixed))
         at = f" at {place}" if place else ""
         if symbols and (condition.in_model_code or fixed):
-            notes[f"the recording holds where {text}: the model decides by it{at}"] = None
+            notes[_decided_by(text, condition.place)] = None
         elif symbols and _counts_pieces(expression, symbols, sizes):
             notes[f"the recording holds where {text}: an operator gives so many tensors{at}"] = None
         elif _makes_one(expression, origins):
@@ -127,11 +170,12 @@ def _makes_one(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOri
 def _counts_pieces(
     expression: sympy.Basic, symbols: set[sympy.Symbol], sizes: Mapping[sympy.Symbol, int]
 ) -> bool:
-    """Whether a quotient of sizes must be a number, and is another one for some sizes: 9 elements
-    make 3 chunks where 4 are asked for."""
+    """Whether a quotient of sizes, rounded up, must be a number, and is another one for some
+    sizes: 9 elements make 3 chunks where 4 are asked for."""
     if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
         return False
-    if not any(type(a).__name__ == "FloorDiv" for a in expression.args):
+    quotients = [a for a in expression.args if type(a).__name__ == "FloorDiv"]
+    if not any(quotient.args[0].is_Add for quotient in quotients):
         return False
     return any(False in _outcomes(expression, s, sizes, least=2) for s in symbols)
 
@@ -159,14 +203,18 @@ def _outcomes(
 ) -> Iterator[bool]:
     """Whether a condition holds at sizes from `least` on, those at which it means nothing left
     out; the other sizes are those of the example."""
-    others = {s: sympy.Integer(n) for s, n in sizes.items() if s != symbol}
-    partial = expression.xreplace(others)
     for size in range(least, max(least, sizes.get(symbol, 0) + 1) + _SIZES_TRIED):
-        try:
-            outcome = partial.xreplace({symbol: sympy.Integer(size)})
-        except ZeroDivisionError:
-            continue
-        yield outcome == sympy.true
+        outcome = _at_sizes(expression, {**sizes, symbol: size})
+        if outcome is not None:
+            yield outcome == sympy.true
+
+
+def _at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> sympy.Basic | None:
+    """A condition where sizes are these; None where it means nothing."""
+    try:
+        return expression.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+    except ZeroDivisionError:
+        return None
 
 
 def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
+from sardonyx.capture.watched_calls import Call, WatchingMode, addresses, tensors_in
 
 
 def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -32,7 +32,7 @@ def state_kept(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def state_restored(model: Any) -> Iterator[TorchFunctionMode]:
+def state_restored(model: Any) -> Iterator[WatchingMode]:
     """The same, where the model's code is only a part of what runs: the mode it gives has to be
     entered around that code."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
@@ -45,7 +45,7 @@ def state_restored(model: Any) -> Iterator[TorchFunctionMode]:
 _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
-class _BeforeWrites(TorchFunctionMode):
+class _BeforeWrites(WatchingMode):
     """Copies a tensor that was not made during the run when it is about to be written."""
 
     def __init__(self, tensors: list[torch.Tensor]) -> None:
@@ -65,25 +65,15 @@ class _BeforeWrites(TorchFunctionMode):
             if not torch.equal(memory, content):
                 memory.copy_(content)
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if torch.compiler.is_dynamo_compiling():  # the branches of a torch.cond write nothing
-            return func(*args, **kwargs)
-        for tensor in _written(func, args, kwargs):
+    def before(self, call: Call) -> None:
+        for tensor in _written(call):
             self._keep(tensor)
-        result = func(*args, **kwargs)
-        made = _addresses(result)
-        if func in _LITERALS:  # a trace holds it by its memory
-            self._made -= made
+
+    def after(self, call: Call) -> None:
+        if call.func in _LITERALS:  # a trace holds it by its memory
+            self._made -= addresses(tensors_in(call.result))
         else:
-            self._made |= made - _addresses([*args, *kwargs.values()])
-        return result
+            self._made |= call.new_addresses
 
     def _keep(self, tensor: torch.Tensor) -> None:
         address = _torch_private.memory_address(tensor)
@@ -101,17 +91,24 @@ _STATISTICS_SWITCHES = {
 }
 
 
-def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
+def _written(call: Call) -> Iterator[torch.Tensor]:
     """The tensors that a call may write, by what its name and its switches tell."""
-    name = getattr(func, "__name__", "").split(".")[0]  # an overload is called `add_.Tensor`
-    if isinstance(func, _torch_private.OpOverload):
-        yield from _written_by_schema(func, args, kwargs)
+    name, args, kwargs = call.name, call.args, call.kwargs
+    if not call.given:
+        return
+    if isinstance(call.func, _torch_private.OpOverload):
+        name = name.split(".")[0]  # `add_` of `add_.Tensor`
+        yield from _written_by_schema(call.func, args, kwargs)
     if kwargs.get("out") is not None:
-        yield from _tensors_in(kwargs["out"])
+        yield from tensors_in(kwargs["out"])
     if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
-        yield from _tensors_in([*args, *kwargs.values()])
-    elif args and (_ends_in_place(name) or any(a is True for a in (*args, *kwargs.values()))):
-        yield from _tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
+        yield from call.given
+    elif args and (
+        _ends_in_place(name)
+        or any(a is True for a in args)
+        or any(a is True for a in kwargs.values())
+    ):
+        yield from tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
 
 
 def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -135,7 +132,7 @@ def _written_by_schema(
 ) -> Iterator[torch.Tensor]:
     for index, argument in enumerate(op._schema.arguments):
         if argument.is_write:
-            yield from _tensors_in(args[index] if index < len(args) else kwargs.get(argument.name))
+            yield from tensors_in(args[index] if index < len(args) else kwargs.get(argument.name))
 
 
 def _ends_in_place(name: str) -> bool:
@@ -151,18 +148,6 @@ _IN_PLACE_ARITHMETIC = frozenset(
         "lshift", "rshift",
     )
 )  # fmt: skip
-
-
-def _tensors_in(argument: Any) -> Iterator[torch.Tensor]:
-    if isinstance(argument, torch.Tensor):
-        yield argument
-    elif isinstance(argument, (list, tuple)):
-        for item in argument:
-            yield from _tensors_in(item)
-
-
-def _addresses(argument: Any) -> set[int]:
-    return {_torch_private.memory_address(tensor) for tensor in _tensors_in(argument)}
 
 
 def _place(tensor: torch.Tensor) -> _Place:

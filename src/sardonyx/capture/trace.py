@@ -13,7 +13,13 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.baked_sizes import Difference, depends_on_number, differing_constants
 from sardonyx.capture.baked_values import BakedValue, BakedValues, baked_values
-from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded
+from sardonyx.capture.flat_model import (
+    FlatModel,
+    OutputRecord,
+    RandomNumbersWatch,
+    Recorded,
+    modes_of_captures,
+)
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.recordable_calls import RecordableCalls
@@ -22,6 +28,7 @@ from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
+from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
 
@@ -181,16 +188,21 @@ def _run_of(
     """Copies to run the model on, once. It may write its inputs and its state; the reader, and
     another run, want both as they were before."""
     copies = tuple(tensor.clone() for tensor in tensors)
-    modes = flat.modes
+    watching: list[ChangingMode | WatchingMode] = [*modes_of_captures()]
     if watch is not None:
         watch.know_inputs(copies)
-        flat.modes = (*flat.modes, watch)
+        watching.append(watch)
     with state_restored(flat.model) as writes:
-        flat.modes = (*flat.modes, RecordableCalls(), sizes, writes)
+        watching += [RecordableCalls(), sizes, writes]
+        flat.modes = (
+            RandomNumbersWatch(flat.record),
+            sizes.followed_by_python(),
+            WatchedCalls(watching),
+        )
         try:
             yield copies
         finally:
-            flat.modes = modes
+            flat.modes = ()
 
 
 def _holds_script_objects(module: torch.nn.Module) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.capture.location import is_asked_by_torch
+from sardonyx.capture.watched_calls import ChangingMode
 
 Compute: TypeAlias = Callable[..., torch.Tensor]
 
@@ -85,10 +85,9 @@ class _RestoresForDynamo:
             self._replaced.close()
 
 
-class TracedSizes(TorchFunctionMode):
+class TracedSizes(ChangingMode):
     """Makes the sizes that the tracer gives numbers that compute as Python's do, and follows them
-    into tensors that are made of them. For `len`, `max`, `min` and the functions of `math`, which
-    ask a tensor for its value, there are others as long as the model's code runs."""
+    into tensors that are made of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,20 +97,28 @@ class TracedSizes(TorchFunctionMode):
         self.compared: set[float] = set()
         """With what sizes are compared, by how many times the size it is."""
 
-    def __enter__(self) -> TracedSizes:
+    @contextlib.contextmanager
+    def followed_by_python(self) -> Iterator[None]:
+        """`len`, `max`, `min` and the functions of `math`, which ask a tensor for its value, are
+        others as long as the model's code runs."""
         for owner, functions in ((builtins, _BUILTINS), (math, _MATH)):
             for name, function in functions.items():
                 original = getattr(owner, name)
                 setattr(owner, name, function(original))
                 self._replaced.callback(setattr, owner, name, original)
         sys.meta_path.insert(0, self._restores)
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(self._restores)
+            self._replaced.close()
 
-    def __exit__(self, *error: Any) -> None:
-        sys.meta_path.remove(self._restores)
-        self._replaced.close()
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if func in _GIVES_SIZES or func in _MAKES_TENSORS or func is torch.Tensor.item:
+            return True
+        return any(type(a) is TracedSize for a in args) or bool(
+            kwargs and any(type(a) is TracedSize for a in kwargs.values())
+        )
 
     def __torch_function__(
         self,

@@ -229,6 +229,7 @@ VIEWS: dict[str, Update] = {
     "aten::view": _view,
     "aten::_unsafe_view": _reshape,
     "aten::_reshape_alias": _reshape,
+    "aten::_reshape_from_tensor": _reshape,
     "aten::unsqueeze": _reshape,
     "aten::squeeze": _reshape,
     "aten::permute": _permute,

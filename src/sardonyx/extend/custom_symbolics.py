@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sardonyx.errors import InvalidOptionError
+from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
+from sardonyx.extend.onnx_operators import onnx_operator_forms
 from sardonyx.extend.symbolic_calls import symbolic_form
 from sardonyx.extend.training_forms import with_training
 from sardonyx.lower.custom_forms import CustomForm, CustomForms, Fallback
@@ -23,7 +25,8 @@ def register_custom_op_symbolic(
 
     Args:
         symbolic_name: `domain::name` as `aten::elu` or `my_ops::foo`; with an overload
-            (`aten::add.Tensor`) for that one alone.
+            (`aten::add.Tensor`) for that one alone. Operators of `quantized::` are recorded as
+            those of `aten::` that they are made of.
         symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote.
         opset_version: The first opset that it serves; it serves the later ones too, up to one that
             another function is registered for.
@@ -31,6 +34,14 @@ def register_custom_op_symbolic(
     name = checked_name(symbolic_name)
     if not callable(symbolic_fn):
         raise InvalidOptionError(f"{symbolic_name}: {symbolic_fn!r} is no function")
+    if name.startswith("quantized::"):
+        warnings.warn(
+            f"{symbolic_name}: operators on quantized tensors are recorded as what they compute on"
+            " real numbers, between DequantizeLinear and QuantizeLinear; this function is not"
+            f" called, one for aten::{name.partition('::')[2].partition('.')[0]} would be",
+            OnnxExporterWarning,
+            2,
+        )
     _registered.setdefault(name, {})[_checked_opset(opset_version)] = symbolic_fn
 
 
@@ -107,5 +118,7 @@ def custom_forms(
                 f"its symbolic function is registered for opset {first} and later, and this is an"
                 f" export at opset {opset}"
             )
-    served = with_training({**forms, **translations})
-    return CustomForms(served, domain_versions, hints, trainable, fallback)
+    versions = dict(domain_versions)
+    called = onnx_operator_forms(opset, versions)
+    served = with_training({**called, **forms, **translations})
+    return CustomForms(served, versions, hints, trainable, fallback)

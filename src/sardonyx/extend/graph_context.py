@@ -25,6 +25,7 @@ from sardonyx.extend.symbolic_values import (
     onnx_type,
 )
 from sardonyx.lower.builder import WRITTEN_AT, Builder
+from sardonyx.lower.ops.normalization import copied_at_run_time
 from sardonyx.lower.promote import scalar_dtype
 from sardonyx.lower.schemas import OpSchema, op_schema
 from sardonyx.lower.values import Tensor
@@ -306,11 +307,23 @@ class GraphContext:
         inputs = self._inputs(schema, given)
         made = attributes_of(name, attributes, schema.attributes)
         self._check_counts(schema, inputs, outputs)
+        if name == "BatchNormalization" and _trains(made, outputs, self.opset):
+            inputs = self._with_statistics_copied(inputs)
         node = self._node("", name, inputs, made, outputs)
         node.meta[WRITTEN_AT] = self.opset
         const = _constant_of(node)
         types = result_types(schema, node, inputs, self.opset)
         return [self._values.new(v, t, const) for v, t in zip(node.outputs, types, strict=True)]
+
+    def _with_statistics_copied(
+        self, inputs: Sequence[SymbolicValue | None]
+    ) -> list[SymbolicValue | None]:
+        """The inputs of a BatchNormalization, with copies of the statistics that it moves."""
+        if any(value is None or value.dtype is None for value in inputs):
+            return list(inputs)
+        x, scale, shift, *old = (self.as_tensor(value) for value in inputs if value is not None)
+        copies = [copied_at_run_time(self.builder, each, x) for each in old]
+        return [self._values.of_tensor(tensor) for tensor in (x, scale, shift, *copies)]
 
     def _node(
         self,
@@ -450,6 +463,12 @@ def _loop_types(operands: Sequence[Any]) -> list[ValueType]:
         for operand in operands[2:]
     ]
     return [ValueType.of_tensor(torch.int64, ()), ValueType.of_tensor(torch.bool, ()), *carried]
+
+
+def _trains(attributes: Sequence[ir.Attr], outputs: int, opset: int) -> bool:
+    """Whether a BatchNormalization gives new statistics; before opset 14 its results say so."""
+    asked = any(a.name == "training_mode" and a.as_int() for a in attributes)
+    return asked if opset >= 14 else outputs > 1
 
 
 def _split(opname: str) -> tuple[str, str]:

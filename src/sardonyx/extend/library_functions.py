@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,29 +18,34 @@ from sardonyx.lower.registry import LIBRARY
 from sardonyx.lower.values import Tensor
 
 
-def library_function(name: str) -> Callable[..., Any] | None:
-    """`function(g, *arguments)`, which writes the operator `aten::<name>`; None if there is none.
+class LibraryFunction:
+    """`function(g, *arguments)`, which writes an operator in the form that the library has, at any
+    opset, whatever function is registered."""
 
-    It is of the form that the library has, at any opset, whatever function is registered."""
-    packet = getattr(torch.ops.aten, name, None)
-    overloads = [] if packet is None else [getattr(packet, o) for o in packet.overloads()]
-    known = [op for op in overloads if operator_name(op) in LIBRARY]
-    if not known:
-        return None
+    def __init__(self, name: str, overloads: Sequence[OpOverload]) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._overloads = overloads
 
-    def write(g: GraphContext, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, g: GraphContext, *args: Any, **kwargs: Any) -> Any:
         kwargs.pop("_outputs", None)  # how many results of a list are read, once
         for takes_numbers_as_tensors in (False, True):
-            for op in known:
+            for op in self._overloads:
                 bound = _bound(g, op, args, kwargs, takes_numbers_as_tensors)
                 if bound is not None:
                     return _written(g, op, bound)
         given = ", ".join(map(repr, (*args, *kwargs.values())))
-        schemas = "; ".join(str(op._schema) for op in known)
-        raise SymbolicFunctionError(f"aten::{name} does not take ({given}): it is {schemas}")
+        schemas = "; ".join(str(op._schema) for op in self._overloads)
+        raise SymbolicFunctionError(
+            f"aten::{self.__name__} does not take ({given}): it is {schemas}"
+        )
 
-    write.__name__ = write.__qualname__ = name
-    return write
+
+def library_function(name: str) -> LibraryFunction | None:
+    """What writes the operator `aten::<name>`; None where the library has none of that name."""
+    packet = getattr(torch.ops.aten, name, None)
+    overloads = [] if packet is None else [getattr(packet, o) for o in packet.overloads()]
+    known = [op for op in overloads if operator_name(op) in LIBRARY]
+    return LibraryFunction(name, known) if known else None
 
 
 def _bound(

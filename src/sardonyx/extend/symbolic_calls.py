@@ -101,7 +101,7 @@ def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Itera
         name = getattr(function, "__qualname__", type(function).__qualname__)
         raise SymbolicFunctionError(
             format_message(
-                f"the symbolic function {name} of {node.name} failed: {told}",
+                f"the symbolic function {name} of {node.told_name} failed: {told}",
                 [("first", node.location.describe()), ("inputs", node.describe_inputs())],
             )
         ) from error

@@ -3,5 +3,12 @@
 from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize
 from sardonyx.legalize.legality import newest_opset
 from sardonyx.legalize.runtime_kernels import use_available_kernels
+from sardonyx.legalize.stored_constants import store_constants
 
-__all__ = ["SUPPORTED_OPSETS", "legalize", "newest_opset", "use_available_kernels"]
+__all__ = [
+    "SUPPORTED_OPSETS",
+    "legalize",
+    "newest_opset",
+    "store_constants",
+    "use_available_kernels",
+]

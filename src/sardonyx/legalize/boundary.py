@@ -20,11 +20,18 @@ class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
     `refused` names the operators whose newer form has none at `opset`, with the reason. A form
-    that `opset` does accept passes all the same: legality decides, node by node.
+    that `opset` does accept passes all the same: legality decides, node by node. `refused_dtypes`
+    are types that no operator takes there, not even Cast.
     """
 
-    def __init__(self, opset: int, refused: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        opset: int,
+        refused: Mapping[str, str] | None = None,
+        refused_dtypes: Mapping[ir.DataType, str] | None = None,
+    ) -> None:
         self.opset = opset
+        self.refused_dtypes: Mapping[ir.DataType, str] = dict(refused_dtypes or {})
         self.rules: dict[str, Rule] = {}
         self.refused: Mapping[str, str] = dict(refused or {})
 

@@ -11,6 +11,16 @@ import onnx_ir as ir
 
 from sardonyx.errors import InternalError, UnsupportedOpsetError, format_message
 from sardonyx.legalize import (
+    to_opset_7,
+    to_opset_8,
+    to_opset_9,
+    to_opset_10,
+    to_opset_11,
+    to_opset_12,
+    to_opset_13,
+    to_opset_14,
+    to_opset_15,
+    to_opset_16,
     to_opset_17,
     to_opset_18,
     to_opset_19,
@@ -24,7 +34,6 @@ from sardonyx.legalize import (
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted, subgraphs_of
-from sardonyx.legalize.half_precision import widen_to_float32
 from sardonyx.legalize.legality import (
     is_standard,
     lowest_opset_for,
@@ -35,12 +44,25 @@ from sardonyx.legalize.legality import (
     signature_of,
     why_illegal,
 )
+from sardonyx.legalize.ranks import complete_ranks
+from sardonyx.legalize.stored_constants import store_constants
+from sardonyx.legalize.wider_types import in_wider_types
 from sardonyx.lower.builder import WRITTEN_AT
 
 # A boundary that needs no file only widens types.
 BOUNDARIES: dict[int, Boundary] = {
     module.BOUNDARY.opset: module.BOUNDARY
     for module in (
+        to_opset_7,
+        to_opset_8,
+        to_opset_9,
+        to_opset_10,
+        to_opset_11,
+        to_opset_12,
+        to_opset_13,
+        to_opset_14,
+        to_opset_15,
+        to_opset_16,
         to_opset_17,
         to_opset_18,
         to_opset_19,
@@ -53,6 +75,7 @@ BOUNDARIES: dict[int, Boundary] = {
         to_opset_27,
     )
 }
+_FIRST_OPSET_WITHOUT_RANKS = 13
 SUPPORTED_OPSETS = range(min(BOUNDARIES), newest_opset() + 1)
 
 
@@ -81,10 +104,15 @@ def legalize(model: ir.Model, opset: int) -> None:
         raise InternalError(f"a model of opset {current} cannot be legalized up to opset {opset}")
     refused: dict[ir.Node, _Refusal] = {}
     names = UniqueNames(names_in(model))
+    if opset < _FIRST_OPSET_WITHOUT_RANKS:
+        for container in _containers(model):
+            complete_ranks(container, current)
     for step in range(current - 1, opset - 1, -1):
         descent = _Descent(step, names, refused)
         for container in _containers(model):
             descent.cross(container)
+    _declare_opset(model, opset)
+    store_constants(model)
     for node in all_nodes(model):
         if node in refused:
             continue
@@ -96,7 +124,6 @@ def legalize(model: ir.Model, opset: int) -> None:
     if refused:
         refusals = list(refused.values())
         raise UnsupportedOpsetError(_message(opset, refusals), [r.op_type for r in refusals])
-    _declare_opset(model, opset)
 
 
 class _Descent:
@@ -131,6 +158,10 @@ class _Descent:
             replace_node(container, node, emitter, replacements)
 
     def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
+        for value in (*node.inputs, *node.outputs):
+            dtype = None if value is None else value.dtype
+            if dtype is not None and dtype in self._boundary.refused_dtypes:
+                raise InexpressibleError(self._boundary.refused_dtypes[dtype])
         rule = self._boundary.rules.get(node.op_type)
         if rule is not None:
             for attribute in node.attributes.values():
@@ -143,7 +174,7 @@ class _Descent:
                 return [replacements] if isinstance(replacements, ir.Value) else replacements
         _drop_default_attributes(node, self._opset)
         signature = signature_of(node.op_type, self._opset)
-        widened = None if signature is None else widen_to_float32(emitter, node, signature)
+        widened = None if signature is None else in_wider_types(emitter, node, signature)
         refused = self._boundary.refused.get(node.op_type)
         if widened is None and refused and why_illegal(node, self._opset) is not None:
             raise InexpressibleError(refused)
@@ -182,7 +213,7 @@ def replace_node(
         name, old.name = old.name, None
         new.name = name
         new.type = old.type or new.type
-        new.shape = old.shape or new.shape
+        new.shape = new.shape if old.shape is None else old.shape
         new.metadata_props.update(old.metadata_props)
         new.meta.update(old.meta)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
@@ -220,8 +251,8 @@ def _declare_opset(model: ir.Model, opset: int) -> None:
     for container in _containers(model):
         container.opset_imports[""] = opset
     imports = [onnx.helper.make_opsetid("", opset)]
-    # Model-local functions came with IR version 8.
-    oldest = 8 if model.functions else 3
+    # Model-local functions came with IR version 8; before 4, every weight was an input.
+    oldest = 8 if model.functions else 4
     model.ir_version = max(onnx.helper.find_min_ir_version_for(imports), oldest)
 
 

@@ -46,6 +46,13 @@ def static_dim(value: ir.Value, axis: int) -> int | None:
     return dim if isinstance(dim, int) else None
 
 
+def known_dims(value: ir.Value) -> list[int | None]:
+    """The sizes of all axes, None for those that are not known. The rank has to be."""
+    if value.shape is None:
+        raise InternalError(f"the rank of {value.name} is not known")
+    return [dim if isinstance(dim, int) else None for dim in value.shape]
+
+
 def same_dim(a: ir.Value, a_axis: int, b: ir.Value, b_axis: int) -> bool:
     """True if two axes are known to be equally long, by number or by symbol."""
     if a.shape is None or b.shape is None:
@@ -143,7 +150,14 @@ class Emitter:
         return outputs
 
     def const(self, data: Any, dtype: ir.DataType) -> ir.Value:
-        return self.Constant(value=ir.tensor(data, dtype=dtype))
+        return self.constant(ir.tensor(data, dtype=dtype))
+
+    def constant(self, tensor: ir.TensorProtocol) -> ir.Value:
+        value = self.Constant(value=tensor)
+        # Below opset 9 inference knows no integers; they are stored as weights in the end.
+        value.type = ir.TensorType(tensor.dtype)
+        value.shape = ir.Shape(tensor.shape.numpy())
+        return value
 
     def ints(self, *data: int) -> ir.Value:
         """A 1-D int64 constant."""
@@ -170,8 +184,11 @@ class Emitter:
         size = static_dim(value, axis)
         if size is not None:
             return self.ints(size)
-        end = axis + 1 if axis != -1 else None
-        return self.Shape(value, start=axis, end=end)
+        if self.opset >= 15:
+            end = axis + 1 if axis != -1 else None
+            return self.Shape(value, start=axis, end=end)
+        rank = rank_of(value)
+        return self.Gather(self.Shape(value), self.ints(axis % rank if rank else axis), axis=0)
 
     def subgraph(
         self,
@@ -184,11 +201,11 @@ class Emitter:
         outputs = body(inner)
         return ir.Graph(inputs, outputs, nodes=inner.nodes, name=name)
 
-    def graph_input(self, suffix: str, dtype: ir.DataType, rank: int) -> ir.Value:
+    def graph_input(self, suffix: str, dtype: ir.DataType, dims: Sequence[int | None]) -> ir.Value:
         return ir.Value(
             name=self._names.derived_from(f"{self._base}.{suffix}"),
             type=ir.TensorType(dtype),
-            shape=ir.Shape([None] * rank),
+            shape=ir.Shape(dims),
         )
 
 

@@ -96,7 +96,7 @@ def _softsign(b: Emitter, node: ir.Node) -> ir.Value:
 
 def _ramp(b: Emitter, x: ir.Value, slope: float, middle: float) -> ir.Value:
     line = b.Add(b.Mul(x, _number(b, slope)), _number(b, middle))
-    return b.Clip(line, _number(b, 0.0), _number(b, 1.0))
+    return b.Min(b.Max(line, _number(b, 0.0)), _number(b, 1.0))
 
 
 def _hard_sigmoid(b: Emitter, node: ir.Node) -> ir.Value:
@@ -156,7 +156,7 @@ def _atanh(b: Emitter, node: ir.Node) -> ir.Value:
 
 def _arc_tangent(b: Emitter, x: ir.Value) -> ir.Value:
     """The angle in float32, and what that leaves of it: atan of (x - tan a) / (1 + x tan a)."""
-    x = b.Clip(x, _number(b, -1e300), _number(b, 1e300))
+    x = b.Min(b.Max(x, _number(b, -1e300)), _number(b, 1e300))
     angle = b.cast(b.Atan(b.cast(x, ir.DataType.FLOAT)), ir.DataType.DOUBLE)
     sine, cosine = b.Sin(angle), b.Cos(angle)
     rest = b.Div(b.Sub(b.Mul(x, cosine), sine), b.Add(cosine, b.Mul(x, sine)))

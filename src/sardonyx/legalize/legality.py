@@ -206,6 +206,11 @@ def type_string(value: ir.Value) -> str | None:
     return None if value.type is None else _spelled(value.type)
 
 
+def type_string_of(dtype: ir.DataType) -> str | None:
+    """A tensor type as schemas spell it."""
+    return _TENSOR_TYPES.get(dtype)
+
+
 def _spelled(type_: ir.TypeProtocol) -> str | None:
     if isinstance(type_, ir.TensorType):
         return _TENSOR_TYPES.get(type_.dtype)

@@ -40,8 +40,11 @@ def decompose_linear_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     else:
         initial = b.cast(past, ir.DataType.FLOAT)
 
-    state_in = b.graph_input("state", ir.DataType.FLOAT, 4)
-    steps = [b.graph_input(f"step{index}", ir.DataType.FLOAT, 3) for index in range(len(scanned))]
+    state_in = b.graph_input("state", ir.DataType.FLOAT, [None] * 4)
+    steps = [
+        b.graph_input(f"step{index}", ir.DataType.FLOAT, [None] * 3)
+        for index in range(len(scanned))
+    ]
 
     def step(inner: Emitter) -> Sequence[ir.Value]:
         q, k, v, *gates = steps

@@ -18,9 +18,19 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from sardonyx.legalize.descend import all_nodes, names_in, replace_node
-from sardonyx.legalize.emitter import Emitter, UniqueNames, is_omitted
-from sardonyx.legalize.float64_forms import FLOAT64_FORMS
+from sardonyx.legalize.emitter import (
+    Emitter,
+    UniqueNames,
+    constant_of,
+    input_of,
+    is_omitted,
+    required_input,
+    static_dim,
+)
+from sardonyx.legalize.float64_forms import FLOAT64_FORMS, Form
 from sardonyx.legalize.legality import Parameter, Signature, is_standard, signature_of
+from sardonyx.legalize.slicing import slice_by_gathering
+from sardonyx.legalize.wider_types import wider_types
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
 OLDEST_OPSET = 9
@@ -34,41 +44,9 @@ D: TypeAlias = ir.DataType
 TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype")
 """Attributes that say the type of an output which no input has."""
 
-# Each holds every value of its own; results are cast back, and integers wrap as PyTorch's do.
-_WIDER: Mapping[D, Sequence[D]] = {
-    D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT),
-    D.UINT8: (D.UINT16, D.INT16, D.UINT32, D.INT32, D.INT64, D.UINT64),
-    D.UINT16: (D.UINT32, D.INT32, D.INT64, D.UINT64),
-    D.UINT32: (D.UINT64, D.INT64),
-    D.INT8: (D.INT16, D.INT32, D.INT64),
-    D.INT16: (D.INT32, D.INT64),
-    D.INT32: (D.INT64,),
-    D.FLOAT16: (D.FLOAT, D.DOUBLE),
-    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
-    D.FLOAT: (D.DOUBLE,),
-}
-# Exact too where an operator only picks, compares or moves what it is given.
-_HOLDING: Mapping[D, Sequence[D]] = {
-    D.UINT8: (D.FLOAT, D.DOUBLE),
-    D.INT8: (D.FLOAT, D.DOUBLE),
-    D.UINT16: (D.FLOAT, D.DOUBLE),
-    D.INT16: (D.FLOAT, D.DOUBLE),
-    D.UINT32: (D.DOUBLE,),
-    D.INT32: (D.DOUBLE,),
-}
 _LOSSY: Mapping[D, Sequence[D]] = {D.DOUBLE: (D.FLOAT,)}
-
-_PICKING = frozenset({
-    "ArgMax", "ArgMin", "Clip", "DepthToSpace", "GlobalMaxPool", "Hardmax", "Max", "MaxPool",
-    "MaxUnpool", "Min", "NonZero", "Pad", "ReduceMax", "ReduceMin", "Relu", "SpaceToDepth",
-    "TopK", "Trilu", "Unique", "Where",
-})  # fmt: skip
-# Their integer types are what they are about.
-_QUANTIZING = frozenset({
-    "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv",
-    "QLinearMatMul", "QuantizeLinear",
-})  # fmt: skip
 _COST_OF_LOSS = 1000
+_OPSET_OF_WRONG_SLICES = 10
 
 
 def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
@@ -77,6 +55,10 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
     names: UniqueNames | None = None
     narrowed: Counter[str] = Counter()
     for node in tuple(all_nodes(model)):
+        if opset == _OPSET_OF_WRONG_SLICES and _slices_a_named_dim(node):
+            names = names or UniqueNames(names_in(model))
+            _spell_out(node, opset, names, slice_by_gathering)
+            continue
         signature = signature_of(node.op_type, opset) if is_standard(node) else None
         rows = () if signature is None else _rows(node, signature.since_version)
         if signature is None or not rows:
@@ -88,17 +70,25 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
         names = names or UniqueNames(names_in(model))
         lossy = any(new in _LOSSY.get(types[variable], ()) for variable, new in changes.items())
         if lossy and node.op_type in FLOAT64_FORMS:
-            _spell_out(node, opset, names)
+            _spell_out(node, opset, names, FLOAT64_FORMS[node.op_type])
         else:
             _cast_around(node, signature, changes, names)
             narrowed[node.op_type] += lossy
     return _notes(+narrowed)
 
 
-def _spell_out(node: ir.Node, opset: int, names: UniqueNames) -> None:
+def _slices_a_named_dim(node: ir.Node) -> bool:
+    """ONNX infers that Slice-10 leaves a dim with a name as it is, and the runtime believes it."""
+    if not is_standard(node) or node.op_type != "Slice":
+        return False
+    x, axes = required_input(node, 0), constant_of(input_of(node, 3))
+    return axes is not None and any(static_dim(x, int(axis)) is None for axis in axes)
+
+
+def _spell_out(node: ir.Node, opset: int, names: UniqueNames, form: Form) -> None:
     assert node.graph is not None
     emitter = Emitter(node, opset, names)
-    replace_node(node.graph, node, emitter, [FLOAT64_FORMS[node.op_type](emitter, node)])
+    replace_node(node.graph, node, emitter, [form(emitter, node)])
 
 
 def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
@@ -184,10 +174,7 @@ def _change(
 
 def _stand_ins(op_type: str, dtype: ir.DataType) -> Iterator[tuple[int, ir.DataType]]:
     """Types to compute in instead, nearest first, each with its price."""
-    if op_type in _QUANTIZING and dtype.is_integer():
-        return
-    holding = _HOLDING.get(dtype, ()) if op_type in _PICKING else ()
-    yield from enumerate((*_WIDER.get(dtype, ()), *holding), start=1)
+    yield from enumerate(wider_types(op_type, dtype), start=1)
     yield from enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -16,6 +16,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
+from sardonyx.legalize.scattering import scatter_elements_in_turn, scatter_nd_in_turn
 
 BOUNDARY = Boundary(
     17,
@@ -130,9 +131,10 @@ def resize(b: Emitter, node: ir.Node) -> ir.Value:
             known = [dim for dim in dims if dim is not None]
             current = b.ints(*known) if len(known) == rank else current
             sizes = spread_over_axes(b, current, sizes, axes, rank)
-    return b.again(
-        [x, roi, scales, sizes], axes=None, antialias=None, keep_aspect_ratio_policy=None
-    )[0]
+    dropped = ["axes", "antialias", "keep_aspect_ratio_policy"]
+    if node.attributes.get_string("mode", "nearest") == "linear":
+        dropped.append("exclude_outside")  # of two neighbours, the one inside has all the weight
+    return b.again([x, roi, scales, sizes], **dict.fromkeys(dropped))[0]
 
 
 def _only_enlarges(
@@ -150,72 +152,17 @@ def _only_enlarges(
     return all(dim is not None and dim <= int(t) for dim, t in zip(dims, targets, strict=True))
 
 
+_EXTREMES = {"max": "Max", "min": "Min"}
+
+
 @BOUNDARY.rewrite("ScatterElements")
 def scatter_elements(b: Emitter, node: ir.Node) -> ir.Value | None:
-    extreme = {"max": "Max", "min": "Min"}.get(node.attributes.get_string("reduction", "none"))
-    if extreme is None:
-        return None
-    data, indices, updates = (required_input(node, index) for index in range(3))
-    rank = rank_of(data)
-    if rank is None:
-        raise InexpressibleError("the rank of its data is not known")
-    axis = node.attributes.get_int("axis", 0) % rank
-
-    def step(inner: Emitter, state: ir.Value, index: ir.Value, update: ir.Value) -> ir.Value:
-        position = inner.ints(axis)
-        index, update = inner.Unsqueeze(index, position), inner.Unsqueeze(update, position)
-        current = inner.GatherElements(state, index, axis=axis)
-        chosen = inner.node(extreme, [current, update])[0]
-        return inner.ScatterElements(state, index, chosen, axis=axis)
-
-    return _scattered_in_turn(b, data, indices, updates, axis, rank - 1, rank - 1, step)
+    return scatter_elements_in_turn(b, node, _EXTREMES)
 
 
 @BOUNDARY.rewrite("ScatterND")
 def scatter_nd(b: Emitter, node: ir.Node) -> ir.Value | None:
-    extreme = {"max": "Max", "min": "Min"}.get(node.attributes.get_string("reduction", "none"))
-    if extreme is None:
-        return None
-    data, indices, updates = (required_input(node, index) for index in range(3))
-    rank, index_rank, depth = rank_of(data), rank_of(indices), static_dim(indices, -1)
-    if rank is None or index_rank is None or depth is None:
-        raise InexpressibleError("the ranks of its data and indices are not known")
-    one_index_each = b.Reshape(indices, b.ints(-1, depth))
-    # Updates have the leading axes of the indices, then those of one slice of the data.
-    slice_shape = b.Shape(data, start=depth)
-    one_slice_each = b.Reshape(updates, b.Concat(b.ints(-1), slice_shape, axis=0))
-
-    def step(inner: Emitter, state: ir.Value, index: ir.Value, update: ir.Value) -> ir.Value:
-        first = inner.ints(0)
-        index, update = inner.Unsqueeze(index, first), inner.Unsqueeze(update, first)
-        current = inner.GatherND(state, index)
-        return inner.ScatterND(state, index, inner.node(extreme, [current, update])[0])
-
-    return _scattered_in_turn(b, data, one_index_each, one_slice_each, 0, 1, rank - depth, step)
-
-
-def _scattered_in_turn(
-    b: Emitter,
-    data: ir.Value,
-    indices: ir.Value,
-    updates: ir.Value,
-    axis: int,
-    index_rank: int,
-    update_rank: int,
-    step: Callable[[Emitter, ir.Value, ir.Value, ir.Value], ir.Value],
-) -> ir.Value:
-    """A Scan along `axis`: the writes of one step never meet, so each can read what is there."""
-    rank = rank_of(data)
-    if data.dtype is None or rank is None:
-        raise InexpressibleError("the element type of its data is not known")
-    state = b.graph_input("state", data.dtype, rank)
-    index = b.graph_input("index", ir.DataType.INT64, index_rank)
-    update = b.graph_input("update", data.dtype, update_rank)
-    body = b.subgraph(
-        [state, index, update], lambda inner: [step(inner, state, index, update)], "scatter_step"
-    )
-    attributes = {"body": body, "num_scan_inputs": 2, "scan_input_axes": [axis, axis]}
-    return b.node("Scan", [data, b.cast(indices, ir.DataType.INT64), updates], attributes)[0]
+    return scatter_nd_in_turn(b, node, _EXTREMES)
 
 
 @BOUNDARY.rewrite("Mish")

@@ -16,6 +16,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
+from sardonyx.legalize.grid_sampling import sample_by_gathering
 
 _STRINGS = "string processing came with opset 20"
 BOUNDARY = Boundary(
@@ -79,12 +80,10 @@ def affine_grid(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("GridSample")
 def grid_sample(b: Emitter, node: ir.Node) -> ir.Value:
     rank = rank_of(required_input(node, 0))
-    if rank != 4:
-        raise InexpressibleError(
-            "sampling other than of 2-D images came with opset 20"
-            if rank is not None
-            else "the rank of its input is not known to be 4"
-        )
+    if rank is None:
+        raise InexpressibleError("the rank of its input is not known to be 4")
+    if rank != 4:  # sampling other than of 2-D images came with opset 20
+        return sample_by_gathering(b, node)
     mode = node.attributes.get_string("mode", "linear")
     names = {"linear": "bilinear", "cubic": "bicubic"}
     return b.again(mode=names.get(mode, mode))[0]

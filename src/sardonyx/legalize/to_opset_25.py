@@ -41,8 +41,8 @@ def cum_prod(b: Emitter, node: ir.Node) -> ir.Value:
         x = b.Concat(*((extra, x) if reverse else (x, extra)), axis=a)
     exclusive = node.attributes.get_int("exclusive", 0)
 
-    product_in = b.graph_input("product", dtype, rank - 1)
-    element = b.graph_input("element", dtype, rank - 1)
+    product_in = b.graph_input("product", dtype, [None] * (rank - 1))
+    element = b.graph_input("element", dtype, [None] * (rank - 1))
 
     def step(inner: Emitter) -> Sequence[ir.Value]:
         product = inner.Mul(product_in, element)

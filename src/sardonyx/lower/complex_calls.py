@@ -113,9 +113,8 @@ BILINEAR = {
 
 
 def is_complex_call(node: Node) -> bool:
-    return any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)) or any(
-        isinstance(a, complex) for a in node.arguments.values()
-    )
+    values = (*node.outputs, *node.inputs())
+    return any(v.dtype.is_complex for v in values) or complex in map(type, node.arguments.values())
 
 
 def has_complex_form(name: str, library: Registry) -> bool:

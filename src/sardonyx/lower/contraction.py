@@ -36,6 +36,8 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         row, column = right.rank - 2, right.rank - 1
         operands = [Labelled(left, (row,)), Labelled(right, (*batch, row, column))]
         return contract(b, operands, [*batch, column])
+    if left.rank > 1 and left.static_dim(-1) is None:
+        left = _repeated(b, left, right)
     if left.rank > 1 and right.rank > 1 and left.static_dim(-1) == 0:
         # ONNX Runtime leaves all but the first of a batch of such products unset.
         return zeros_of_product(b, left, right)
@@ -44,6 +46,19 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         return b.cast(product, left.dtype)
     result: Tensor = b.MatMul(left, right)
     return result
+
+
+def _repeated(b: Builder, left: Tensor, right: Tensor) -> Tensor:
+    """The left matrices once for each of the right's, which ONNX Runtime forgets to do where there
+    is nothing to sum."""
+    batch = [
+        size if axis < -left.rank or left.static_dim(axis) == 1 else left.dim(axis)
+        for axis, size in zip(range(-right.rank, -2), b.dims(right)[:-2], strict=True)
+    ]
+    own = b.dims(left)[:-2]
+    if left.rank > right.rank or batch == own:
+        return left
+    return b.expand(left, [*batch, *b.dims(left)[-2:]])
 
 
 def _may_be_empty(x: Tensor) -> bool:

@@ -13,7 +13,15 @@ import torch
 
 from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.control_flow import all_nodes, map_blocks, values_read
-from sardonyx.capture.graph import Argument, AtenGraph, Block, Node, Value, values_in
+from sardonyx.capture.graph import (
+    UNKNOWN_LOCATION,
+    Argument,
+    AtenGraph,
+    Block,
+    Node,
+    Value,
+    values_in,
+)
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.storage import holds_memory
 from sardonyx.errors import (
@@ -91,7 +99,7 @@ def lower(
         return model
     raise UnsupportedOperatorError(
         _report(problems, graph, options),
-        [OperatorProblem(p.node.name, p.reason, p.node.location.describe()) for p in problems],
+        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
     )
 
 
@@ -187,6 +195,7 @@ class _Emitter:
         self._read = self._values_read()
         for node in self._graph.nodes:
             self._node(node)
+        self.b.location = UNKNOWN_LOCATION  # what is left to write is of no module
         outputs = self._outputs(inputs, output_names)
         if self.problems:
             return ir.Model(ir.Graph([], [], nodes=[]), ir_version=1)
@@ -481,23 +490,27 @@ def call_lowering(
 def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -> str:
     counts: dict[str, int] = {}
     for problem in problems:
-        counts[problem.node.name] = counts.get(problem.node.name, 0) + 1
+        name = problem.node.told_name
+        counts[name] = counts.get(name, 0) + 1
     names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
     fields: list[tuple[str, str]] = [
         ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {options.opset}")
     ]
     shown: set[tuple[str, str]] = set()
     for problem in problems:
-        key = (problem.node.name, problem.reason)
+        key = (problem.node.told_name, problem.reason)
         if key in shown:
             continue
         shown.add(key)
         fields += [
-            (problem.node.name, problem.reason),
+            (problem.node.told_name, problem.reason),
             ("  first", problem.node.location.describe()),
             ("  inputs", problem.node.describe_inputs()),
         ]
-    first = problems[0].node.name
-    if options.custom_forms.find(first) is None:
+    first, custom = problems[0].node.name, options.custom_forms
+    if custom.find(first) is None:
         fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
+        if custom.fallback is not None and custom.last_resort(first) is None:
+            any_operator = "operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH"
+            fields.append(("or", f"{any_operator}, which leaves operators of any namespace"))
     return format_message(f"no ONNX form for {names}", fields)

@@ -135,19 +135,31 @@ def _checked(lowering: Lowering, name: str, argument: Any) -> Any:
     wanted = lowering.annotations.get(name)
     if wanted is None or argument is None:
         return argument
-    options = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
-    if any(_fits(argument, option) for option in options):
+    options = _options(wanted)
+    if type(argument) is options[0] or any(_fits(argument, option) for option in options):
         return _converted(argument, options)
     raise Refusal(f"{name} must be known at export time, but is computed ({argument})")
+
+
+@cache
+def _options(wanted: Any) -> tuple[Any, ...]:
+    return typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+
+
+@cache
+def _item_options(wanted: Any) -> tuple[Any, ...] | None:
+    """Of a list."""
+    if typing.get_origin(wanted) is not list:
+        return None
+    (item,) = typing.get_args(wanted)
+    return _options(item)
 
 
 def _fits(argument: Any, wanted: Any) -> bool:
     if wanted is Any:
         return True
-    origin = typing.get_origin(wanted)
-    if origin is list:
-        (item,) = typing.get_args(wanted)
-        items = typing.get_args(item) if isinstance(item, types.UnionType) else (item,)
+    items = _item_options(wanted)
+    if items is not None:
         return isinstance(argument, list) and all(
             (entry is None and types.NoneType in items) or any(_fits(entry, i) for i in items)
             for entry in argument

@@ -60,6 +60,27 @@ def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     return [broadcast_shapes(*(i.shape for i in inputs if i is not None))]
 
 
+def _convolved(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    """With the padding written out, as every lowering does it."""
+    assert inputs[0] is not None and inputs[1] is not None
+    shape, kernel = inputs[0].shape, inputs[1].static_shape
+    if shape is None or kernel is None:
+        return [None]
+    spatial = len(shape) - 2
+    pads = attributes.get("pads") or [0] * (2 * spatial)
+    strides = attributes.get("strides") or [1] * spatial
+    dilations = attributes.get("dilations") or [1] * spatial
+    sizes = [
+        (size + pads[axis] + pads[axis + spatial] - dilations[axis] * (kernel[axis + 2] - 1) - 1)
+        // strides[axis]
+        + 1
+        if isinstance(size, int)
+        else None
+        for axis, size in enumerate(shape[2:])
+    ]
+    return [(shape[0], kernel[0], *sizes)]
+
+
 def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     assert inputs[0] is not None
     shape = inputs[0].shape
@@ -235,11 +256,14 @@ _RULES: dict[str, Callable[[Inputs, Attributes], list[Shape]]] = {
     **dict.fromkeys(_REDUCTIONS.split(), _reduce),
     "ArgMax": _arg_reduce,
     "ArgMin": _arg_reduce,
+    "BatchNormalization": _same,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
+    "Conv": _convolved,
     "Expand": _expand,
     "Gather": _gather,
     "GatherElements": lambda inputs, _: [None if inputs[1] is None else inputs[1].shape],
+    "LayerNormalization": _same,
     "MatMul": _matmul,
     "Reshape": _reshape,
     "Shape": _shape_of,

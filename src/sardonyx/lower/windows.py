@@ -112,14 +112,46 @@ class PoolingAxis:
         inside: Tensor = b.And(b.GreaterOrEqual(positions, 0), b.Less(positions, b.size(self.size)))
         return inside
 
+    @property
+    def may_miss(self) -> bool:
+        """Whether a window may have no element of the axis: one that starts before it, and steps
+        over all of it."""
+        if not self.padding or self.dilation == 1:
+            return False
+        return not isinstance(self.size, int) or self.size < self.dilation
+
+    def first_positions(self, b: Builder) -> Tensor:
+        """[windows, 1]: what each reads first, past the padding before the axis."""
+        starts = self.starts(b)
+        before = b.Add(b.Max(b.Neg(starts), 0), self.dilation - 1)
+        first: Tensor = b.Add(starts, b.Mul(b.Div(before, self.dilation), self.dilation))
+        return first
+
     def positions_inside(self, b: Builder) -> Tensor:
         """As `positions`, but one that falls outside is replaced by one of the same window that
         does not, which leaves the maximum as it is."""
-        starts, positions = self.starts(b), self.positions(b)
-        before = b.Add(b.Max(b.Neg(starts), 0), self.dilation - 1)
-        first = b.Add(starts, b.Mul(b.Div(before, self.dilation), self.dilation))
+        positions, first = self.positions(b), self.first_positions(b)
+        if self.may_miss:
+            first = b.Min(first, b.Sub(b.size(self.size), 1))
         chosen: Tensor = b.Where(self.is_inside(b, positions), positions, first)
         return b.with_shape(chosen, [self.count, self.kernel])
+
+
+def missed(b: Builder, axes: Sequence[PoolingAxis]) -> tuple[Tensor, Tensor]:
+    """Which windows have no element of `axes`, and the place in the flattened axes that ATen
+    says is the largest of those."""
+    lost: Tensor | None = None
+    place: Tensor | None = None
+    for axis, windows in enumerate(axes):
+        spread = list(range(1, len(axes) - axis))
+        first = b.unsqueeze(b.squeeze(windows.first_positions(b), [1]), spread)
+        size = b.size(windows.size)
+        place = first if place is None else b.Add(b.Mul(place, size), first)
+        if windows.may_miss:
+            beyond = b.GreaterOrEqual(first, size)
+            lost = beyond if lost is None else b.Or(lost, beyond)
+    assert lost is not None and place is not None
+    return lost, place
 
 
 def sums_of_windows(b: Builder, x: Tensor, axes: Sequence[PoolingAxis]) -> Tensor:

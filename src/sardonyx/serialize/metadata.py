@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cache
 
 import onnx_ir as ir
 
@@ -40,6 +41,7 @@ def stamp_metadata(
             props[SOURCE_KEY] = _short_source(props[SOURCE_KEY], folders)
 
 
+@cache
 def producer_version() -> str:
     try:
         return importlib.metadata.version(PRODUCER)

@@ -17,7 +17,7 @@ _ABSENT = object()
 def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) -> Any:
     """`sardonyx.export` for callers of `torch.onnx.export` of any version: options of that exporter
     alone are accepted, and a warning explains what became of them."""
-    return api.export(model, args, f, **_options_here(_by_name(more, _POSITIONAL, given)))
+    return api.export(model, args, f, **_options_here(_by_name(more, _places(more), given)))
 
 
 def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
@@ -43,8 +43,13 @@ def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
             warnings.warn(f"{name}: {_ELSEWHERE[name]}", OnnxExporterWarning, 3)
     if asked.pop("use_external_data_format", False):
         asked.setdefault("external_data", True)
+    kinds = {
+        OperatorExportTypes.ONNX_ATEN: asked.pop("aten", False),
+        OperatorExportTypes.RAW: asked.pop("export_raw_ir", False),
+    }
+    default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
     asked["operator_export_type"] = _operator_export_type(
-        asked.get("operator_export_type"), aten=bool(asked.pop("aten", False))
+        asked.get("operator_export_type"), default
     )
     for name in ("verbose", "training"):  # None stood for the default
         if asked.get(name, _ABSENT) is None:
@@ -66,6 +71,24 @@ _POSITIONAL = (
     "custom_opsets",
     "export_modules_as_functions",
     "autograd_inlining",
+)
+_POSITIONAL_OF_1_10 = (
+    *_POSITIONAL[:7],
+    "_retain_param_name",
+    "do_constant_folding",
+    "example_outputs",
+    "strip_doc_string",
+    "dynamic_axes",
+    "keep_initializers_as_inputs",
+    "custom_opsets",
+    "enable_onnx_checker",
+    "use_external_data_format",
+)
+_POSITIONAL_OF_1_X = (
+    *_POSITIONAL[:5],
+    "aten",
+    "export_raw_ir",
+    *_POSITIONAL_OF_1_10[5:],
 )
 _POSITIONAL_OF_TEXT = (
     *_POSITIONAL[:6],
@@ -109,6 +132,16 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
 """Values that ask for what is done anyway; None and False for the others."""
 
 
+def _places(positional: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names of options by their places, in the generation that such a call is of: bools stand
+    where the later ones have an enum, or a dict."""
+    if any(isinstance(option, bool) for option in positional[5:6]):
+        return _POSITIONAL_OF_1_X
+    if any(isinstance(option, bool) for option in positional[8:9]):
+        return _POSITIONAL_OF_1_10
+    return _POSITIONAL
+
+
 def _by_name(
     positional: tuple[Any, ...], names: tuple[str, ...], given: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -124,10 +157,10 @@ def _by_name(
     return {**named, **given}
 
 
-def _operator_export_type(given: Any, *, aten: bool) -> OperatorExportTypes:
+def _operator_export_type(given: Any, default: OperatorExportTypes) -> OperatorExportTypes:
     """Ours of the name that PyTorch's has."""
     if given is None:
-        return OperatorExportTypes.ONNX_ATEN if aten else OperatorExportTypes.ONNX
+        return default
     name = str(getattr(given, "name", given))
     if name not in OperatorExportTypes.__members__:
         raise InvalidOptionError(f"operator_export_type={given!r} is not known")

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from sardonyx import _torch_private, errors, options, program, symbolic_helper, utils, verification
-from sardonyx.extend import custom_symbolics, graph_context
+from sardonyx.extend import autograd_function, custom_symbolics, graph_context
 from sardonyx.torch_onnx import (
     dynamo_export,
     export_options,
@@ -48,6 +48,7 @@ def _attributes() -> dict[str, Any]:
         "ExportOutput": export_output.ExportOutput,
         "ExportOutputSerializer": export_output.ExportOutputSerializer,
         "ONNXProgram": program.ONNXProgram,
+        "SymbolicContext": autograd_function.SymbolicContext,
         "ONNXFakeContext": fake_mode.ONNXFakeContext,
         "OnnxExporterError": errors.OnnxExporterError,
         "InvalidExportOptionsError": errors.InvalidExportOptionsError,

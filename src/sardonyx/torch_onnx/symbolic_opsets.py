@@ -1,5 +1,6 @@
 """`symbolic_opset9` and its kin: ONNX forms of operators, for symbolic functions that build on
-them. All are the same here, as every form follows the opset of the export."""
+them. All have the same, as every form follows the opset of the export; a function that is put into
+one is registered for its opset."""
 
 from __future__ import annotations
 
@@ -9,9 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from sardonyx import symbolic_helper
-from sardonyx.extend.library_functions import library_function
+from sardonyx.extend.custom_symbolics import (
+    register_custom_op_symbolic,
+    unregister_custom_op_symbolic,
+)
+from sardonyx.extend.library_functions import LibraryFunction, library_function
 
-NAMES = tuple(f"symbolic_opset{version}" for version in range(7, 21))
+_VERSIONS = range(7, 21)
 
 
 class SymbolicOpset(types.ModuleType):
@@ -24,6 +29,25 @@ class SymbolicOpset(types.ModuleType):
         if found is None:
             raise AttributeError(f"Sardonyx has no ONNX form of aten::{name} to call")
         return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, LibraryFunction):  # put back where a function of the user's was
+            if name in vars(self):
+                del self.__dict__[name]
+                unregister_custom_op_symbolic(f"aten::{name}", self._version)
+            return
+        if callable(value) and not name.startswith("_"):
+            register_custom_op_symbolic(f"aten::{name}", value, self._version)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if not name.startswith("_"):
+            unregister_custom_op_symbolic(f"aten::{name}", self._version)
+
+    @property
+    def _version(self) -> int:
+        return int(self.__name__.rpartition("opset")[2])
 
 
 def _cast(name: str) -> Callable[..., Any] | None:
@@ -44,6 +68,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "unused": lambda g: None,
 }
 
-MODULES = {name: SymbolicOpset(f"sardonyx.{name}", __doc__) for name in NAMES}
+MODULES = {
+    name: SymbolicOpset(f"sardonyx.{name}", __doc__)
+    for name in (f"symbolic_opset{version}" for version in _VERSIONS)
+}
 for _module in MODULES.values():
     sys.modules[_module.__name__] = _module

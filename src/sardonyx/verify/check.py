@@ -20,6 +20,7 @@ from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,
     example_sizes,
+    mirrored,
     other_sizes,
     resized,
     sizes_label,
@@ -32,6 +33,7 @@ RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
 
 _OTHER_SEED = 0x5A4D
+_MORE_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def verify(
         raise model_failure(error) from error
     checker.compare("example", args, kwargs, expected)
     checker.compare_other_inputs(args, kwargs)
+    checker.compare_at_other_reads(args, kwargs)
     return VerificationReport(
         tuple(checker.runs), tuple(checker.skipped), tuple(checker.reads.findings())
     )
@@ -120,6 +123,17 @@ class _Pair:
     path: str
     expected: torch.Tensor
     actual: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """One of several draws for the same sizes; after its run of PyTorch it may not be wanted."""
+
+    number: int = 0
+    is_wanted: Callable[[], bool] = lambda: True
+
+
+_FIRST_DRAW = _Draw()
 
 
 class _Checker:
@@ -191,16 +205,25 @@ class _Checker:
         if (reason := self._compare_drawn("other values", args, kwargs, None)) is not None:
             self.skipped.append(reason)
 
+    def compare_at_other_reads(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Where values were baked: at inputs for which PyTorch reads others, if some are found."""
+        for number in range(1, _MORE_DRAWS + 1):
+            if not self.reads.are_untried():
+                return
+            draw = _Draw(number, self.reads.differ)
+            self._compare_drawn(f"other values {number + 1}", args, kwargs, None, draw)
+
     def _compare_drawn(
         self,
         label: str,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         sizes: Mapping[str, int] | None,
+        draw: _Draw = _FIRST_DRAW,
     ) -> str | None:
         """Gives the reason where there is nothing to compare."""
         try:
-            new_args, new_kwargs = self._drawn(args, kwargs, sizes)
+            new_args, new_kwargs = self._drawn(args, kwargs, sizes, draw.number)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are not about the caller's inputs
                 with self.reads.watched():
@@ -209,21 +232,29 @@ class _Checker:
             return f"{label}: {error}"
         except Exception as error:
             return f"{label}: PyTorch rejects it: {first_line(error)}"
+        if not draw.is_wanted():
+            return f"{label}: nothing new"
         self.compare(label, new_args, new_kwargs, expected)
         return None
 
     def _drawn(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], sizes: Mapping[str, int] | None
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        sizes: Mapping[str, int] | None,
+        number: int,
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # Copies are told apart by identity even where the caller passed one tensor twice.
         separate_args, separate_kwargs = map_leaves(_aliased, (args, dict(kwargs)))
-        generator = torch.Generator().manual_seed(_OTHER_SEED)
+        # Each seed serves twice: the mirror of what it draws turns most conditions round.
+        generator = torch.Generator().manual_seed(_OTHER_SEED + number // 2)
         drawn: dict[int, torch.Tensor] = {}
         flat = self.signature.flatten(separate_args, separate_kwargs)
         for spec, example in zip(self.signature.inputs, flat, strict=True):
             if spec.kind == "tensor":
                 shape = example.shape if sizes is None else resized(spec, sizes)
-                drawn[id(example)] = drawn_like(example, shape, generator)
+                made = drawn_like(example, shape, generator)
+                drawn[id(example)] = mirrored(made) if number % 2 else made
         new_args, new_kwargs = map_leaves(
             lambda leaf: drawn.get(id(leaf), leaf), (separate_args, separate_kwargs)
         )

@@ -204,5 +204,4 @@ class GraphInfo:
 
 
 def _kind(node: Node) -> str:
-    name: str = node.op._schema.name
-    return name
+    return node.told_name.partition(".")[0]

@@ -126,6 +126,19 @@ def drawn_like(
     return torch.empty_like(example.detach()).copy_(drawn) if same_shape else drawn
 
 
+def mirrored(drawn: torch.Tensor) -> torch.Tensor:
+    """Values of the same range, the large ones where the small ones were."""
+    if drawn.dtype == torch.bool:
+        return ~drawn
+    if drawn.dtype.is_complex or drawn.numel() == 0:
+        return -drawn
+    is_float = drawn.dtype.is_floating_point
+    wide = drawn.to(torch.float64 if is_float else torch.int64)
+    around_zero = is_float and bool((wide < 0).any())
+    made = -wide if around_zero else wide.min() + wide.max() - wide
+    return torch.empty_like(drawn).copy_(made.to(drawn.dtype))
+
+
 def _spread(values: torch.Tensor) -> float:
     values = values.to(torch.float64)
     spread = float(values.std()) if values.numel() > 1 else 0.0

@@ -65,6 +65,15 @@ class BakedReads:
         for place in (*self._differing("exact"), *self._differing("sizes")):
             self._changed.setdefault(place, label)
 
+    def are_untried(self) -> bool:
+        """Whether values were baked that all runs read alike, sizes aside."""
+        example = self._example or {}
+        return any(example[p].texts and p not in self._changed for p in self._baked if p in example)
+
+    def differ(self) -> bool:
+        """Whether the last run read another value than the example."""
+        return bool(self._differing("exact"))
+
     def findings(self) -> list[str]:
         """What was learned of every baked value by runs that all agreed."""
         return [

@@ -41,6 +41,11 @@ _WITHOUT_VERIFICATION = (
     " the file is for another runtime"
 )
 
+_WITH_LIBRARY = (
+    "custom_op_libraries=[path] of a shared library that has this operator for ONNX Runtime, or no"
+    " verification (verify=False, --no-verify on the command line)"
+)
+
 # ONNX Runtime takes an element type of its own over any array of the same width.
 _CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
@@ -75,7 +80,7 @@ class Session:
             raise NotRunnableError(
                 format_message(
                     f"ONNX Runtime {self._runtime.__version__} cannot load the model",
-                    [("reason", _lines(error)), ("try", _WITHOUT_VERIFICATION)],
+                    [("reason", _lines(error)), ("try", _remedies(error))],
                 )
             ) from error
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
@@ -200,6 +205,11 @@ def _to_torch(name: str, value: Any) -> torch.Tensor:
 
 def _lines(error: Exception) -> list[str]:
     return [line.strip() for line in str(error).splitlines()]
+
+
+def _remedies(error: Exception) -> str:
+    is_unknown = "is not a registered function/op" in str(error)
+    return _WITH_LIBRARY if is_unknown else _WITHOUT_VERIFICATION
 
 
 def _describe(tensor: torch.Tensor) -> str:

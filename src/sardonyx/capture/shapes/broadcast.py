@@ -37,6 +37,21 @@ def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str
     return {name: _replaced(a, sizes, mode) for name, a in arguments.items()}
 
 
+def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) -> Any:
+    """What a pointwise operator gives, of sizes that are 0 where an operand is empty: PyTorch takes
+    Min(1, n), the rows of x[:1], for 1."""
+    if op._schema.is_mutable or torch.Tag.pointwise not in op.tags:
+        return result
+    if not isinstance(result, torch.Tensor):
+        return result
+    found = list(result.shape)
+    shapes = [t.shape for a in arguments.values() for t in _tensors(a)]
+    sizes = _torch_private.with_open_sizes(found, shapes)
+    if all(size is old for size, old in zip(sizes, found, strict=True)):
+        return result
+    return _torch_private.fake_from_sizes(mode, sizes, result.dtype)
+
+
 def _tensors(argument: Any) -> Iterator[torch.Tensor]:
     if isinstance(argument, torch.Tensor):
         yield argument

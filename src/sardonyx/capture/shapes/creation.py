@@ -76,6 +76,10 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[Size], align_corners: bool)
     return theta.new_empty([theta.shape[0], *size[2:], spatial])
 
 
+def _shape_as_tensor(self: torch.Tensor) -> torch.Tensor:
+    return _row(self.dim(), torch.int64)
+
+
 def _overloads(*names: str) -> list[Any]:
     """All that give their result, rather than write it."""
     packets = [getattr(aten, name) for name in names]
@@ -101,4 +105,5 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.tril_indices.default: _below,
     aten.triu_indices.default: _above,
     aten.affine_grid_generator.default: _affine_grid,
+    aten._shape_as_tensor.default: _shape_as_tensor,
 }

@@ -38,8 +38,16 @@ def _one_hot(self: torch.Tensor, num_classes: Size = -1) -> torch.Tensor:
     return self.new_empty([*self.shape, num_classes])
 
 
+def _reshape_from_tensor(self: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
+    sizes = [_torch_private.new_data_dependent_size_of(self) for _ in range(shape.shape[0])]
+    made = self.new_empty(sizes)
+    # A view of memory without gaps whatever the sizes are; of other memory it may be a copy.
+    return self.as_strided(sizes, made.stride()) if self.is_contiguous() else made
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.combinations.default: _combinations,
     aten.narrow.Tensor: _narrow,
     aten.one_hot.default: _one_hot,
+    aten._reshape_from_tensor.default: _reshape_from_tensor,
 }

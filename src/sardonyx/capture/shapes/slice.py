@@ -6,6 +6,7 @@ PyTorch takes x[:5] for five elements once the example has that many; a shorter 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -71,7 +72,38 @@ def _may_be_cut(self: torch.Tensor, size: Size, start: Size | None, end: Size | 
         return not isinstance(size, int) and any(b != 0 for b in bounds)
     if _torch_private.fake_mode_of(self) in _OF_PROGRAMS:
         return all(_torch_private.is_input_size(self, b) for b in bounds)
-    return all(isinstance(b, int) or _is_given(self, b) for b in bounds)
+    if all(isinstance(b, int) or _is_given(self, b) for b in bounds):
+        return True
+    return not _fits_its_dim(*map(_torch_private.dim_of, (size, start, end)))
+
+
+_MOST_TRIED = 32
+
+
+@cache
+def _fits_its_dim(size: Any, start: Any, end: Any) -> bool:
+    """Whether bounds that are computed from the size of their own dim lie in it whatever that is,
+    as those of x[n // 2 : n - 1] do and those of x[n // 2 : 3] do not. Tried rather than proved;
+    bounds that are computed from other sizes are taken to fit."""
+    symbols: set[Any] = getattr(size, "free_symbols", set())
+    bounds = [0 if start is None else start, size if end is None else end]
+    if len(symbols) != 1 or any(getattr(b, "free_symbols", set()) - symbols for b in bounds):
+        return True
+    (symbol,) = symbols
+    for tried in range(1, _MOST_TRIED):
+        here = {symbol: sympy.Integer(tried)}
+        try:
+            count, first, last = (int(sympy.sympify(b).xreplace(here)) for b in (size, *bounds))
+        except (ZeroDivisionError, TypeError):
+            continue  # there is no such size
+        # A negative number counts from the end; an expression was none in the example.
+        from_front = [
+            place + count if isinstance(bound, int) and place < 0 else place
+            for place, bound in zip((first, last), bounds, strict=True)
+        ]
+        if from_front[1] - from_front[0] != len(range(count)[first:last]):
+            return False
+    return True
 
 
 def _is_given(self: torch.Tensor, bound: Size) -> bool:
@@ -143,9 +175,25 @@ def _chunk_cat(tensors: list[torch.Tensor], dim: int, num_chunks: int) -> torch.
     return tensors[0].new_empty([*tensors[0].shape[:axis], num_chunks, width])
 
 
+def _diff(
+    self: torch.Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: torch.Tensor | None = None,
+    append: torch.Tensor | None = None,
+) -> torch.Tensor:
+    sizes: list[Any] = list(self.shape)
+    axis = dim % self.dim()
+    for more in (prepend, append):
+        sizes[axis] += 0 if more is None else more.shape[axis]
+    sizes[axis] = _max(0, sizes[axis] - n)
+    return self.new_empty(sizes)
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.slice.Tensor: _slice,
     aten.slice_scatter.default: _slice_scatter,
     aten.tensor_split.sections: _tensor_split,
     aten._chunk_cat.default: _chunk_cat,
+    aten.diff.default: _diff,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sardonyx.capture.graph import Argument
@@ -22,7 +23,8 @@ def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
         return items if any(a is not b for a, b in zip(items, argument, strict=True)) else argument
     if isinstance(argument, MaybeNone):
         content = settled(argument.content, changes)
-        return argument if content is argument.content else MaybeNone(argument.present, content)
+        same = content is argument.content
+        return argument if same else replace(argument, content=content)
     if not isinstance(argument, Mutable):
         return argument
     before = changes.get(argument, argument.held)
@@ -45,7 +47,7 @@ def copied(argument: Argument) -> Argument:
     if isinstance(argument, tuple):
         return tuple(copied(item) for item in argument)
     if isinstance(argument, MaybeNone):
-        return MaybeNone(argument.present, copied(argument.content))
+        return replace(argument, content=copied(argument.content))
     if not isinstance(argument, Mutable):
         return argument
     made = copy.copy(argument)

@@ -47,6 +47,7 @@ from sardonyx.capture.torchscript.patterns import (
     instantiate,
     instantiate_state,
     join,
+    join_in_loop,
     leaf_type,
     pattern_of,
     state_pattern,
@@ -154,9 +155,11 @@ class ScriptBlocks:
         location: SourceLocation,
         *,
         at_end: bool = False,
+        is_body: bool = False,
     ) -> list[Argument]:
         """What is returned by the one of two readings that the condition chooses. At the end of a
-        program, where nothing reads it any more, it may be of any rank."""
+        program, where nothing reads it any more, it may be of any rank; at that of an iteration,
+        dicts may have other keys."""
         reader = self._reader
         chosen = _known_truth(condition)
         if chosen is not None:
@@ -165,7 +168,8 @@ class ScriptBlocks:
         reads: list[_Read] = []
         for index, reading in enumerate(readings):
             try:
-                reads.append(self._read(reading))
+                with _torch_private.without_conclusions(reader.inference.mode):
+                    reads.append(self._read(reading))
             except EmptyListRead:
                 return readings[1 - index]()
             except ModelRaises as error:
@@ -174,7 +178,8 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location, at_end)
+        joined = _join_at_end if at_end else join_in_loop if is_body else join
+        return self._joined(condition, reads, lambda d: _is_known(d, known), location, joined)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         with self._reader.heap.frame() as changes, self._reader.block() as block:
@@ -187,9 +192,10 @@ class ScriptBlocks:
         reads: Sequence[_Read],
         is_known: IsKnown,
         location: SourceLocation,
-        at_end: bool,
+        joined: Callable[[Pattern, Pattern], Pattern],
     ) -> list[Argument]:
         first, second = reads
+        at_end = joined is _join_at_end
         merge = _merged_at_end if at_end else _merged
         outputs = [
             merge(a, b, reads, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
@@ -197,7 +203,6 @@ class ScriptBlocks:
         changed = list({**first.changes, **second.changes})
         if at_end:  # only what the module holds is seen after it
             changed = [c for c in changed if not c.serial]
-        joined = _join_at_end if at_end else join
         states = [
             _merged_states([r.changes.get(c, c.held) for r in reads], reads, joined, is_known)
             for c in changed
@@ -354,8 +359,8 @@ class ScriptBlocks:
             for changed, state in read.changes.items():
                 sides = [inputs.get(changed, changed.held), state]
                 reads = [_Read(read.block, [], {}), read]
-                merged = _merged_states(sides, reads, join, is_known)
-                objects[changed] = join(carried.get(changed, merged), merged)
+                merged = _merged_states(sides, reads, join_in_loop, is_known)
+                objects[changed] = join_in_loop(carried.get(changed, merged), merged)
             if joined == patterns and objects == carried:
                 break
             patterns, carried = joined, objects

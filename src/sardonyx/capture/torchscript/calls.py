@@ -16,11 +16,14 @@ from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.values import (
+    ABSENT,
+    Absent,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
     Heap,
     ListItems,
+    MaybeEntry,
     MaybeNone,
     Mutable,
     ScriptDict,
@@ -73,7 +76,7 @@ class ScriptCalls:
 
     def pop(self, target: Argument, position: Argument = -1, *default: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            if default and _key(position) not in target.state:
+            if default and _key(position) not in _all_certain(target):
                 return default[0]
             found = self._entry(target, _key(position))
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
@@ -174,7 +177,9 @@ class ScriptCalls:
 
     def set_item(self, target: Argument, key: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
-            self._heap.set(target, {**target.state, _key(key): item})
+            if isinstance(target.state.get(_key(key)), MaybeEntry):
+                item = MaybeEntry(True, item)  # its place among the others stays unknown
+            self._heap.set(target, {**target.state, key: item})
         else:
             self._lists.set(_list(target), key, item)
         return target
@@ -183,14 +188,15 @@ class ScriptCalls:
         if isinstance(target, ScriptList):
             return self._lists.length(target.state)
         if isinstance(target, ScriptDict):
-            return len(target.state)
+            return len(_all_certain(target))
         raise NotHere
 
     def contains(self, target: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
             if _is_computed_among(item, target):
                 return self._number_lists.contains(tuple(target.state), item)
-            return _key(item) in target.state
+            found = target.state.get(_key(item), ABSENT)
+            return found.present if isinstance(found, MaybeEntry) else found is not ABSENT
         if isinstance(target, ScriptList):
             if isinstance(item, str):
                 raise NotHere
@@ -201,41 +207,48 @@ class ScriptCalls:
 
     def _entry(self, target: ScriptDict, key: Argument) -> Argument:
         if _is_computed_among(key, target):
-            place = self._number_lists.index(tuple(target.state), key)
-            return self._lists.at(tuple(target.state.values()), place)
+            entries = _all_certain(target)
+            place = self._number_lists.index(tuple(entries), key)
+            return self._lists.at(tuple(entries.values()), place)
         if _key(key) not in target.state:
             raise CaptureError(f"the dict has no key {key!r}: it has {list(target.state)}")
-        return target.state[key]
+        found = target.state[key]
+        return found.content if isinstance(found, MaybeEntry) else found
 
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
         if _is_computed_among(key, target):
             entry = partial(self._entry, target, key)
             return self._branch(self.contains(target, key), entry, lambda: default)
-        return target.state.get(_key(key), default)
+        found = target.state.get(_key(key), default)
+        if isinstance(found, MaybeEntry):
+            content = found.content
+            return self._branch(found.present, lambda: content, lambda: default)
+        return found
 
     def keys(self, target: Argument) -> Argument:
-        return self._lists.new(tuple(target.state))
+        return self._lists.new(tuple(_all_certain(target)))
 
     def values(self, target: Argument) -> Argument:
-        return self._lists.new(tuple(target.state.values()))
+        return self._lists.new(tuple(_all_certain(target).values()))
 
     def items(self, target: Argument) -> Argument:
-        return self._lists.new(tuple(target.state.items()))
+        return self._lists.new(tuple(_all_certain(target).items()))
 
     def update(self, target: Argument, other: Argument) -> None:
-        self._heap.set(target, {**target.state, **other.state})
+        self._heap.set(target, {**_all_certain(target), **_all_certain(other)})
 
     def pop_item(self, target: Argument) -> Argument:
         """TorchScript takes the first."""
-        if not target.state:
+        if not _all_certain(target):
             raise CaptureError("popitem() of a dict that is empty")
         key = next(iter(target.state))
         return key, self.pop(target, key)
 
     def set_default(self, target: Argument, key: Argument, default: Argument) -> Argument:
-        if _key(key) not in target.state:
-            self._heap.set(target, {**target.state, key: default})
-        return target.state[key]
+        if not isinstance(target.state.get(_key(key), ABSENT), (Absent, MaybeEntry)):
+            return target.state[key]
+        self.set_item(target, key, self.get(target, key, default))
+        return self._entry(target, key)
 
     # -- optionals -------------------------------------------------------------------------------
 
@@ -432,6 +445,18 @@ def _is_computed_among(key: Argument, target: ScriptDict) -> bool:
     """Whether a key is a number that is looked up, when the file runs, among those of the dict."""
     is_computed = isinstance(key, (ComputedNumber, sympy.Expr))
     return is_computed and bool(target.state) and all(map(is_number, target.state))
+
+
+def _all_certain(target: ScriptDict) -> dict[Any, Argument]:
+    """The entries of a dict, where it is known which there are, and in which order."""
+    for key, item in target.state.items():
+        if isinstance(item, MaybeEntry):
+            raise CaptureError(
+                f"which keys a dict has depends on a loop, as of {key!r}, and all of them are asked"
+                " for: set them before the loop"
+            )
+    entries: dict[Any, Argument] = target.state
+    return entries
 
 
 def _list(argument: Argument) -> ScriptList:

@@ -13,6 +13,7 @@ from sardonyx.capture.infer import type_of
 from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.calls import ScriptCalls
 from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.capture.torchscript.types import is_instance
@@ -74,7 +75,7 @@ def _create_object(reader: Reader, node: Any) -> None:
 
 def _unpack(reader: Reader, node: Any) -> None:
     (items,) = reader.inputs_of(node)
-    outputs = list(node.outputs())
+    outputs = node_outputs(node)
     if isinstance(items, ScriptList):
         items = items.state
     if not isinstance(items, tuple):

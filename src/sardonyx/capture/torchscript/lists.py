@@ -8,7 +8,6 @@ its first dim. What is left are sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import NoneType
 
 import torch
 
@@ -56,31 +55,7 @@ class ScriptLists(ListContents):
                 sequences.SEQUENCE_LENGTH, [items.content], torch.int64, ()
             )
             return ComputedNumber(length)
-        return self.size(items.content, 0)
-
-    def size(self, tensor: Value, axis: int) -> Argument:
-        """Of a tensor. PyTorch takes sizes of inputs for positive, and x[1:] for one shorter than
-        x: what is left of a dim that may be empty is counted here."""
-        size = tensor.shape[axis]
-        node = tensor.producer
-        if node is None or node.op is not _aten.slice.Tensor:
-            return size
-        source, dim, start, end, step = node.arguments.values()
-        if dim % len(tensor.shape) != axis:
-            return self.size(source, axis)
-        whole = source.shape[axis]
-        if isinstance(whole, int) or not all(isinstance(b, (int, NoneType)) for b in (start, end)):
-            return size
-        if not isinstance(step, int) or not any(s.is_positive for s in whole.free_symbols):
-            return size
-        _, count = self.place_and_count(self.size(source, axis), start, end, step)
-        if isinstance(size, int) and count != size:
-            place = self._reader.here.describe()
-            self._reader.note(
-                f"the file takes it that the tensor is not empty of which {place} asks the size"
-            )
-            return size
-        return count
+        return items.content.shape[0]
 
     def at(self, items: ListItems, index: Argument) -> Argument:
         length = known_length(items)
@@ -155,7 +130,7 @@ class ScriptLists(ListContents):
         self, items: DynamicItems, start: Argument, end: Argument, step: int
     ) -> ListItems:
         numbers = self._reader.numbers
-        first, count = self.place_and_count(self.length(items), start, end, step)
+        first, count = self._place_and_count(self.length(items), start, end, step)
 
         def item(iteration: Argument) -> Argument:
             offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
@@ -163,7 +138,7 @@ class ScriptLists(ListContents):
 
         return self._gathered(count, item)
 
-    def place_and_count(
+    def _place_and_count(
         self, length: Argument, start: Argument, end: Argument, step: int
     ) -> tuple[Argument, Argument]:
         """Where a slice begins, and how many items it has."""

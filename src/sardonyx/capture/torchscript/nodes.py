@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sympy
@@ -30,6 +31,7 @@ from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.shapes.rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.shapes.slice import take_no_bound_for_granted
 from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
@@ -47,6 +49,7 @@ class NodeWriter:
         if not self.is_trace:
             take_no_bound_for_granted(self.inference.mode)
         self.graph = AtenGraph(captured_by=captured_by)
+        self._outermost = self.graph.nodes
         self.scalars = ScalarTracker(self.inference, self.graph, are_python_numbers=self.is_trace)
         self.here = SourceLocation()
         self._loops = 0
@@ -159,14 +162,16 @@ class NodeWriter:
                 return self._inferred(op, arguments, location)
             except CaptureError:
                 if op.namespace in _OF_PYTORCH or not all(
-                    o.isCompleteTensor() for o in node.outputs()
+                    o.isCompleteTensor() for o in node_outputs(node)
                 ):
                     raise
                 return self._with_open_sizes(node, op, arguments, location)
         if op.namespace != "aten":  # nothing says whether its sizes depend on data
             with contextlib.suppress(CaptureError):
                 return self._inferred(op, arguments, location)
-        values = [Value(o.debugName(), t) for o, t in zip(node.outputs(), recorded, strict=True)]
+        values = [
+            Value(o.debugName(), t) for o, t in zip(node_outputs(node), recorded, strict=True)
+        ]
         return Node(op, arguments, values, location)
 
     def _with_open_sizes(
@@ -175,7 +180,7 @@ class NodeWriter:
         """A call of an operator that has no fake kernel: its ranks and dtypes are those of the
         recording, its sizes are read when the file runs."""
         values = []
-        for output in node.outputs():
+        for output in node_outputs(node):
             sizes = [
                 _torch_private.dim_of(_torch_private.new_data_dependent_length(self.inference.mode))
                 for _ in output.type().sizes()
@@ -189,7 +194,8 @@ class NodeWriter:
     def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
         known = _torch_private.guard_count(self.inference.mode)
         try:
-            result = self.inference.run(op, arguments)
+            with self._in_its_block():
+                result = self.inference.run(op, arguments)
         except Exception as error:
             computed = _computed_argument(op, arguments)
             if computed is not None:
@@ -216,6 +222,11 @@ class NodeWriter:
                 self.conditions.append(SizeCondition(guard.expression, place, False))
         return self.inference.node(self.graph, op, arguments, result, location)
 
+    def _in_its_block(self) -> AbstractContextManager[None]:
+        if self.graph.nodes is self._outermost:
+            return contextlib.nullcontext()
+        return _torch_private.without_conclusions(self.inference.mode, but_numbers=True)
+
     def _recorded_types(
         self, node: Any, op: Any, arguments: dict[str, Argument]
     ) -> list[TensorType] | None:
@@ -236,7 +247,7 @@ class NodeWriter:
         ):
             return None
         types = []
-        for output in node.outputs():
+        for output in node_outputs(node):
             kind = output.type()
             if not output.isCompleteTensor():
                 return None

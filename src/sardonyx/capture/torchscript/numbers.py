@@ -37,7 +37,6 @@ class ScriptNumbers:
         self._graph = graph
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
-        self._sizes_or_zero: dict[sympy.Symbol, sympy.Symbol] = {}
         self.location = SourceLocation()
 
     def compute(
@@ -65,31 +64,7 @@ class ScriptNumbers:
         return ComputedNumber(self._cast(_AS_TENSORS[name](self, tensors, result), result))
 
     def _expression(self, symbolic: Callable[..., Any], operands: Sequence[Argument]) -> Argument:
-        """What PyTorch's symbolic numbers say; None where they say nothing, or say it of sizes
-        that are not 0 alone."""
-        made = self._symbolic_result(symbolic, operands)
-        sizes = {
-            symbol: self._or_zero(symbol)
-            for operand in operands
-            if isinstance(operand, sympy.Basic)
-            for symbol in operand.free_symbols
-            if symbol.is_positive
-        }
-        if made is None or not sizes:
-            return made
-        again = self._symbolic_result(symbolic, [_replaced(o, sizes) for o in operands])
-        return made if again == _replaced(made, sizes) else None
-
-    def _or_zero(self, size: sympy.Symbol) -> sympy.Symbol:
-        """A symbol of which PyTorch does not take it that it is not 0."""
-        if size not in self._sizes_or_zero:
-            made = _torch_private.new_data_dependent_length(self._inference.mode)
-            self._sizes_or_zero[size] = _torch_private.dim_of(made)
-        return self._sizes_or_zero[size]
-
-    def _symbolic_result(
-        self, symbolic: Callable[..., Any], operands: Sequence[Argument]
-    ) -> Argument:
+        """What PyTorch's symbolic numbers say; None where they say nothing."""
         try:
             made = symbolic(*(self._symbolic(o) for o in operands))
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError, AttributeError):
@@ -173,10 +148,6 @@ class ScriptNumbers:
 
     def bools(self, tensors: Sequence[Value]) -> list[Value]:
         return [self._cast(t, torch.bool) for t in tensors]
-
-
-def _replaced(number: Argument, symbols: dict[Any, sympy.Symbol]) -> Argument:
-    return number.xreplace(symbols) if isinstance(number, sympy.Basic) else number
 
 
 AsTensors = Callable[[ScriptNumbers, list[Value], torch.dtype], Value]

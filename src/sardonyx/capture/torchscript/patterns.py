@@ -23,10 +23,12 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.torchscript.values import (
+    ABSENT,
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
+    MaybeEntry,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
@@ -69,6 +71,16 @@ class NumberLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
+    content: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class NoEntry:
+    """Of a key that a dict does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeEntryOf:
     content: Pattern
 
 
@@ -116,6 +128,8 @@ Pattern: TypeAlias = (
     | TensorLeaf
     | NumberLeaf
     | Maybe
+    | NoEntry
+    | MaybeEntryOf
     | TupleOf
     | ListOf
     | DynamicListOf
@@ -135,6 +149,8 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
         return TensorLeaf(argument.dtype, dims)
     if is_number(argument):
         return NumberLeaf(number_dtype(argument))
+    if isinstance(argument, MaybeEntry):
+        return MaybeEntryOf(pattern_of(argument.content, is_known))
     if isinstance(argument, MaybeNone):
         return Maybe(pattern_of(argument.content, is_known))
     if isinstance(argument, tuple):
@@ -183,6 +199,8 @@ def join(left: Pattern, right: Pattern) -> Pattern:
         return left
     if isinstance(left, Nothing):
         return right
+    if isinstance(left, (NoEntry, MaybeEntryOf)) or isinstance(right, (NoEntry, MaybeEntryOf)):
+        return _join_entries(left, right)
     if isinstance(left, Same) or isinstance(right, Same):
         return _join_with_constant(left, right)
     if isinstance(left, Maybe) or isinstance(right, Maybe):
@@ -201,6 +219,28 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     ):
         return type(left)(**{**_fields(left), "items": _join_each(left.items, right.items)})
     raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
+
+
+def _join_entries(left: Pattern, right: Pattern) -> Pattern:
+    contents = [
+        p.content if isinstance(p, MaybeEntryOf) else p
+        for p in (left, right)
+        if not isinstance(p, NoEntry)
+    ]
+    return MaybeEntryOf(contents[0] if len(contents) == 1 else join(*contents))
+
+
+def join_in_loop(left: Pattern, right: Pattern) -> Pattern:
+    """As `join`; a dict may gain keys from one iteration to the next."""
+    if isinstance(left, DictOf) and isinstance(right, DictOf) and left.keys != right.keys:
+        keys = tuple(dict.fromkeys(left.keys + right.keys))
+        left, right = (_with_keys(pattern, keys) for pattern in (left, right))
+    return join(left, right)
+
+
+def _with_keys(pattern: DictOf, keys: tuple[Any, ...]) -> DictOf:
+    items = dict(zip(pattern.keys, pattern.items, strict=True))
+    return DictOf(keys, tuple(items.get(key, NoEntry()) for key in keys))
 
 
 def _fields(pattern: Any) -> dict[str, Any]:
@@ -369,9 +409,10 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
         return new(pattern.dtype, pattern.dims, False)
     if isinstance(pattern, NumberLeaf):
         return ComputedNumber(new(pattern.dtype, (), False))
-    if isinstance(pattern, Maybe):
+    if isinstance(pattern, (Maybe, MaybeEntryOf)):
         present = ComputedNumber(new(torch.bool, (), False))
-        return MaybeNone(present, instantiate(pattern.content, new, keep))
+        made_of = MaybeNone if isinstance(pattern, Maybe) else MaybeEntry
+        return made_of(present, instantiate(pattern.content, new, keep))
     if isinstance(pattern, TupleOf):
         return tuple(instantiate(p, new, keep) for p in pattern.items)
     if isinstance(pattern, InstanceOf):
@@ -417,12 +458,13 @@ class Conform:
             yield argument
         elif isinstance(pattern, NumberLeaf):
             yield self._as_tensor(argument, pattern.dtype)
-        elif isinstance(pattern, Maybe):
-            present: Argument = argument is not None
-            if isinstance(argument, MaybeNone):
+        elif isinstance(pattern, (Maybe, MaybeEntryOf)):
+            nothing = None if isinstance(pattern, Maybe) else ABSENT
+            present: Argument = argument is not nothing
+            if isinstance(argument, MaybeNone if isinstance(pattern, Maybe) else MaybeEntry):
                 present, argument = argument.present, argument.content
             yield self._as_tensor(present, torch.bool)
-            if argument is None:
+            if argument is nothing:
                 yield from self._fillers(pattern.content)
             else:
                 yield from self.leaves(argument, pattern.content)
@@ -440,7 +482,7 @@ class Conform:
                 yield from self.state_leaves(column_of(state, place), column)
         elif isinstance(pattern, (DictOf, InstanceOf)):
             for key, inner in zip(pattern.keys, pattern.items, strict=True):
-                yield from self.leaves(state[key], inner)
+                yield from self.leaves(state.get(key, ABSENT), inner)
         elif isinstance(pattern, ListOf):
             for item, inner in zip(state, pattern.items, strict=True):
                 yield from self.leaves(item, inner)
@@ -456,7 +498,7 @@ class Conform:
         elif isinstance(pattern, DynamicRowsOf):
             for column in pattern.columns:
                 yield from self._fillers(column)
-        elif isinstance(pattern, Maybe):
+        elif isinstance(pattern, (Maybe, MaybeEntryOf)):
             yield self._as_tensor(False, torch.bool)
             yield from self._fillers(pattern.content)
         elif isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf)):

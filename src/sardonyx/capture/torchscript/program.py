@@ -19,6 +19,7 @@ from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     ListItems,
+    MaybeEntry,
     MaybeNone,
     ScriptDict,
     ScriptList,
@@ -143,7 +144,7 @@ class _Results:
         if isinstance(result, ScriptList):
             return self._list(result.state)
         if isinstance(result, ScriptDict):
-            return {key: self.of(item) for key, item in result.state.items()}
+            return {key: self._entry(key, item) for key, item in result.state.items()}
         if isinstance(result, tuple):
             return tuple(self.of(item) for item in result)
         if isinstance(result, (ComputedNumber, sympy.Basic)):
@@ -154,6 +155,14 @@ class _Results:
                 " cannot: its outputs are always there"
             )
         return self._stand_in(result) if isinstance(result, Value) else result
+
+    def _entry(self, key: Any, item: Argument) -> Any:
+        if isinstance(item, MaybeEntry):
+            raise CaptureError(
+                f"the model returns a dict that a loop may or may not give the key {key!r}, which a"
+                " file cannot: its outputs are always there"
+            )
+        return self.of(item)
 
     def _list(self, items: ListItems) -> Any:
         known = self._reader.lists.known_items(items)

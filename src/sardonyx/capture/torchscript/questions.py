@@ -53,22 +53,19 @@ class TensorQuestions:
 
     def size(self, tensor: Value, dim: Argument = None) -> Argument:
         if dim is None:
-            return self._lists.new(self._sizes(tensor))
+            return self._lists.new(tensor.shape)
         if isinstance(dim, int):
-            return self._lists.size(tensor, dim % len(tensor.shape))
-        return self._lists.at(self._sizes(tensor), dim)
+            return tensor.shape[dim % len(tensor.shape)]
+        return self._lists.at(tensor.shape, dim)
 
     def length(self, tensor: Value) -> Argument:
-        return self._lists.size(tensor, 0)
+        return tensor.shape[0]
 
     def element_count(self, tensor: Value) -> Argument:
-        return reduce(self._product, self._sizes(tensor), 1)
+        return reduce(self._product, tensor.shape, 1)
 
     def _product(self, left: Argument, right: Argument) -> Argument:
         return self._numbers.compute("aten::mul", [left, right], torch.int64)
-
-    def _sizes(self, tensor: Value) -> tuple[Argument, ...]:
-        return tuple(self._lists.size(tensor, axis) for axis in range(len(tensor.shape)))
 
     def byte_count(self, tensor: Value) -> Argument:
         return self._product(self.element_count(tensor), tensor.dtype.itemsize)
@@ -85,7 +82,7 @@ class TensorQuestions:
     def is_same_size(self, left: Value, right: Value) -> Argument:
         if len(left.shape) != len(right.shape):
             return False
-        return self._numbers.all_equal(self._sizes(left), self._sizes(right))
+        return self._numbers.all_equal(left.shape, right.shape)
 
     def to_list(self, tensor: Value, dims: Argument, element: Argument) -> Argument:
         dtype = _ELEMENTS.get(element)

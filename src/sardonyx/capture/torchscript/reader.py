@@ -35,10 +35,13 @@ from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
 from sardonyx.capture.torchscript.blocks import FOREVER, ModelRaises, ScriptBlocks
 from sardonyx.capture.torchscript.calls import NotHere, ScriptCalls
+from sardonyx.capture.torchscript.chosen_memory import writes_what_a_branch_chose
 from sardonyx.capture.torchscript.constructs import CONSTRUCTS, dtype_of, no_form
 from sardonyx.capture.torchscript.exits import constants_at_exit
 from sardonyx.capture.torchscript.list_operators import ListOperators
 from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.node_values import inputs as node_inputs
+from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.nodes import NodeWriter
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
@@ -141,7 +144,7 @@ class GraphReader(NodeWriter):
     def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
         """What else is refused, of the nodes that do not depend on the first that was."""
         found: list[SardonyxError] = []
-        unread = (n for n in nodes if any(o.debugName() not in self._env for o in n.outputs()))
+        unread = (n for n in nodes if any(o.debugName() not in self._env for o in node_outputs(n)))
         next(unread, None)
         for node in unread:
             if not all(name in self._env for name in _names_read(node)):
@@ -191,9 +194,12 @@ class GraphReader(NodeWriter):
         then: Callable[[list[Argument]], list[Argument]] | None = None,
         *,
         at_end: bool = False,
+        is_body: bool = False,
+        after: Sequence[Any] = (),
     ) -> list[Argument]:
         """Reads nodes into the current block; what the outputs hold at the end, or what comes of
-        it where more is read after them. `at_end`: the program ends there."""
+        it where more is read after them. `at_end`: the program ends there; `is_body`: an iteration
+        of a loop. `after`: the nodes that `then` reads."""
         for place, node in enumerate(nodes):
             if node.kind() != "prim::If":
                 self._node(node)
@@ -202,42 +208,60 @@ class GraphReader(NodeWriter):
             (condition,) = self.inputs_of(node)
             location = self.here = self.location(node)
             try:
+                following = [*nodes[place + 1 :], *after]
+                if self._is_read_apart(node, following):
+                    raise CannotJoin("memory that is written")
                 results = self._blocks.branch(condition, readings, location)
             except CannotJoin as reason:
                 if self._copies >= _MOST_COPIES:
                     raise _different_types(reason, location) from reason
                 # What follows is read once more in each branch, where its types are known.
-                rest = partial(self.read_block, nodes[place + 1 :], outputs, then, at_end=at_end)
+                ends = {"at_end": at_end, "is_body": is_body}
+                rest = partial(
+                    self.read_block, nodes[place + 1 :], outputs, then, **ends, after=after
+                )
                 readings = [
-                    partial(self._branch_and_rest, node, block, rest, at_end)
+                    partial(self._branch_and_rest, node, block, rest, ends, following)
                     for block in node.blocks()
                 ]
                 self._copies += 1
                 try:
-                    return self._blocks.branch(condition, readings, location, at_end=at_end)
+                    return self._blocks.branch(condition, readings, location, **ends)
                 except CannotJoin as again:
                     if at_end:
                         raise _different_types(again, location) from again
                     raise
                 finally:
                     self._copies -= 1
-            for output, result in zip(node.outputs(), results, strict=True):
+            for output, result in zip(node_outputs(node), results, strict=True):
                 self._env[output.debugName()] = result
         results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
+
+    def _is_read_apart(self, branch: Any, following: Sequence[Any]) -> bool:
+        """Whether what follows is to know which side was taken, though what both leave fits."""
+        if self.is_trace or self._copies >= _MOST_COPIES:
+            return False
+        return writes_what_a_branch_chose(branch, following)
 
     def _branch(self, block: Any) -> list[Argument]:
         return self.read_block(list(block.nodes()), list(block.outputs()))
 
     def _branch_and_rest(
-        self, node: Any, block: Any, rest: Callable[[], list[Argument]], at_end: bool
+        self,
+        node: Any,
+        block: Any,
+        rest: Callable[[], list[Argument]],
+        ends: dict[str, bool],
+        following: Sequence[Any],
     ) -> list[Argument]:
         def go_on(results: list[Argument]) -> list[Argument]:
-            for output, result in zip(node.outputs(), results, strict=True):
+            for output, result in zip(node_outputs(node), results, strict=True):
                 self._env[output.debugName()] = result
             return rest()
 
-        return self.read_block(list(block.nodes()), list(block.outputs()), go_on, at_end=at_end)
+        nodes, outputs = list(block.nodes()), list(block.outputs())
+        return self.read_block(nodes, outputs, go_on, **ends, after=following)
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
@@ -247,13 +271,13 @@ class GraphReader(NodeWriter):
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             for source, argument in zip(sources, (iteration, *carried), strict=True):
                 self._env[source.debugName()] = argument
-            return self.read_block(nodes, outputs)
+            return self.read_block(nodes, outputs, is_body=True)
 
         results = self._blocks.loop(count, condition, start, body, self.here)
         if count == FOREVER and condition is True:
             for place, flag in constants_at_exit(block).items():
                 results[place] = flag
-        for output, result in zip(node.outputs(), results, strict=True):
+        for output, result in zip(node_outputs(node), results, strict=True):
             self._env[output.debugName()] = result
 
     def _either(
@@ -284,6 +308,12 @@ class GraphReader(NodeWriter):
 
     def _node(self, node: Any) -> None:
         kind = node.kind()
+        if kind == "prim::Constant":
+            output = node.output()
+            value = output.toIValue()
+            if type(value) in _PLAIN:
+                self._env[output.debugName()] = value
+                return
         self.here = self.location(node)
         try:
             self._read_node(kind, node)
@@ -318,7 +348,7 @@ class GraphReader(NodeWriter):
         if op is None or not _torch_private.is_known_to_dispatcher(op):
             self._script_operator(kind, node, op, operands)
             return
-        for source, operand in zip(node.inputs(), operands, strict=True):
+        for source, operand in zip(node_inputs(node), operands, strict=True):
             if source.type().kind() == "BoolType" and isinstance(
                 operand, (ComputedNumber, sympy.Basic)
             ):
@@ -328,7 +358,7 @@ class GraphReader(NodeWriter):
         self._operator(node, op)
 
     def _set_call_result(self, node: Any, result: Argument) -> None:
-        outputs = list(node.outputs())
+        outputs = node_outputs(node)
         results = result if len(outputs) > 1 else [result]
         for output, each in zip(outputs, results, strict=bool(outputs)):
             self._env[output.debugName()] = each
@@ -342,8 +372,8 @@ class GraphReader(NodeWriter):
         ways: list[Argument],
     ) -> None:
         """One call where an operand, which a condition decides, is this, one where it is that."""
-        names = [i.debugName() for i in node.inputs() if self._env[i.debugName()] is operand]
-        outputs = [o.debugName() for o in node.outputs()]
+        names = [i.debugName() for i in node_inputs(node) if self._env[i.debugName()] is operand]
+        outputs = [o.debugName() for o in node_outputs(node)]
 
         def reading(argument: Argument) -> list[Argument]:
             self._env.update(dict.fromkeys(names, argument))
@@ -410,11 +440,10 @@ class GraphReader(NodeWriter):
         return True
 
     def inputs_of(self, node: Any) -> list[Argument]:
-        return [self._reshaped.now(self._env[i.debugName()]) for i in node.inputs()]
+        return [self._reshaped.now(self._env[i.debugName()]) for i in node_inputs(node)]
 
     def set(self, node: Any, result: Argument) -> None:
-        (output,) = node.outputs()
-        self.set_output(output, result)
+        self.set_output(node.output(), result)
 
     def set_output(self, output: Any, result: Argument) -> None:
         self._env[output.debugName()] = result
@@ -453,7 +482,7 @@ class GraphReader(NodeWriter):
         self._set_results(node, list(made.outputs))
 
     def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
-        tensor = self._env[next(node.inputs()).debugName()]
+        tensor = self._env[node.inputsAt(0).debugName()]
         view = METADATA_WRITES[op._schema.name](op)
         made = self._inferred(view, arguments, self.here)
         self.graph.nodes.append(made)
@@ -461,7 +490,7 @@ class GraphReader(NodeWriter):
         self.set(node, tensor)
 
     def _set_results(self, node: Any, values: list[Argument]) -> None:
-        outputs = list(node.outputs())
+        outputs = node_outputs(node)
         for place, output in enumerate(outputs):
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
@@ -475,7 +504,7 @@ class GraphReader(NodeWriter):
         only operators of arithmetic take for a tensor."""
         operands = [
             self._bound(operand, source)
-            for operand, source in zip(self.inputs_of(node), node.inputs(), strict=True)
+            for operand, source in zip(self.inputs_of(node), node_inputs(node), strict=True)
         ]
         if _torch_private.takes_numbers_for_tensors(op):
             return operands
@@ -483,7 +512,7 @@ class GraphReader(NodeWriter):
             self._as_tensor(operand, source)
             if source.type().kind() == "TensorType" and isinstance(operand, (int, float))
             else operand
-            for operand, source in zip(operands, node.inputs(), strict=True)
+            for operand, source in zip(operands, node_inputs(node), strict=True)
         ]
 
     def _bound(self, operand: Argument, source: Any) -> Argument:
@@ -603,7 +632,7 @@ class GraphReader(NodeWriter):
         path, calls = self._running.of(node)
         place = from_source_range(node.sourceRange())
         if not place[0]:  # of lists, tuples and dicts TorchScript keeps no place: who takes them
-            users = (use.user for output in node.outputs() for use in output.uses())
+            users = (use.user for output in node_outputs(node) for use in output.uses())
             places = (from_source_range(user.sourceRange()) for user in users)
             place = next(filter(lambda found: found[0], places), place)
         return self._modules.location(path, place, calls)
@@ -618,6 +647,7 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::fork": GraphReader._fork,
     "prim::PythonOp": GraphReader._autograd_function,
 }
+_PLAIN = frozenset((type(None), bool, int, float, str))
 _READ_NUMBERS = frozenset(
     f"aten::{name}"
     for name in (
@@ -636,20 +666,20 @@ def numberdtype_of(operands: Sequence[Argument]) -> torch.dtype:
 
 def _unpacked(node: Any) -> int | None:
     """The number of variables that its result is at once unpacked into."""
-    uses = list(node.output().uses()) if len(list(node.outputs())) == 1 else []
+    uses = node.output().uses() if node.outputsSize() == 1 else []
     if len(uses) != 1 or uses[0].user.kind() != "prim::ListUnpack":
         return None
-    return len(list(uses[0].user.outputs()))
+    return int(uses[0].user.outputsSize())
 
 
 def _names_read(node: Any) -> set[str]:
     """The values that it and its blocks take from outside."""
-    names = {i.debugName() for i in node.inputs()}
+    names = {i.debugName() for i in node_inputs(node)}
     for block in node.blocks():
         made = {i.debugName() for i in block.inputs()}
         for inner in block.nodes():
             names |= _names_read(inner) - made
-            made |= {o.debugName() for o in inner.outputs()}
+            made |= {o.debugName() for o in node_outputs(inner)}
         names |= {o.debugName() for o in block.outputs()} - made
     return names
 

@@ -45,6 +45,18 @@ class MaybeNone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class MaybeEntry(MaybeNone):
+    """An entry of a dict that a loop may have made: where `present` is true, at some place."""
+
+
+class Absent:
+    """An entry that a dict does not have."""
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DynamicItems:
     """The items of a list whose length is known at run time: a sequence, or a tensor that has them
     stacked along its first dim. Numbers are always stacked."""

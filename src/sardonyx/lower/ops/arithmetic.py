@@ -70,10 +70,20 @@ def div(
         return floor_divide(b, self, other)
     if rounding_mode == "trunc":
         x, y = b.promote(self, other)
-        return elementwise.truncate(b, b.Div(x, y))
+        return elementwise.truncate(b, b.Div(x, y)) if x.is_floating_point else _divided(b, x, y)
     x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
     result: Tensor = b.Div(x, y)
     return result
+
+
+def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """The quotient of integers, rounded to zero."""
+    if x.const is not None and x.const.numel() == 1 and x.const.item() == 1:
+        # ONNX Runtime makes z / y of (1 / y) * z, as if integers were reals.
+        inverse: Tensor = b.Where(b.Equal(b.Abs(y), 1), y, b.scalar(0, y.dtype))
+        return inverse
+    quotient: Tensor = b.Div(x, y)
+    return quotient
 
 
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
@@ -125,7 +135,7 @@ def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
         result: Tensor = b.Mod(x, y, fmod=1)
         return result
     # Runtimes compute it in floats.
-    result = b.Sub(x, b.Mul(b.Div(x, y), y))
+    result = b.Sub(x, b.Mul(_divided(b, x, y), y))
     return result
 
 

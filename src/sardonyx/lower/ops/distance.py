@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from sardonyx.lower import promote
@@ -66,7 +68,10 @@ def cdist(
     if p == 2 and (mode == _BY_PRODUCT or (mode == _BY_PRODUCT_IF_LARGE and large)):
         return euclidean_dist(b, x1, x2)
     difference = b.Sub(b.unsqueeze(x1, [-2]), b.unsqueeze(x2, [-3]))
-    return vector_norm(b, difference, p, -1)
+    distance = vector_norm(b, difference, p, -1)
+    if p == math.inf and x1.static_dim(-1) is None:
+        distance = b.Max(distance, 0)  # the largest of no differences
+    return distance
 
 
 @lowering("aten::_euclidean_dist")

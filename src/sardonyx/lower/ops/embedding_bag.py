@@ -34,7 +34,7 @@ def embedding_bag(
     offsets = b.cast(offsets, torch.int64)
     bags = offsets.dim(0) - 1 if include_last_offset else offsets.dim(0)
     if include_last_offset:
-        offsets = b.slice(offsets, 0, 0, -1)
+        offsets = b.with_shape(b.slice(offsets, 0, 0, -1), [bags])
     bag_of = b.unsqueeze(_bag_of_each(b, indices, offsets), [1])
     rows = b.Gather(weight, indices, axis=0)
     if per_sample_weights is not None:

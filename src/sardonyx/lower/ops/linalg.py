@@ -11,6 +11,7 @@ from sardonyx.lower.builder import Builder
 from sardonyx.lower.contraction import diagonal
 from sardonyx.lower.loops import repeat
 from sardonyx.lower.matrices import identity
+from sardonyx.lower.ops.view import matrices_flat
 from sardonyx.lower.reductions import accumulate, reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
@@ -24,12 +25,10 @@ _MOST_SQUARINGS = 1100
 def trace(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, promote.sum_dtype(self.dtype))
     rows, columns = b.dims(x)
-    if rows != columns:
-        if not (isinstance(rows, int) and isinstance(columns, int)):
-            raise b.refuse("the matrix is not known to be square")
-        shorter = min(rows, columns)
-        x = b.slice(b.slice(x, 0, 0, shorter), 1, 0, shorter)
-    return accumulate(b, "ReduceSum", diagonal(b, x, 0, 1), 0)
+    if rows == columns:
+        return accumulate(b, "ReduceSum", diagonal(b, x, 0, 1), 0)
+    flat, positions = matrices_flat(b, x, 0, 0, 1)
+    return accumulate(b, "ReduceSum", b.Gather(flat, positions, axis=-1), 0)
 
 
 @lowering("aten::linalg_cross", "aten::cross")

@@ -119,7 +119,9 @@ def addmm(
     alpha: Scalar = 1,
 ) -> Tensor:
     self, mat1, mat2 = (b.cast(x, out_dtype) for x in (self, mat1, mat2))
-    if _fits_gemm(mat1) and all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta)):
+    keeps_beta = beta in (0, 1) or mat1.static_dim(1) is not None
+    is_exact = all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta))
+    if _fits_gemm(mat1) and keeps_beta and is_exact:
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
         result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
         return result

@@ -78,8 +78,8 @@ def _training_form(
         wide,
         scale,
         shift,
-        _copied_at_run_time(b, old_mean, wide),
-        _copied_at_run_time(b, old_var, wide),
+        copied_at_run_time(b, old_mean, wide),
+        copied_at_run_time(b, old_var, wide),
         epsilon=eps,
         momentum=1 - momentum,
         training_mode=1,
@@ -110,7 +110,7 @@ def _samples(b: Builder, x: Tensor, dtype: torch.dtype) -> Tensor:
     return b.scalar(count, dtype)
 
 
-def _copied_at_run_time(b: Builder, constant: Tensor, x: Tensor) -> Tensor:
+def copied_at_run_time(b: Builder, constant: Tensor, x: Tensor) -> Tensor:
     """ONNX Runtime writes the new statistics over the old ones, be they a weight of the file that
     it has found equal to another weight: it gets a copy, which no optimization takes away."""
     first = b.Gather(b.reshape(x, [-1]), b.const(0), axis=0)

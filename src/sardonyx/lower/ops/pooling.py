@@ -18,6 +18,7 @@ from sardonyx.lower.windows import (
     batched,
     index_range,
     largest_of_windows,
+    missed,
     per_axis,
     places_in_windows,
     pooled_size,
@@ -45,31 +46,30 @@ def _max_pool(
     kernel = per_axis(kernel_size, spatial)
     strides = per_axis(stride, spatial) or kernel
     pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
-    sizes = [x.static_dim(axis - spatial) for axis in range(spatial)]
-    for size, pad, step in zip(sizes, pads, dilations, strict=True):
-        if size is not None and pad and size < step:
-            raise b.refuse(
-                f"a window with dilation {step} may have no element of an axis of {size}"
-            )
+    axes = _pooling_axes(b, x, kernel, strides, pads, dilations, ceil_mode)
     if x.dtype not in _MAX_POOL_DTYPES:
-        axes = _pooling_axes(b, x, kernel, strides, pads, dilations, ceil_mode)
-        return _largest(b, x, [axis.positions_inside(b) for axis in axes])
-    results = b.op(
-        "MaxPool",
-        batched(b, x, spatial),
-        outputs=outputs,
-        kernel_shape=kernel,
-        strides=strides,
-        pads=pads * 2,
-        dilations=dilations,
-        ceil_mode=int(ceil_mode),
-    )
-    if outputs == 1:
-        return (unbatched_like(b, results, x, spatial),)
-    values, indices = results
-    # ONNX counts through batch and channels as well.
-    within = b.Mod(indices, b.size(_area(b, x, spatial)))
-    return unbatched_like(b, values, x, spatial), unbatched_like(b, within, x, spatial)
+        results = _largest(b, x, [axis.positions_inside(b) for axis in axes])
+    else:
+        found = b.op(
+            "MaxPool",
+            batched(b, x, spatial),
+            outputs=outputs,
+            kernel_shape=kernel,
+            strides=strides,
+            pads=pads * 2,
+            dilations=dilations,
+            ceil_mode=int(ceil_mode),
+        )
+        results = (found,) if outputs == 1 else tuple(found)
+        if outputs == 2:  # ONNX counts through batch and channels as well
+            results = (results[0], b.Mod(results[1], b.size(_area(b, x, spatial))))
+        results = tuple(unbatched_like(b, result, x, spatial) for result in results)
+    if not any(axis.may_miss for axis in axes):
+        return results
+    lost, place = missed(b, axes)
+    least = -math.inf if x.is_floating_point else torch.iinfo(x.dtype).min
+    values = b.Where(lost, b.scalar(least, x.dtype), results[0])
+    return values, *(b.Where(lost, place, indices) for indices in results[1:])
 
 
 def _largest(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ import torch
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.registry import lowering
+from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dims, Ints, Tensor
 from sardonyx.lower.windows import floor_divided
 
@@ -61,7 +62,7 @@ def view_dtype(b: Builder, self: Tensor, dtype: torch.dtype) -> Tensor:
         return self
     if dtype.itemsize != self.dtype.itemsize:
         raise b.refuse(f"the bits of {self.dtype} cannot be read as the wider or narrower {dtype}")
-    result: Tensor = b.BitCast(self, to=dtype)
+    result: Tensor = b.BitCast(self, to=int(onnx_dtype(dtype)))
     return result
 
 

@@ -1,0 +1,132 @@
+"""The calls that a model makes while it is recorded, seen by one mode in the place of several."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sardonyx import _torch_private
+
+
+class Call:
+    """A call of a function of PyTorch."""
+
+    __slots__ = ("_new_addresses", "args", "func", "given", "given_addresses", "kwargs", "result")
+
+    def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.func = func
+        self.args = args
+        self.kwargs = kwargs
+        self.given = list(tensors_in((*args, *kwargs.values())))
+        """The tensors among the arguments."""
+        self.given_addresses = addresses(self.given)
+        self.result: Any = None
+        self._new_addresses: set[int] | None = None
+
+    @property
+    def name(self) -> str:
+        return getattr(self.func, "__name__", "")
+
+    @property
+    def new_addresses(self) -> set[int]:
+        """Of the memory that the result has and the arguments have not."""
+        if self._new_addresses is None:
+            self._new_addresses = addresses(tensors_in(self.result)) - self.given_addresses
+        return self._new_addresses
+
+
+class ChangingMode(TorchFunctionMode, abc.ABC):
+    """Makes some calls in another way, and the others as they are."""
+
+    @abc.abstractmethod
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it may do anything else than make the call."""
+
+
+class WatchingMode(TorchFunctionMode, abc.ABC):
+    """Makes all calls as they are."""
+
+    @abc.abstractmethod
+    def before(self, call: Call) -> None: ...
+
+    @abc.abstractmethod
+    def after(self, call: Call) -> None: ...
+
+    def failed(self) -> None:
+        """The call raised."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            return func(*args, **(kwargs or {}))
+        return _watched((self,), func, args, kwargs or {})
+
+
+class WatchedCalls(TorchFunctionMode):
+    """As if the modes were entered in this order. PyTorch asks mode after mode, in Python; most
+    calls are such that none changes them, and these it only asks this one for."""
+
+    def __init__(self, modes: Sequence[ChangingMode | WatchingMode]) -> None:
+        super().__init__()
+        self._modes = modes
+        self._changes = [mode.changes for mode in modes if isinstance(mode, ChangingMode)]
+        self._watching = [mode for mode in reversed(modes) if isinstance(mode, WatchingMode)]
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
+            return func(*args, **kwargs)
+        for changes in self._changes:
+            if changes(func, args, kwargs):
+                with contextlib.ExitStack() as entered:
+                    for mode in self._modes:
+                        entered.enter_context(mode)
+                    return func(*args, **kwargs)
+        return _watched(self._watching, func, args, kwargs)
+
+
+def _watched(
+    modes: Sequence[WatchingMode], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    call = Call(func, args, kwargs)
+    for mode in modes:
+        mode.before(call)
+    try:
+        call.result = func(*args, **kwargs)
+    except BaseException:
+        for mode in modes:
+            mode.failed()
+        raise
+    for mode in modes:
+        mode.after(call)
+    return call.result
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, slice):
+        yield from tensors_in((value.start, value.stop, value.step))
+
+
+def addresses(tensors: Iterable[torch.Tensor]) -> set[int]:
+    return {_torch_private.memory_address(tensor) for tensor in tensors} - {0}

@@ -1,0 +1,108 @@
+"""Types that hold every value of another: what to compute in where an operator lacks a type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, is_omitted, subgraphs_of
+from sardonyx.legalize.legality import (
+    Parameter,
+    Signature,
+    parameters_given,
+    signature_of,
+    type_string,
+    type_string_of,
+)
+
+D: TypeAlias = ir.DataType
+
+# Each holds every value of its own; results are cast back, and integers wrap as PyTorch's do.
+_WIDER: Mapping[D, Sequence[D]] = {
+    D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT),
+    D.UINT8: (D.UINT16, D.INT16, D.UINT32, D.INT32, D.INT64, D.UINT64),
+    D.UINT16: (D.UINT32, D.INT32, D.INT64, D.UINT64),
+    D.UINT32: (D.UINT64, D.INT64),
+    D.INT8: (D.INT16, D.INT32, D.INT64),
+    D.INT16: (D.INT32, D.INT64),
+    D.INT32: (D.INT64,),
+    D.FLOAT16: (D.FLOAT, D.DOUBLE),
+    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
+    D.FLOAT: (D.DOUBLE,),
+}
+# Exact too where an operator only picks, compares or moves what it is given.
+_HOLDING: Mapping[D, Sequence[D]] = {
+    D.UINT8: (D.FLOAT, D.DOUBLE),
+    D.INT8: (D.FLOAT, D.DOUBLE),
+    D.UINT16: (D.FLOAT, D.DOUBLE),
+    D.INT16: (D.FLOAT, D.DOUBLE),
+    D.UINT32: (D.DOUBLE,),
+    D.INT32: (D.DOUBLE,),
+}
+
+_PICKING = frozenset({
+    "ArgMax", "ArgMin", "Clip", "DepthToSpace", "GlobalMaxPool", "Greater", "Hardmax", "Less",
+    "Max", "MaxPool", "MaxUnpool", "Min", "NonZero", "Pad", "ReduceMax", "ReduceMin", "Relu",
+    "SpaceToDepth", "TopK", "Trilu", "Unique", "Where",
+})  # fmt: skip
+# Their integer types are what they are about.
+_QUANTIZING = frozenset({
+    "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv",
+    "QLinearMatMul", "QuantizeLinear",
+})  # fmt: skip
+
+
+def wider_types(op_type: str, dtype: ir.DataType) -> Sequence[ir.DataType]:
+    """Types to compute `op_type` in instead of `dtype` with the same results, nearest first."""
+    if op_type in _QUANTIZING and dtype.is_integer():
+        return ()
+    holding = _HOLDING.get(dtype, ()) if op_type in _PICKING else ()
+    return (*_WIDER.get(dtype, ()), *holding)
+
+
+def in_wider_types(b: Emitter, node: ir.Node, signature: Signature) -> Sequence[ir.Value] | None:
+    """The node with casts around it if a narrow type is all that `signature` has against it."""
+    changes = dict(_stand_ins(node, signature, b.opset))
+    if not changes or next(subgraphs_of(node), None) is not None:
+        return None
+    inputs = [
+        None if value is None else b.cast(value, changes.get(_variable(signature.inputs, index)))
+        for index, value in enumerate(node.inputs)
+    ]
+    attributes: dict[str, int] = {}
+    asked = node.attributes.get_int("dtype", int(ir.DataType.UNDEFINED))
+    if asked in [int(dtype) for dtype in HALF_DTYPES]:
+        attributes["dtype"] = int(ir.DataType.FLOAT)
+    outputs = b.again(inputs, **attributes)
+    return [
+        b.cast(new, old.dtype)
+        if _variable(signature.outputs, index) in changes and not is_omitted(old)
+        else new
+        for index, (old, new) in enumerate(zip(node.outputs, outputs, strict=True))
+    ]
+
+
+def _variable(parameters: Sequence[Parameter], index: int) -> str:
+    return parameters[min(index, len(parameters) - 1)].type_variable
+
+
+def _stand_ins(
+    node: ir.Node, signature: Signature, opset: int
+) -> Iterator[tuple[str, ir.DataType]]:
+    """The type variables that are bound to a type which they may not be, and another for each."""
+    cast = signature_of("Cast", opset)
+    castable = cast.inputs[0].types if cast is not None and node.op_type != "Cast" else ()
+    for values, parameters in (
+        (node.inputs, signature.inputs),
+        (node.outputs, signature.outputs),
+    ):
+        for value, parameter in parameters_given(values, parameters):
+            spelled = type_string(value)
+            if value.dtype is None or spelled in parameter.types or spelled not in castable:
+                continue
+            for wider in wider_types(node.op_type, value.dtype):
+                if type_string_of(wider) in parameter.types:
+                    yield parameter.type_variable, wider
+                    break

@@ -1,0 +1,248 @@
+"""`torch.onnx.ops` and `torch.onnx.operators`, by which models say what they want in the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+import torch
+from torch.onnx.operators import reshape_from_tensor_shape, shape_as_tensor
+
+import sardonyx
+
+X = torch.randn(2, 3)
+
+
+def nodes(program: sardonyx.ONNXProgram) -> list[onnx.NodeProto]:
+    return [n for n in program.model_proto.graph.node if n.op_type != "Constant"]
+
+
+class CustomOp(torch.nn.Module):
+    """The example of PyTorch's own documentation."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        val = torch.onnx.ops.symbolic(
+            "custom_domain::CustomOp",
+            (x, None, x),
+            {"attr_key": "attr_value", "n": 3, "flag": True, "scales": [1.0, 2], "axes": [0, 1]},
+            dtype=x.dtype,
+            shape=x.shape,
+            version=2,
+            metadata_props={"author": "me"},
+        )
+        return torch.nn.functional.relu(val)
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_a_node_of_a_domain_of_ones_own(is_installed: bool) -> None:
+    if is_installed:
+        with sardonyx.installed():
+            program = torch.onnx.export(CustomOp(), X, dynamic_axes={"x": {0: "n"}})
+    else:
+        program = sardonyx.export(CustomOp(), X, dynamic_axes={"x": {0: "n"}})
+    _, node, relu = nodes(program)
+    assert (node.domain, node.op_type, relu.op_type) == ("custom_domain", "CustomOp", "Relu")
+    assert [bool(name) for name in node.input] == [True, False, True]
+    assert {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} == {
+        "attr_key": b"attr_value",
+        "n": 3,
+        "flag": 1,
+        "scales": [1.0, 2.0],
+        "axes": [0, 1],
+    }
+    assert {p.key: p.value for p in node.metadata_props}["author"] == "me"
+    assert program.model.opset_imports["custom_domain"] == 2
+    assert program.model.graph.outputs[0].shape == ("n", 3)
+
+
+def leaky(x: torch.Tensor, **options: Any) -> torch.Tensor:
+    return torch.onnx.ops.symbolic(
+        "LeakyRelu", (x,), {"alpha": 0.25}, dtype=x.dtype, shape=x.shape, **options
+    )
+
+
+@pytest.mark.parametrize("version", [None, 16, 20])
+def test_a_node_of_onnx(version: int | None) -> None:
+    program = sardonyx.export(lambda x: leaky(x, version=version), X)
+    assert [n.op_type for n in nodes(program)] == ["LeakyRelu"]
+    torch.testing.assert_close(program(X), torch.nn.functional.leaky_relu(X, 0.25))
+
+
+def test_several_results() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.onnx.ops.symbolic_multi_out(
+            "TopK",
+            (x, torch.tensor([2])),
+            {"axis": 1, "largest": 0},
+            dtypes=(x.dtype, torch.int64),
+            shapes=((x.shape[0], 2), (x.shape[0], 2)),
+        )
+        return values * places
+
+    program = sardonyx.export(model, X, dynamic_axes={"x": {0: "n"}})
+    x = torch.randn(5, 3)
+    values, places = x.topk(2, largest=False)
+    torch.testing.assert_close(program(x), values * places)
+
+
+def test_a_form_of_a_later_opset_is_spelled_out() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.onnx.ops.symbolic("Gelu", (x,), dtype=x.dtype, shape=x.shape, version=20)
+
+    program = sardonyx.export(model, X, opset_version=17)
+    assert "Gelu" not in [n.op_type for n in nodes(program)]
+    torch.testing.assert_close(program(X), torch.nn.functional.gelu(X))
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    def former(x: torch.Tensor) -> torch.Tensor:
+        return torch.onnx.ops.symbolic(
+            "Split", (x,), {"axis": 1}, dtype=x.dtype, shape=x.shape, version=11
+        )
+
+    def misspelled(x: torch.Tensor) -> torch.Tensor:
+        return torch.onnx.ops.symbolic("Elu", (x,), {"alfa": 1.0}, dtype=x.dtype, shape=x.shape)
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        for version in (1, 2):
+            x = torch.onnx.ops.symbolic(
+                "my::Op", (x,), dtype=x.dtype, shape=x.shape, version=version
+            )
+        return x
+
+    for model, reason in (
+        (former, "as opset 11 has it"),
+        (misspelled, "alfa"),
+        (twice, "version 2 of the domain my"),
+    ):
+        with pytest.raises(sardonyx.UnsupportedOperatorError, match=reason):
+            sardonyx.export(model, X)
+
+
+def test_a_symbolic_function_comes_before() -> None:
+    def negated(g: Any, inputs: Any, *rest: Any) -> Any:
+        return g.op("Neg", *sardonyx.symbolic_helper._unpack_list(inputs))
+
+    sardonyx.register_custom_op_symbolic("onnx_symbolic::_symbolic", negated, 9)
+    program = sardonyx.export(leaky, X)
+    torch.testing.assert_close(program(X), -X)
+
+
+ROTATED = {
+    "": ((2, 4, 3, 8), {}),
+    "interleaved": ((2, 4, 3, 8), {"interleaved": True}),
+    "heads in the last dim": ((2, 3, 32), {"num_heads": 4}),
+    "a part": ((2, 4, 3, 12), {"rotary_embedding_dim": 8}),
+}
+
+
+@pytest.mark.parametrize("opset", [17, 23])
+@pytest.mark.parametrize("name", ROTATED)
+def test_rotary_embedding(name: str, opset: int) -> None:
+    shape, options = ROTATED[name]
+    args = (torch.randn(shape), torch.randn(5, 4), torch.randn(5, 4), torch.tensor([[0, 4, 2]] * 2))
+    program = sardonyx.export(
+        lambda x, cos, sin, ids: torch.onnx.ops.rotary_embedding(x, cos, sin, ids, **options),
+        args,
+        opset_version=opset,
+        verify=True,
+    )
+    assert ([n.op_type for n in nodes(program)] == ["RotaryEmbedding"]) == (opset == 23)
+
+
+def random(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    return tuple(map(torch.randn, shapes))
+
+
+ATTENTIONS: dict[str, tuple[tuple[torch.Tensor, ...], dict[str, Any]]] = {
+    "": (random(*[(2, 4, 3, 8)] * 3), {}),
+    "grouped, causal, scaled": (
+        random((2, 4, 3, 8), (2, 2, 3, 8), (2, 2, 3, 8)),
+        {"is_causal": True, "scale": 0.3},
+    ),
+    "heads in the last dim": (
+        random((2, 3, 32), (2, 5, 16), (2, 5, 16)),
+        {"q_num_heads": 4, "kv_num_heads": 2},
+    ),
+    "mask and past": (
+        random((2, 4, 3, 8), *[(2, 4, 2, 8)] * 2, (3, 6), *[(2, 4, 4, 8)] * 2),
+        {},
+    ),
+    "capped": (random(*[(2, 4, 3, 8)] * 3), {"softcap": 2.0, "softmax_precision": 1}),
+    "weights": (random(*[(2, 4, 3, 8)] * 3), {"qk_matmul_output_mode": 3}),
+}
+
+
+@pytest.mark.parametrize("opset", [17, 23])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention(name: str, opset: int) -> None:
+    args, options = ATTENTIONS[name]
+    program = sardonyx.export(
+        lambda *tensors: torch.onnx.ops.attention(*tensors, **options),
+        args,
+        opset_version=opset,
+        verify=True,
+    )
+    assert ("Attention" in [n.op_type for n in nodes(program)]) == (opset == 23)
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"qk_matmul_output_mode": 1}, "qk_matmul_output_mode=1"),
+        ({"softcap": 2.0, "is_causal": True}, "caps the scores"),
+    ],
+)
+def test_attention_that_onnx_computes_otherwise(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match=reason):
+        sardonyx.export(
+            lambda q, k, v: torch.onnx.ops.attention(q, k, v, **options)[0], ATTENTIONS[""][0]
+        )
+
+
+CAPTURES = pytest.mark.parametrize("capture", ["export", "trace"])
+
+
+@CAPTURES
+def test_shapes_as_tensors(capture: str) -> None:
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shape = shape_as_tensor(x)
+        turned = torch.cat([shape[1:], shape[:1]])
+        return shape * 2, reshape_from_tensor_shape(x, turned) + 1
+
+    program = sardonyx.export(model, X, capture=capture, dynamic_axes={"x": {0: "n"}}, verify=True)
+    found, expected = program(torch.ones(7, 3)), model(torch.ones(7, 3))
+    torch.testing.assert_close(found, expected)
+
+
+@CAPTURES
+def test_a_shape_that_is_an_input(capture: str) -> None:
+    args = (torch.arange(6.0), torch.tensor([3, 2]))
+    program = sardonyx.export(reshape_from_tensor_shape, args, capture=capture)
+    assert program(torch.arange(6.0), torch.tensor([2, -1])).shape == (2, 3)
+
+
+@CAPTURES
+def test_a_write_to_the_reshaped(capture: str) -> None:
+    """Of a contiguous tensor it is a view."""
+
+    def model(x: torch.Tensor, shape: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = x.clone()
+        return x, reshape_from_tensor_shape(x, shape).add_(1)
+
+    args = (torch.randn(2, 3), torch.tensor([3, 2]))
+    sardonyx.export(model, args, capture=capture, verify=True)
+
+
+@CAPTURES
+def test_a_reshape_of_what_data_sizes(capture: str) -> None:
+    def model(x: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
+        return reshape_from_tensor_shape(x[x > 0], shape) * 2
+
+    x = torch.tensor([1.0, -1, 2, 3, 4, -2])
+    program = sardonyx.export(model, (x, torch.tensor([2, 2])), capture=capture)
+    args = (x + 2, torch.tensor([5, -1]))
+    torch.testing.assert_close(program(*args), model(*args))
