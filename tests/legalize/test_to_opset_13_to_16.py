@@ -122,6 +122,8 @@ def test_scattering_of_nothing(op_type: str, reduction: str) -> None:
             model.graph.inputs[1].shape = ir.Shape(["n", 1])
         legalize(model, 15)
         np.testing.assert_array_equal(run_lowered(model, inputs)[0], data)
+        into_nothing = inputs | {"x": np.zeros(0, dtype)}
+        assert run_lowered(model, into_nothing)[0].shape == (0,)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul"])

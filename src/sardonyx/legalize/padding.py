@@ -38,11 +38,22 @@ def pad_by_joining(
             stop = b.Sub(sizes[axis], cut_after)
             x = b.Slice(x, cut_before, larger(b, stop, zero), b.ints(axis))
         before, after = (
-            b.Expand(filler, joined(b, [*sizes[:axis], larger(b, end, zero), *sizes[axis + 1 :]]))
+            None if _adds_nothing(end) else _filled(b, filler, sizes, axis, larger(b, end, zero))
             for end in ends
         )
-        x = b.Concat(before, x, after, axis=axis)
+        x = b.Concat(*(part for part in (before, x, after) if part is not None), axis=axis)
     return x
+
+
+def _adds_nothing(amount: ir.Value) -> bool:
+    constant = constant_of(amount)
+    return constant is not None and int(constant[0]) <= 0
+
+
+def _filled(
+    b: Emitter, filler: ir.Value, sizes: list[ir.Value], axis: int, count: ir.Value
+) -> ir.Value:
+    return b.Expand(filler, joined(b, [*sizes[:axis], count, *sizes[axis + 1 :]]))
 
 
 def _negated(b: Emitter, amount: ir.Value) -> ir.Value:

@@ -33,7 +33,7 @@ from sardonyx.legalize.slicing import slice_by_gathering
 from sardonyx.legalize.wider_types import wider_types
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
-OLDEST_OPSET = 9
+OLDEST_OPSET = 7
 """Of the versions in the table."""
 
 Types = Mapping[str, ir.DataType]

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import InexpressibleError
 from sardonyx.legalize.emitter import Emitter, known_dims, rank_of, required_input, static_dim
 from sardonyx.legalize.padding import pad_by_joining
+from sardonyx.legalize.positions import joined
 
 
 def scatter_elements_in_turn(
@@ -36,7 +37,7 @@ def scatter_elements_in_turn(
     if axis:
         order = [axis, *(a for a in range(rank) if a != axis)]
         indices, updates = (b.Transpose(value, perm=order) for value in (indices, updates))
-    return _scattered_in_turn(b, data, indices, updates, operator, step)
+    return _scattered_in_turn(b, data, indices, updates, axis, operator, step)
 
 
 def scatter_nd_in_turn(b: Emitter, node: ir.Node, operators: Mapping[str, str]) -> ir.Value | None:
@@ -59,12 +60,14 @@ def scatter_nd_in_turn(b: Emitter, node: ir.Node, operators: Mapping[str, str]) 
         current = inner.GatherND(state, index)
         return inner.ScatterND(state, index, inner.node(operator, [current, update])[0])
 
-    return _scattered_in_turn(b, data, one_index_each, one_slice_each, operator, step)
+    return _scattered_in_turn(b, data, one_index_each, one_slice_each, None, operator, step)
 
 
-def _one_more(b: Emitter, rank: int) -> ir.Value:
-    """The pads that add one element at the end of the first axis."""
-    return b.ints(*[0] * rank, 1, *[0] * (rank - 1))
+def _with_one_more(b: Emitter, x: ir.Value, axis: int, filler: ir.Value) -> ir.Value:
+    """Another element at the end of an axis."""
+    rank = len(known_dims(x))
+    pads = b.ints(*[0] * rank, *(int(a == axis) for a in range(rank)))
+    return pad_by_joining(b, x, pads, filler, rank)
 
 
 def _neutral(operator: str, dtype: ir.DataType) -> int | float | bool:
@@ -88,23 +91,46 @@ def _scattered_in_turn(
     data: ir.Value,
     indices: ir.Value,
     updates: ir.Value,
+    axis: int | None,
     operator: str,
     step: Callable[[Emitter, ir.Value, ir.Value, ir.Value], ir.Value],
 ) -> ir.Value:
     """A Scan along the first axis: the writes of a step never meet, so each can read what is there.
 
     Two things end ONNX Runtime with the process: a Scan over nothing, so that there is always a
-    write, if one that changes nothing; and a Scan along another axis of an empty tensor.
+    write, if one that changes nothing; and a Scan along another axis of an empty tensor. Indices
+    count along `axis`, or rows of them along the first ones if it is None.
     """
     if data.dtype is None:
         raise InexpressibleError("the element type of its data is not known")
-    if static_dim(updates, 0) in (None, 0):
-        rank = len(known_dims(updates))
-        index_rank = len(known_dims(indices))
-        neutral = b.const(_neutral(operator, data.dtype), data.dtype)
-        updates = pad_by_joining(b, updates, _one_more(b, rank), neutral, rank)
-        zero = b.const(0, indices.dtype or ir.DataType.INT64)
-        indices = pad_by_joining(b, indices, _one_more(b, index_rank), zero, index_rank)
+    indices = b.cast(indices, ir.DataType.INT64)
+    if static_dim(updates, 0) not in (None, 0):
+        return _scanned(b, data, indices, updates, step)
+    first, zero = axis or 0, b.const(0, ir.DataType.INT64)
+    neutral = b.const(_neutral(operator, data.dtype), data.dtype)
+    updates = _with_one_more(b, updates, 0, neutral)
+    if static_dim(data, first):
+        return _scanned(b, data, _with_one_more(b, indices, 0, zero), updates, step)
+    # There may be no element to write to: one more, which is cut off again.
+    size = b.dim(data, first)
+    depth = 1 if axis is not None else static_dim(indices, -1) or 1
+    beyond = joined(b, [size, *[b.ints(0)] * (depth - 1)])
+    from_the_start = b.Where(b.Less(indices, zero), b.Add(indices, beyond), indices)
+    wider = _with_one_more(b, data, first, neutral)
+    places = _with_one_more(b, from_the_start, 0, beyond)
+    written = _scanned(b, wider, places, updates, step)
+    written.type, written.shape = data.type, wider.shape
+    return b.Slice(written, b.ints(0), size, b.ints(first))
+
+
+def _scanned(
+    b: Emitter,
+    data: ir.Value,
+    indices: ir.Value,
+    updates: ir.Value,
+    step: Callable[[Emitter, ir.Value, ir.Value, ir.Value], ir.Value],
+) -> ir.Value:
+    assert data.dtype is not None
     state = b.graph_input("state", data.dtype, known_dims(data))
     index = b.graph_input("index", ir.DataType.INT64, _one_of(indices))
     update = b.graph_input("update", data.dtype, _one_of(updates))
@@ -112,4 +138,4 @@ def _scattered_in_turn(
         [state, index, update], lambda inner: [step(inner, state, index, update)], "scatter_step"
     )
     attributes = {"body": body, "num_scan_inputs": 2}
-    return b.node("Scan", [data, b.cast(indices, ir.DataType.INT64), updates], attributes)[0]
+    return b.node("Scan", [data, indices, updates], attributes)[0]
