@@ -1,0 +1,99 @@
+"""The only package that touches torch's private APIs."""
+
+from __future__ import annotations
+
+from sardonyx._torch_private.autograd import autograd_function_calls as autograd_function_calls
+from sardonyx._torch_private.autograd import autograd_function_of as autograd_function_of
+from sardonyx._torch_private.autograd import calls_left_to_run as calls_left_to_run
+from sardonyx._torch_private.autograd import sets_up_context_apart as sets_up_context_apart
+from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero as sizes_that_may_be_zero
+from sardonyx._torch_private.empty_sizes import with_open_sizes as with_open_sizes
+from sardonyx._torch_private.fake_runs import Recorder as Recorder
+from sardonyx._torch_private.fake_runs import fake_from as fake_from
+from sardonyx._torch_private.fake_runs import kernels_replaced as kernels_replaced
+from sardonyx._torch_private.fake_runs import record_decomposition as record_decomposition
+from sardonyx._torch_private.fake_runs import run_on_fakes as run_on_fakes
+from sardonyx._torch_private.fake_runs import slice_of_fake as slice_of_fake
+from sardonyx._torch_private.fakes import active_fake_mode as active_fake_mode
+from sardonyx._torch_private.fakes import fake_from_sizes as fake_from_sizes
+from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
+from sardonyx._torch_private.fakes import fake_mode_of as fake_mode_of
+from sardonyx._torch_private.fakes import is_fake as is_fake
+from sardonyx._torch_private.fakes import shares_memory as shares_memory
+from sardonyx._torch_private.flags import export_without_prints as export_without_prints
+from sardonyx._torch_private.flags import in_onnx_export as in_onnx_export
+from sardonyx._torch_private.flags import is_in_onnx_export as is_in_onnx_export
+from sardonyx._torch_private.flags import quiet_loggers as quiet_loggers
+from sardonyx._torch_private.flags import rival_exporter as rival_exporter
+from sardonyx._torch_private.guards import Guard as Guard
+from sardonyx._torch_private.guards import answers_watched as answers_watched
+from sardonyx._torch_private.guards import guard_count as guard_count
+from sardonyx._torch_private.guards import guards as guards
+from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
+from sardonyx._torch_private.memory import memory_address as memory_address
+from sardonyx._torch_private.memory import storage_identity as storage_identity
+from sardonyx._torch_private.memory import whole_memory as whole_memory
+from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION
+from sardonyx._torch_private.operators import OpOverload as OpOverload
+from sardonyx._torch_private.operators import is_composite as is_composite
+from sardonyx._torch_private.operators import register_chunked_losses as register_chunked_losses
+from sardonyx._torch_private.operators import (
+    register_decomposed_quantization as register_decomposed_quantization,
+)
+from sardonyx._torch_private.operators import set_decomposition as set_decomposition
+from sardonyx._torch_private.programs import arguments_like as arguments_like
+from sardonyx._torch_private.programs import fixed_numbers as fixed_numbers
+from sardonyx._torch_private.programs import float_arithmetic_in_order as float_arithmetic_in_order
+from sardonyx._torch_private.programs import lines_of_functions as lines_of_functions
+from sardonyx._torch_private.programs import module_classes as module_classes
+from sardonyx._torch_private.programs import qualified_module_classes as qualified_module_classes
+from sardonyx._torch_private.programs import result_like as result_like
+from sardonyx._torch_private.programs import user_input_names as user_input_names
+from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
+from sardonyx._torch_private.regions import associative_scans_recorded as associative_scans_recorded
+from sardonyx._torch_private.regions import flex_attention_form as flex_attention_form
+from sardonyx._torch_private.regions import higher_order_name as higher_order_name
+from sardonyx._torch_private.regions import is_refusal_of_control_flow as is_refusal_of_control_flow
+from sardonyx._torch_private.regions import leaves_modes_to_be_applied as leaves_modes_to_be_applied
+from sardonyx._torch_private.regions import with_modes_applied as with_modes_applied
+from sardonyx._torch_private.sizes import depends_on_data as depends_on_data
+from sardonyx._torch_private.sizes import dim_of as dim_of
+from sardonyx._torch_private.sizes import dynamic_fake as dynamic_fake
+from sardonyx._torch_private.sizes import example_sizes as example_sizes
+from sardonyx._torch_private.sizes import fixed_symbols as fixed_symbols
+from sardonyx._torch_private.sizes import floor_quotient as floor_quotient
+from sardonyx._torch_private.sizes import is_input_size as is_input_size
+from sardonyx._torch_private.sizes import new_data_dependent_float as new_data_dependent_float
+from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_dependent_length
+from sardonyx._torch_private.sizes import new_data_dependent_size as new_data_dependent_size
+from sardonyx._torch_private.sizes import new_data_dependent_size_of as new_data_dependent_size_of
+from sardonyx._torch_private.sizes import new_fake_mode as new_fake_mode
+from sardonyx._torch_private.sizes import new_symbol_like as new_symbol_like
+from sardonyx._torch_private.sizes import plain_number as plain_number
+from sardonyx._torch_private.sizes import sym_bool as sym_bool
+from sardonyx._torch_private.sizes import sym_int as sym_int
+from sardonyx._torch_private.sizes import symbol_places as symbol_places
+from sardonyx._torch_private.sizes import without_conclusions as without_conclusions
+from sardonyx._torch_private.torchscript import inlined_subgraph as inlined_subgraph
+from sardonyx._torch_private.torchscript import is_known_to_dispatcher as is_known_to_dispatcher
+from sardonyx._torch_private.torchscript import is_script_method as is_script_method
+from sardonyx._torch_private.torchscript import is_scripted as is_scripted
+from sardonyx._torch_private.torchscript import overload_of as overload_of
+from sardonyx._torch_private.torchscript import run_script_operator as run_script_operator
+from sardonyx._torch_private.torchscript import script_schema as script_schema
+from sardonyx._torch_private.torchscript import scripted_class as scripted_class
+from sardonyx._torch_private.torchscript import (
+    takes_numbers_for_tensors as takes_numbers_for_tensors,
+)
+from sardonyx._torch_private.tracing import TracedOrigins as TracedOrigins
+from sardonyx._torch_private.tracing import is_traced_constant as is_traced_constant
+from sardonyx._torch_private.tracing import is_tracing as is_tracing
+from sardonyx._torch_private.tracing import trace_graph as trace_graph
+from sardonyx._torch_private.tracing import tracing_paused as tracing_paused
+from sardonyx._torch_private.tracing import use_count as use_count
+from sardonyx._torch_private.weightless import LargeTensorsWeightless as LargeTensorsWeightless
+from sardonyx._torch_private.weightless import is_weightless as is_weightless
+from sardonyx._torch_private.weightless import weightless_like as weightless_like
+from sardonyx._torch_private.weightless import (
+    weightless_tensors_adopted as weightless_tensors_adopted,
+)

@@ -1,0 +1,113 @@
+"""Size symbols that may be zero, where those of PyTorch are positive."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+
+@contextlib.contextmanager
+def sizes_that_may_be_zero() -> Iterator[None]:
+    """Size symbols made meanwhile are not negative, where PyTorch's own are positive: to it, x[1:]
+    is one shorter than x whatever x is, and x[:1] + 1 has a row."""
+    from torch import _prims_common, _refs
+    from torch._subclasses import fake_impls
+    from torch.fx.experimental import symbolic_shapes
+    from torch.fx.experimental.sym_node import SymNode
+
+    replaced: list[tuple[Any, str, Callable[[Any], Any]]] = [
+        (symbolic_shapes, "make_symbol", _symbols_not_negative),
+        (fake_impls, "infer_size", _common_shape_with_open_sizes),
+        (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
+        (_prims_common, "sym_max", _of_strides),
+        (SymNode, "sym_max", _of_strides),
+        (torch.SymInt, "__sym_max__", _asked_for),
+    ]
+    # Not every release of PyTorch has all of them.
+    before = [
+        (owner, name, getattr(owner, name)) for owner, name, _ in replaced if hasattr(owner, name)
+    ]
+    for owner, name, other_form in replaced:
+        if hasattr(owner, name):
+            setattr(owner, name, other_form(getattr(owner, name)))
+    try:
+        yield
+    finally:
+        for owner, name, function in before:
+            setattr(owner, name, function)
+
+
+_IN_FULL = contextvars.ContextVar("_IN_FULL", default=False)
+
+
+def _asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """The maximum that a program asks for, in full."""
+
+    def larger(left: Any, right: Any) -> Any:
+        token = _IN_FULL.set(True)
+        try:
+            return maximum(left, right)
+        finally:
+            _IN_FULL.reset(token)
+
+    return larger
+
+
+def _of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """The larger of a size and 1, of which strides are made: the size, as it is to PyTorch."""
+
+    def larger(left: Any, right: Any) -> Any:
+        if not _IN_FULL.get() and getattr(right, "expr", right) == 1 and not isinstance(left, int):
+            size = (left.node if isinstance(left, torch.SymInt) else left).expr
+            if size.is_nonnegative and not size.is_number:
+                return left
+        return maximum(left, right)
+
+    return larger
+
+
+def _symbols_not_negative(make_symbol: Callable[..., Any]) -> Callable[..., Any]:
+    from torch.utils._sympy.symbol import SymT
+
+    def made(prefix: Any, index: int, **assumptions: Any) -> Any:
+        if prefix is SymT.SIZE and assumptions.pop("positive", None):
+            assumptions["nonnegative"] = True
+        return make_symbol(prefix, index, **assumptions)
+
+    return made
+
+
+def _common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *shapes: tuple(with_open_sizes(infer_size(*shapes), shapes))
+
+
+def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..., Any]:
+    def broadcast(*args: Any, **kwargs: Any) -> Any:
+        made = maybe_broadcast(*args, **kwargs)
+        shapes = [a.shape for a in args if isinstance(a, torch.Tensor)]
+        common = max((m.shape for m in made if isinstance(m, torch.Tensor)), key=len, default=())
+        sizes = with_open_sizes(common, shapes)
+        if not any(isinstance(size, torch.SymInt) for size in sizes):
+            return made
+        return [
+            m.expand(sizes) if isinstance(m, torch.Tensor) and m.dim() == len(sizes) else m
+            for m in made
+        ]
+
+    return broadcast
+
+
+def with_open_sizes(common: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
+    """Of sizes that PyTorch takes for 1, a result has those that are 0 where x is empty, too:
+    Min(1, n), the rows of x[:1]."""
+    sizes = list(common)
+    for axis in range(-len(sizes), 0):
+        if isinstance(sizes[axis], int) and sizes[axis] == 1:
+            met = [shape[axis] for shape in shapes if len(shape) >= -axis]
+            for size in {m.node.expr: m for m in met if isinstance(m, torch.SymInt)}.values():
+                sizes[axis] *= size
+    return sizes

@@ -1,0 +1,41 @@
+"""Fake tensors: sizes, strides and dtypes without values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def is_fake(value: Any) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(value, FakeTensor)
+
+
+def fake_mode_of(tensor: Any) -> Any:
+    """The mode a fake tensor belongs to; None for any other tensor."""
+    return tensor.fake_mode if is_fake(tensor) else None
+
+
+def fake_from_sizes(mode: Any, sizes: list[Any], dtype: torch.dtype) -> torch.Tensor:
+    with mode:
+        return torch.empty(sizes, dtype=dtype)
+
+
+def fake_from_strides(
+    mode: Any, like: torch.Tensor, sizes: list[Any], strides: list[Any]
+) -> torch.Tensor:
+    with mode:
+        return torch.empty_strided(sizes, strides, dtype=like.dtype, device=like.device)
+
+
+def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return bool(left.untyped_storage()._cdata == right.untyped_storage()._cdata)
+
+
+def active_fake_mode() -> Any:
+    """The fake mode that a running torch.export uses; None outside of one."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode()

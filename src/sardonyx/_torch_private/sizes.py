@@ -1,0 +1,240 @@
+"""Sizes as expressions: the symbols of a ShapeEnv, and what is concluded of them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero
+from sardonyx._torch_private.fakes import active_fake_mode, fake_mode_of
+
+
+def dim_of(size: Any) -> Any:
+    """A size as the graph holds it: int, or the sympy expression of a symbolic one."""
+    if isinstance(size, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        expression = plain_number(size.node.expr)
+        if isinstance(expression, sympy.Expr):
+            return _of_its_type(expression, isinstance(size, torch.SymInt))
+        return expression
+    return size
+
+
+def _of_its_type(expression: Any, is_whole: bool) -> Any:
+    """The expression, so that sympy knows whether it is an integer: it takes any remainder for one
+    and no combination of bits."""
+    from torch.utils._sympy.functions import ToFloat, TruncToInt
+
+    if is_whole == bool(expression.is_integer):
+        return expression
+    return (TruncToInt if is_whole else ToFloat)(expression)
+
+
+def plain_number(expression: Any) -> Any:
+    """The Python number that a sympy expression is, or the expression."""
+    if expression.is_Integer:
+        return int(expression)
+    if expression.is_Float or expression.is_Rational:
+        return float(expression)
+    if expression.is_Boolean and expression in (True, False):
+        return bool(expression)
+    return expression
+
+
+def new_fake_mode() -> Any:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode(shape_env=_sizes_without_conclusions(), static_shapes=True)
+
+
+def _sizes_without_conclusions() -> Any:
+    """A ShapeEnv that does not make one size of two, of which data decides one, because an operator
+    wants them equal: it may not be reached."""
+    import sympy
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    class Sizes(ShapeEnv):
+        makes_one = True
+        makes_numbers = True
+
+        def _set_replacement(self, a: Any, tgt: Any, msg: str) -> None:
+            if self.makes_numbers if tgt.is_Integer else self.makes_one:
+                super()._set_replacement(a, tgt, msg)
+
+        def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
+            with sizes_that_may_be_zero():
+                return super().create_symbol(*args, **kwargs)
+
+        def guard_or_defer_runtime_assert(  # type: ignore[override]
+            self, orig_expr: Any, msg: str, fx_node: Any = None
+        ) -> bool:
+            if isinstance(orig_expr, sympy.Eq) and not (
+                orig_expr.free_symbols <= _example_values(self).keys()
+            ):
+                with self.suppress_guards():
+                    return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
+            return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
+
+    return Sizes()
+
+
+@contextlib.contextmanager
+def without_conclusions(mode: Any, *, but_numbers: bool = False) -> Iterator[None]:
+    """Of the operators run meanwhile: that one takes two sizes for equal says nothing of the rest
+    of the program, which may not reach it. `but_numbers`: that it takes a size for one does."""
+    env = mode.shape_env
+    before = env.makes_one, env.makes_numbers
+    env.makes_one = False
+    env.makes_numbers = env.makes_numbers and but_numbers
+    try:
+        yield
+    finally:
+        env.makes_one, env.makes_numbers = before
+
+
+def depends_on_data(mode: Any, size: Any) -> bool:
+    """Whether a size, a number or an expression, is not known from the inputs' sizes alone."""
+    if isinstance(size, int):
+        return False
+    return not size.free_symbols <= _example_values(mode.shape_env).keys()
+
+
+def _example_values(env: Any) -> dict[Any, Any]:
+    # torch 2.11 calls the table var_to_val.
+    has_it = hasattr(env, "backed_var_to_val")
+    values: dict[Any, Any] = env.backed_var_to_val if has_it else env.var_to_val
+    return values
+
+
+def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> torch.Tensor:
+    """A fake of `tensor` with a size symbol for each axis in `axes`."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    context: Any = StatelessSymbolicContext(
+        dynamic_sizes=[
+            DimDynamic.DYNAMIC if axis in axes else DimDynamic.STATIC
+            for axis in range(tensor.dim())
+        ]
+    )
+    # static_shapes is a property of the whole mode: lifted for the tensors that have symbols.
+    before, mode.static_shapes = mode.static_shapes, False
+    try:
+        made: torch.Tensor = mode.from_tensor(
+            tensor.detach(), symbolic_context=context, source=ConstantSource(name)
+        )
+    finally:
+        mode.static_shapes = before
+    return made
+
+
+def new_data_dependent_size(mode: Any) -> Any:
+    """A size symbol for an integer that is only known at run time."""
+    return mode.shape_env.create_unbacked_symint()
+
+
+def new_data_dependent_size_of(fake: Any) -> Any:
+    """As new_data_dependent_size, for a size of a result that `fake` decides."""
+    mode = fake_mode_of(fake) or active_fake_mode()
+    size = mode.shape_env.create_unbacked_symint()
+    torch._check(size >= 0)  # type: ignore[no-untyped-call]
+    return size
+
+
+def new_symbol_like(mode: Any, symbol: Any) -> Any:
+    """Another symbol for a number of the same kind and range that is only known at run time."""
+    env = mode.shape_env
+    make = env.create_unbacked_symint if symbol.is_integer else env.create_unbacked_symfloat
+    new = make().node.expr
+    if symbol in env.var_to_range:
+        env.var_to_range[new] = env.var_to_range[symbol]
+    return new
+
+
+def sym_int(mode: Any, expression: Any) -> Any:
+    """The torch.SymInt or SymFloat of a size expression."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    env = mode.shape_env
+    hint = sympy.sympify(expression.xreplace(example_sizes(mode)))
+    if expression.is_integer:
+        return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
+    node = SymNode(expression, env, float, float(hint) if hint.is_number else None)
+    return torch.SymFloat(node)  # type: ignore[no-untyped-call]
+
+
+def floor_quotient(expression: Any, divisor: int) -> Any:
+    """expression // divisor of a size expression, in PyTorch's own form of it."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    return FloorDiv(expression, divisor)
+
+
+def fixed_symbols(mode: Any) -> dict[Any, int]:
+    """The size symbols that the operators run so far have turned into numbers."""
+    return {
+        symbol: int(replacement)
+        for symbol, replacement in mode.shape_env.replacements.items()
+        if replacement.is_Integer
+    }
+
+
+def is_input_size(fake: Any, size: Any) -> bool:
+    """Whether a size follows from the inputs, not from data; numbers do."""
+    if isinstance(size, int):
+        return True
+    mode = fake_mode_of(fake) or active_fake_mode()
+    return bool(size.node.expr.free_symbols <= example_sizes(mode).keys())
+
+
+def example_sizes(mode: Any) -> dict[Any, int]:
+    """The sizes that the symbols of a mode had in the example."""
+    sizes = _example_values(mode.shape_env)
+    return {symbol: int(size) for symbol, size in sizes.items()}
+
+
+def symbol_places(mode: Any) -> dict[Any, tuple[int, int | None]]:
+    """(index of the input, axis) for each size symbol that torch.export made for an input; the
+    axis is None where the input is a number."""
+    places: dict[Any, tuple[int, int | None]] = {}
+    for symbol, sources in mode.shape_env.var_to_sources.items():
+        for source in sources:
+            found = _SYMBOL_SOURCE.fullmatch(
+                source.name if isinstance(source.name, str) else source.name()
+            )
+            if found is not None:
+                axis = found["axis"]
+                places.setdefault(
+                    symbol, (int(found["input"]), None if axis is None else int(axis))
+                )
+    return places
+
+
+_SYMBOL_SOURCE = re.compile(
+    r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?"
+)
+
+
+def new_data_dependent_length(mode: Any) -> Any:
+    """A size symbol for a length that is only known at run time: not negative."""
+    size = mode.shape_env.create_unbacked_symint()
+    torch._check(size >= 0)  # type: ignore[no-untyped-call]
+    return size
+
+
+def new_data_dependent_float(mode: Any) -> Any:
+    """A symbol for a float that is only known at run time."""
+    return mode.shape_env.create_unbacked_symfloat()
+
+
+def sym_bool(mode: Any, expression: Any) -> Any:
+    """The torch.SymBool of a condition on sizes."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    return torch.SymBool(  # type: ignore[no-untyped-call]
+        SymNode(expression, mode.shape_env, bool, None)
+    )

@@ -1,0 +1,66 @@
+"""TorchScript: its functions, graphs and operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def is_scripted(function: Any) -> bool:
+    """Whether it is TorchScript: Python knows nothing of its arguments, or what a wrapper says that
+    parts of torch put around all of them."""
+    return isinstance(function, (torch._C.ScriptMethod, torch._C.ScriptFunction))
+
+
+def scripted_class(module: torch.nn.Module) -> str:
+    """`torch.nn.modules.linear.Linear`: the class that a script module was made from."""
+    name = str(module._c._type().qualified_name())  # type: ignore[operator,union-attr]
+    parts = name.removeprefix("__torch__.").split(".")
+    return ".".join(part for part in parts if not part.startswith("___torch_mangle_"))
+
+
+def inlined_subgraph(node: Any) -> Any:
+    """The graph that prim::fork runs, its calls of functions replaced by what they do."""
+    graph = node.g("Subgraph").copy()
+    torch._C._jit_pass_inline(graph)
+    return graph
+
+
+def overload_of(node: Any) -> Any:
+    """The operator overload that a TorchScript node calls; None for what is no operator."""
+    text = node.schema()
+    if not text.startswith(node.kind()):
+        return None
+    namespace, name = node.kind().split("::")
+    head = text[len(node.kind()) :].split("(", 1)[0]
+    packet = getattr(getattr(torch.ops, namespace), name)
+    return getattr(packet, head.lstrip(".") or "default")
+
+
+def is_known_to_dispatcher(op: Any) -> bool:
+    """False for what TorchScript alone has: arithmetic of Python numbers, lists and strings."""
+    return bool(torch._C._dispatch_has_kernel(op.name()))
+
+
+def takes_numbers_for_tensors(op: Any) -> bool:
+    """Whether PyTorch takes a Python number where the schema of `op` says Tensor."""
+    name = op._schema.name.split("::")[-1]
+    return bool(torch._C._should_allow_numbers_as_tensors(name))
+
+
+def run_script_operator(name: str, *arguments: Any) -> Any:
+    """What an operator that TorchScript alone has gives for Python values."""
+    operator, _ = torch._C._jit_get_operation(name)
+    return operator(*arguments)
+
+
+def script_schema(program: Any) -> Any:
+    """The schema of a scripted function, or of a scripted module's forward."""
+    scripted = program.forward if isinstance(program, torch.jit.ScriptModule) else program
+    return scripted.schema  # type: ignore[union-attr]
+
+
+def is_script_method(function: Any) -> bool:
+    """Whether it is a method of a scripted module, whose first argument is the module."""
+    return isinstance(function, torch._C.ScriptMethod)
