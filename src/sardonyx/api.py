@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,10 @@ from sardonyx.verify.eager import EagerModel
 
 _LOGGER = logging.getLogger("sardonyx")
 """Says what each export does; `enable_log` shows it."""
+
+
+_ONE_AT_A_TIME = threading.RLock()
+"""While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
 def export(
@@ -145,7 +150,7 @@ def export(
         custom_op_libraries=custom_op_libraries,
         progress=progress,
     )
-    with older_objects_set_aside():
+    with _ONE_AT_A_TIME, older_objects_set_aside():
         return run_stages(model, args, kwargs, f, options)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 import random
+import threading
 import warnings
 
 import numpy
@@ -206,3 +209,41 @@ def test_the_same_export_twice_gives_the_same_bytes(capture, tmp_path):
             dynamic_axes={"input": [0]},
         )
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_tensor_that_torch_nn_init_fills_is_as_before(capture):
+    class Filled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cache = torch.zeros(3)
+
+        def forward(self, x):
+            return x + torch.nn.init.constant_(self.cache, 4.0)
+
+    model = Filled()
+    program = sardonyx.export(model, (torch.zeros(3),), capture=capture)
+    assert model.cache.tolist() == [0, 0, 0]
+    assert program(torch.zeros(3)).tolist() == [4, 4, 4]
+
+
+def test_exports_of_several_threads_leave_python_and_torch_as_they_were():
+    def watched():
+        return builtins.max, builtins.len, math.sqrt, torch.SymInt.__sym_max__
+
+    def export():
+        for capture in ("trace", "export"):
+            sardonyx.export(
+                lambda x: torch.relu(x) * x.shape[0],
+                (torch.randn(3),),
+                capture=capture,
+                dynamic_axes={"x": [0]},
+            )
+
+    before = watched()
+    threads = [threading.Thread(target=export) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watched() == before

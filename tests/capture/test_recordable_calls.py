@@ -109,3 +109,13 @@ def test_a_value_is_broadcast_to_the_rows_that_there_are(index, value):
     for rows in (1, 4, 7):
         x = torch.randn(rows, 5)
         torch.testing.assert_close(program(x, assigned), write(x, assigned))
+
+
+def test_a_value_that_does_not_fit_is_refused():
+    def write(x):
+        x = x.clone()
+        x[0] = torch.ones(2, 3)
+        return x
+
+    with pytest.raises(sardonyx.SardonyxError, match="the model itself fails"):
+        sardonyx.export(write, (torch.randn(4, 3),), capture="trace")

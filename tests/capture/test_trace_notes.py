@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
 
@@ -202,3 +203,25 @@ def test_random_numbers_from_outside_of_pytorch_are_noted(capture, draw, name):
     assert [note for note in program.notes if f"draws random numbers by {name}" in note]
     drawn_anew = sardonyx.export(lambda x: x + torch.rand(3), (r(3),), capture=capture)
     assert not drawn_anew.notes
+
+
+def test_a_model_that_goes_on_after_a_failed_call_is_refused():
+    def recovers(x):
+        try:
+            y = x.view(-1, 7)
+        except RuntimeError:
+            y = x * 2
+        return y + 1
+
+    def ignores(x):
+        with contextlib.suppress(RuntimeError):
+            x.view(-1, 7)
+        return x
+
+    for model in (recovers, ignores):
+        with pytest.raises(
+            sardonyx.SardonyxError, match=r"goes on after a call that failed"
+        ) as told:
+            sardonyx.export(model, (r(4, 3),), capture="trace")
+        assert "x.view(-1, 7)" in str(told.value)
+    sardonyx.export(recovers, (r(4, 3),), capture="export", verify=True)

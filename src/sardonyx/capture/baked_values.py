@@ -22,6 +22,7 @@ from sardonyx.capture.location import (
     shortened,
 )
 from sardonyx.capture.watched_calls import Call, WatchingMode, addresses, tensors_in
+from sardonyx.errors import CaptureError, format_message
 
 _ITERATES = "a Python loop runs over a tensor"
 _BAKES = {
@@ -121,6 +122,8 @@ class BakedValues(WatchingMode):
         self._makes_literal = False
         self._warned: list[str] | None = None
         """What the tracer warns of in the call that runs."""
+        self._lost_at: Place | None = None
+        """Where an operator failed: the tracer, which stops for its run, does not go on then."""
         self._inputs: set[int] = set()
         self._numbers: list[tuple[torch.Tensor, int]] = []
         """The tensors without dims that the call takes, and how often they were taken before."""
@@ -160,6 +163,7 @@ class BakedValues(WatchingMode):
             self._warned.append(what)
 
     def before(self, call: Call) -> None:
+        self._check_recorded()
         if not _torch_private.is_tracing():
             return
         if any(map(self._is_lost, call.given)):
@@ -170,7 +174,23 @@ class BakedValues(WatchingMode):
         self._makes_literal = not call.given and call.func in _OF_PYTHON_VALUES
         self._warned = []
 
+    @contextlib.contextmanager
+    def recorded_to_the_end(self) -> Iterator[None]:
+        yield
+        self._check_recorded()
+
+    def _check_recorded(self) -> None:
+        if self._lost_at is not None:
+            raise CaptureError(
+                format_message(
+                    "the model goes on after a call that failed, which tracing cannot record",
+                    [("at", place_text(self._lost_at)), ("try", 'capture="export"')],
+                )
+            )
+
     def failed(self) -> None:
+        if self._warned is not None and not _torch_private.is_tracing():
+            self._lost_at = innermost_user_place(sys._getframe(1))
         self._warned = None
 
     def after(self, call: Call) -> None:

@@ -79,10 +79,10 @@ class RandomNumbersWatch:
 
 
 def _random_states() -> dict[str, object]:
-    _, words, position, *_ = numpy.random.get_state()
+    _, words, *rest = numpy.random.get_state()
     return {
         "Python's random": random.getstate(),
-        "numpy.random": (numpy.asarray(words).tobytes(), position),
+        "numpy.random": (numpy.asarray(words).tobytes(), *rest),
     }
 
 

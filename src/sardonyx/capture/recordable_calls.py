@@ -140,7 +140,8 @@ def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any
     value that is broadcast it notes the size that this one gets."""
     if _is_broadcast((tensor, index, *assigned)):
         view, (value,) = tensor[index], assigned
-        while value.dim() > view.dim():
+        # PyTorch leaves out leading dims of size 1, and refuses what is too large then.
+        for _ in range(value.dim() - view.dim()):
             value = value.squeeze(0)
         view.copy_(value)
         return None

@@ -103,12 +103,13 @@ def _written(call: Call) -> Iterator[torch.Tensor]:
         yield from tensors_in(kwargs["out"])
     if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
         yield from call.given
-    elif args and (
+    elif (
         _ends_in_place(name)
         or any(a is True for a in args)
         or any(a is True for a in kwargs.values())
     ):
-        yield from tensors_in(args[0])  # F.relu(x, inplace=True) is one of those
+        # F.relu(x, inplace=True) is one of those; torch.nn.init names all that it is given.
+        yield from tensors_in(args[0]) if args else call.given
 
 
 def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

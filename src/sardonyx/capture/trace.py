@@ -192,9 +192,11 @@ def _run_of(
     if watch is not None:
         watch.know_inputs(copies)
         watching.append(watch)
+    recorded = contextlib.nullcontext() if watch is None else watch.recorded_to_the_end()
     with state_restored(flat.model) as writes:
         watching += [RecordableCalls(), sizes, writes]
         flat.modes = (
+            recorded,
             RandomNumbersWatch(flat.record),
             sizes.followed_by_python(),
             WatchedCalls(watching),
