@@ -198,3 +198,13 @@ def test_integer_parameters_that_may_be_replaced_are_not_baked(
     assert steps.uses()
     assert steps.const_value is not None
     np.testing.assert_array_equal(steps.const_value.numpy(), [2, 3])
+
+
+@pytest.mark.parametrize("wrap", [torch.compile, torch.nn.DataParallel])
+def test_a_wrapped_model_has_the_names_of_the_model(wrap):
+    program = sardonyx.export(
+        wrap(torch.nn.Linear(3, 2)), (torch.randn(4, 3),), dynamic_axes={"input": {0: "batch"}}
+    )
+    graph = program.model_proto.graph
+    assert [i.name for i in graph.input] == ["input"]
+    assert {i.name for i in graph.initializer} == {"weight", "bias"}

@@ -17,6 +17,7 @@ from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.module_calls import ModuleClass, module_classes
 from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
+from sardonyx.capture.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
@@ -151,7 +152,7 @@ def export(
         progress=progress,
     )
     with _ONE_AT_A_TIME, older_objects_set_aside():
-        return run_stages(model, args, kwargs, f, options)
+        return run_stages(unwrapped(model), args, kwargs, f, options)
 
 
 def run_stages(

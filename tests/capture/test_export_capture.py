@@ -139,3 +139,13 @@ def test_an_operator_without_onnx_form_is_named_with_dynamic_sizes_too(capture):
             capture=capture,
             dynamic_shapes={"x": {0: "rows"}},
         )
+
+
+def test_what_torch_export_refuses_is_named_with_its_line():
+    def decided_by_data(x):
+        if (x > 0).any():
+            return x
+        return -x
+
+    with pytest.raises(sardonyx.SardonyxError, match=r"if \(x > 0\)\.any\(\):"):
+        sardonyx.export(decided_by_data, (torch.randn(3),), capture="export")

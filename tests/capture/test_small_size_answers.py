@@ -94,3 +94,72 @@ def test_the_largest_of_several_sizes(extreme) -> None:
         others=others,
         captures=("export",),
     )
+
+
+CHOSEN = {
+    "max by a key": lambda x: max(x.shape, key=lambda size: -size),
+    "max of pairs": lambda x: max((x.shape[0], 1), (5, 2))[1],
+    "min of a list of pairs": lambda x: min([(x.shape[0], 3), (2, 7)])[1],
+    "dictionary": lambda x: {True: 3, False: 4}[x.shape[0] > 1],
+    "list": lambda x: [3, 4][x.shape[0] > 1],
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN.values(), ids=CHOSEN)
+def test_one_of_several_chosen_by_sizes_is_said(chosen) -> None:
+    notes = _notes(lambda x: x * chosen(x), torch.randn(4, 3))
+    assert any("the model decides by it" in note and "x_dim_0" in note for note in notes)
+
+
+def test_a_number_of_elements_that_is_a_float_of_a_size() -> None:
+    def written(x):
+        y = torch.arange(x.shape[0] * 1.0)
+        y[-(y.shape[0] // 2) :] = 3.0
+        return y
+
+    def chosen(x):
+        y = torch.zeros(math.ceil((x.shape[0] - 1) * 0.5))
+        return torch.where(y[:1] > 0, y, y.sum(0, keepdim=True))
+
+    others = [(torch.randn(n),) for n in (1, 2, 7)]
+    for model in (written, chosen):
+        check(model, torch.randn(5), dynamic={0: (0,)}, others=others, captures=("export",))
+
+
+QUOTIENTS = {
+    "of a size": lambda n: n // 0.1,
+    "of a float": lambda n: (n * 0.7) // 0.1,
+    "negative": lambda n: n // -0.1,
+    "of a number": lambda n: 4.5 // (n + 1),
+    "whole": lambda n: n // 3.0,
+    "of halves": lambda n: (n * 0.3) // 0.5,
+}
+
+
+@pytest.mark.parametrize("quotient", QUOTIENTS.values(), ids=QUOTIENTS)
+def test_whole_quotients_of_floats_are_those_of_python(quotient) -> None:
+    others = [(torch.randn(n),) for n in (1, 2, 3, 4, 7, 70)]
+    check(
+        lambda x: torch.ones_like(x) * quotient(x.shape[0]),
+        torch.randn(5),
+        dynamic={0: (0,)},
+        others=others,
+        captures=("export",),
+    )
+
+
+@pytest.mark.parametrize("example", [0, 1, 5])
+def test_a_bound_that_a_small_example_does_not_reach_is_nothing_special(example: int) -> None:
+    def model(x):
+        return x[: min(x.shape[0], 2)] * max(x.shape[0], 3)
+
+    others = [(torch.randn(n),) for n in (0, 1, 2, 7)]
+    check(model, torch.randn(example), dynamic={0: (0,)}, others=others, captures=("export",))
+
+
+def test_what_a_model_decides_by_a_small_size_is_special_all_the_same() -> None:
+    def model(x):
+        return x[: 2 if x.shape[0] > 1 else 1] + x[: min(x.shape[0], 2)]
+
+    with pytest.raises(sardonyx.DynamicDimError, match="specially"):
+        _notes(model, torch.randn(1))

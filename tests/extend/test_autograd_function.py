@@ -659,3 +659,50 @@ def test_errors_have_the_name_of_the_class(capture):
     assert "sardonyx_autograd" not in str(graph)
     with pytest.raises(SymbolicFunctionError, match=r"symbolic of Unwritten failed: .*NoSuchOp"):
         sardonyx.export(lambda x: Unwritten.apply(x, 1.0, "a"), torch.randn(3), capture=capture)
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_what_a_forward_writes_is_written_once(capture):
+    class Adds(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.add_(1)
+
+    class Averages(torch.autograd.Function):
+        @staticmethod
+        def forward(x, mean):
+            mean.mul_(0.9).add_(0.1 * x)
+            return x - mean
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+    def model(x):
+        mean = torch.ones(3)
+        first = Averages.apply(Adds.apply(x * 1), mean)
+        return first, Adds.apply(x[1:] * 2), mean
+
+    x = torch.randn(3)
+    program = sardonyx.export(model, (x,), capture=capture)
+    for ours, theirs in zip(program(x), model(x), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_an_argument_that_a_forward_returns_is_a_view_of_it():
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+    def model(x):
+        y = x * 1
+        z = Same.apply(y)
+        z += 1
+        return y, z, z is y
+
+    x = torch.randn(3)
+    program = sardonyx.export(lambda x: model(x)[:2], (x,), capture="trace")
+    for ours, theirs in zip(program(x), model(x)[:2], strict=True):
+        torch.testing.assert_close(ours, theirs)

@@ -246,3 +246,29 @@ def test_a_reshape_of_what_data_sizes(capture: str) -> None:
     program = sardonyx.export(model, (x, torch.tensor([2, 2])), capture=capture)
     args = (x + 2, torch.tensor([5, -1]))
     torch.testing.assert_close(program(*args), model(*args))
+
+
+@pytest.mark.parametrize(
+    ("capture", "given", "reason"),
+    [
+        ("trace", lambda x: x, 'capture="export"'),
+        ("export", lambda x: torch.complex(x, x), "not given complex tensors"),
+    ],
+)
+def test_a_node_that_cannot_be_written_is_refused_with_the_reason(
+    capture: str, given: Any, reason: str
+) -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.onnx.ops.symbolic("my::A", (given(x),), dtype=torch.float32, shape=x.shape)
+
+    with pytest.raises(sardonyx.SardonyxError, match=reason):
+        sardonyx.export(model, (torch.randn(3),), capture=capture)
+
+
+@pytest.mark.parametrize("options", [{"scale": 0.0}, {"past_key": torch.randn(1, 2, 3, 4)}])
+def test_attention_that_onnx_runtime_does_not_take_is_refused(options: dict[str, Any]) -> None:
+    def model(x: torch.Tensor) -> Any:
+        return torch.onnx.ops.attention(x, x, x, **options)[0]
+
+    with pytest.raises(sardonyx.SardonyxError, match=r"scale=0|come together"):
+        sardonyx.export(model, (torch.randn(1, 2, 3, 4),), opset_version=23, capture="export")

@@ -271,3 +271,9 @@ def test_an_operator_without_a_fake_kernel_has_open_sizes():
         dynamic_axes={"x": {0: "batch"}},
         verify=True,
     )
+
+
+def test_a_refused_registration_leaves_nothing_behind():
+    with pytest.raises(sardonyx.errors.InvalidOptionError):
+        sardonyx.register_custom_op_symbolic("aten::gelu", lambda g, x, *rest: g.op("Abs", x), 0)
+    sardonyx.export(torch.nn.GELU(), (torch.randn(3),), verify=True)

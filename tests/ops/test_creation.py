@@ -126,3 +126,27 @@ def test_dynamic_sizes(name: str) -> None:
     check(
         lambda x: (DYNAMIC[name](x), x + 1), torch.randn(3, 4), dynamic={0: [0, 1]}, others=others
     )
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(
+    "length",
+    [
+        lambda n: n * 0.1 * 3,
+        lambda n: n * 3 * 0.1,
+        lambda n: (n - 1) * 0.1 + 0.2,
+        lambda n: 0.1 + n * 0.3 - 0.1,
+        lambda n: n * 0.3,
+        lambda n: n / 10 * 3,
+    ],
+)
+def test_arange_to_a_float_of_several_steps(length: Callable[[Any], Any], capture: str) -> None:
+    """Each step is rounded: 5 * 0.1 * 3 is 1.5, 5 * (0.1 * 3) is more."""
+    check(
+        lambda x: torch.arange(0, max(length(x.shape[0]), 0), 0.3) + x.sum() * 0,
+        torch.rand(5, 3),
+        dynamic={0: [0]},
+        others=[(torch.rand(n, 3),) for n in (0, 1, 2, 3, 6, 7, 10, 11, 17)],
+        captures=[capture],
+        opsets=[20],
+    )

@@ -206,6 +206,25 @@ def test_batches_of_products_of_nothing(left: tuple[int, ...], right: tuple[int,
     check(lambda x, y: x @ y + 1, *inputs(3), dynamic=dynamic, others=others)
 
 
+def test_products_of_something_repeat_no_matrix() -> None:
+    """What ONNX Runtime forgets where there is nothing to sum costs nothing elsewhere."""
+    ort = pytest.importorskip("onnxruntime")
+
+    def inputs(n: int, batch: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
+        return rand(n, n), rand(batch, n, 3)
+
+    others = [*map(inputs, (0, 1, 2, 7)), inputs(2, 0), inputs(0, 0), inputs(1, 1)]
+    dynamic = {0: [0, 1], 1: [0, 1]}
+    model = check(torch.matmul, *inputs(4), dynamic=dynamic, others=others).model_proto
+    (product,) = (node for node in model.graph.node if node.op_type == "MatMul")
+    model.graph.output.add(name=product.input[0])
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [given.name for given in session.get_inputs()]
+    arrays = [x.numpy() for x in inputs(4)]
+    left = session.run([product.input[0]], dict(zip(names, arrays, strict=True)))[0]
+    assert left.size == 16
+
+
 def test_addmm_of_nothing_keeps_beta() -> None:
     others = [(rand(2, 4), rand(2, n), rand(n, 4)) for n in (0, 1)]
     check(

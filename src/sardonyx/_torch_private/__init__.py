@@ -5,9 +5,12 @@ from __future__ import annotations
 from sardonyx._torch_private.autograd import autograd_function_calls as autograd_function_calls
 from sardonyx._torch_private.autograd import autograd_function_of as autograd_function_of
 from sardonyx._torch_private.autograd import calls_left_to_run as calls_left_to_run
+from sardonyx._torch_private.autograd import run_forward_of as run_forward_of
 from sardonyx._torch_private.autograd import sets_up_context_apart as sets_up_context_apart
 from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero as sizes_that_may_be_zero
 from sardonyx._torch_private.empty_sizes import with_open_sizes as with_open_sizes
+from sardonyx._torch_private.extremes import largest_of_sizes as largest_of_sizes
+from sardonyx._torch_private.extremes import smallest_of_sizes as smallest_of_sizes
 from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
 from sardonyx._torch_private.fake_runs import kernels_replaced as kernels_replaced

@@ -57,6 +57,25 @@ def autograd_function_of(node: Any) -> Any:
     return kind if is_class else None
 
 
+def run_forward_of(kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call of the function returns where no gradient is asked for."""
+    context: Any = torch.autograd.function.FunctionCtx()
+    context.needs_input_grad = (False,) * len(args)
+    if sets_up_context_apart(kind):
+        result = kind.forward(*args, **kwargs)
+        kind.setup_context(context, args, result)
+    else:
+        result = kind.forward(context, *args, **kwargs)
+    written = [id(tensor) for tensor in getattr(context, "dirty_tensors", ())]
+    given = [id(a) for a in args if isinstance(a, torch.Tensor) and id(a) not in written]
+
+    def returned(item: Any) -> Any:
+        """An argument that is returned as it is comes back as another tensor of its memory."""
+        return item.view_as(item) if id(item) in given else item
+
+    return tuple(map(returned, result)) if isinstance(result, tuple) else returned(result)
+
+
 def sets_up_context_apart(kind: Any) -> bool:
     """Whether the `forward` of a torch.autograd.Function takes no `ctx`."""
     is_defined: Any = torch.autograd.function._is_setup_context_defined

@@ -12,42 +12,81 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import sympy
+import torch
 
+from sardonyx._torch_private.extremes import largest_of_sizes
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 
 
 @contextlib.contextmanager
 def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
     """Tells of every condition on sizes that the model's own Python asks for and that holds, as it
-    is noted, for all sizes that torch.export takes to be possible: those from 2 on."""
+    is noted, for all sizes that torch.export takes to be possible: those from 2 on. What is asked
+    to know a stride is answered for the example, and nothing is concluded from it."""
     from torch.fx.experimental.sym_node import SymNode
-    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv, uninteresting_files
 
     kind: Any = SymNode
-    original = kind.guard_bool
+    env_kind: Any = ShapeEnv
+    guard, evaluate = kind.guard_bool, env_kind.evaluate_expr
     passing_on = uninteresting_files()
+
+    def asker() -> FrameType:
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename in passing_on:
+            frame = frame.f_back
+        return frame
 
     def guard_bool(self: Any, file: str, line: int) -> bool:
         guards = self.shape_env.guards
         known = len(guards)
-        answer = bool(original(self, file, line))
+        answer = bool(guard(self, file, line))
         expression: Any = self.expr
         if len(guards) == known and expression.free_symbols:
-            frame = sys._getframe(1)
-            while frame.f_back is not None and frame.f_code.co_filename in passing_on:
-                frame = frame.f_back
-            asker = frame.f_code.co_filename
-            if not asker.startswith((TORCH_FOLDER, OWN_FOLDER)) or asker.startswith(_OF_WINDOWS):
+            frame = asker()
+            at = frame.f_code.co_filename
+            if not at.startswith((TORCH_FOLDER, OWN_FOLDER)) or at.startswith(_OF_WINDOWS):
                 note(expression if answer else sympy.Not(expression), frame)
         return answer
 
-    kind.guard_bool = guard_bool
-    passing_on.add(guard_bool.__code__.co_filename)
+    def evaluate_expr(self: Any, expression: Any, *args: Any, **options: Any) -> Any:
+        if expression.free_symbols:
+            code = asker().f_code
+            if _asks_layout(code.co_filename, code.co_name):
+                with self.suppress_guards():
+                    return evaluate(self, expression, *args, **options)
+        return evaluate(self, expression, *args, **options)
+
+    ours = {guard_bool.__code__.co_filename, largest_of_sizes.__code__.co_filename} - passing_on
+    kind.guard_bool, env_kind.evaluate_expr = guard_bool, evaluate_expr
+    passing_on |= ours
+    try:
+        with _conditions_as_keys():
+            yield
+    finally:
+        passing_on -= ours
+        kind.guard_bool, env_kind.evaluate_expr = guard, evaluate
+
+
+@contextlib.contextmanager
+def _conditions_as_keys() -> Iterator[None]:
+    """A condition on sizes is equal to a Python bool, and stands for an index, by its answer:
+    torch.export would record the model in another way, of which nothing is told."""
+    kind: Any = torch.SymBool
+    equal, index = kind.__eq__, getattr(kind, "__index__", None)
+
+    def equal_to(self: Any, other: Any) -> Any:
+        return bool(self) == other if isinstance(other, bool) else equal(self, other)
+
+    kind.__eq__ = equal_to
+    if index is None:
+        kind.__index__ = lambda self: int(bool(self))
     try:
         yield
     finally:
-        passing_on.discard(guard_bool.__code__.co_filename)
-        kind.guard_bool = original
+        kind.__eq__ = equal
+        if index is None:
+            del kind.__index__
 
 
 class Guard(NamedTuple):
@@ -69,6 +108,14 @@ _OF_WINDOWS = os.path.join(TORCH_FOLDER, "signal") + os.sep
 
 
 _LAYOUT_FUNCTIONS = ("contiguous", "stride", "dense", "channels_last")
+_ORDERS_OF_STRIDES = os.path.join(TORCH_FOLDER, "_prims_common") + os.sep
+_OF_ORDERS = ("__lt__", "should_swap", "ge", "compute_elementwise_output_logical_to_physical_perm")
+
+
+def _asks_layout(file: str, function: str) -> bool:
+    if file.startswith(_ORDERS_OF_STRIDES) and function in _OF_ORDERS:
+        return True
+    return file.startswith(TORCH_FOLDER) and any(word in function for word in _LAYOUT_FUNCTIONS)
 
 
 def guards(mode: Any, start: int = 0) -> list[Guard]:
@@ -78,7 +125,6 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
         file, line = getattr(frame, "filename", ""), getattr(frame, "lineno", 0) or 0
         # torch.export's strict mode runs the model's Python in an interpreter of its own.
         strict = _STRICT_PLACE.match(guard.sloc.maybe_user_loc or "")
-        in_torch = file.startswith(TORCH_FOLDER)
         # A frame of ours is a mode that runs the operator which asks.
         in_model_code = (
             "/_dynamo/" in file if strict else not file.startswith((TORCH_FOLDER, OWN_FOLDER))
@@ -88,8 +134,7 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
             place = (os.path.basename(strict["file"]), int(strict["line"]), strict["text"])
         elif in_model_code:
             place = (file, line, linecache.getline(file, line).strip())
-        function = getattr(frame, "name", "") or ""
-        asks_layout = in_torch and any(word in function for word in _LAYOUT_FUNCTIONS)
+        asks_layout = _asks_layout(file, getattr(frame, "name", "") or "")
         found.append(Guard(guard.expr, place, in_model_code, asks_layout))
     return found
 

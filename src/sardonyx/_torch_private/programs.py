@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -79,8 +81,8 @@ def float_arithmetic_in_order() -> Iterator[None]:
     """Sums and products of floats that sizes decide are rounded one by one, as Python does it;
     sympy would multiply the numbers of h * 0.29 * 100 first."""
     from torch.fx.experimental.sym_node import SymNode
-    from torch.utils._sympy.functions import Identity
 
+    rounded = _rounded_kind()
     kind: Any = SymNode
     before = {name: getattr(kind, name) for name in ("add", "sub", "mul")}
 
@@ -89,8 +91,8 @@ def float_arithmetic_in_order() -> Iterator[None]:
             result = compute(left, right)
             if isinstance(result, SymNode) and result.pytype is float and not result.is_constant():
                 expression: Any = result._expr
-                if expression.free_symbols and not isinstance(expression, Identity):
-                    result._expr = Identity(expression)
+                if expression.free_symbols and not isinstance(expression, rounded):
+                    result._expr = rounded(expression)
                     result._optimized_summation = False
             return result
 
@@ -99,10 +101,72 @@ def float_arithmetic_in_order() -> Iterator[None]:
     for name, compute in before.items():
         setattr(kind, name, in_order(compute))
     try:
-        yield
+        with _whole_quotients_of_floats():
+            yield
     finally:
         for name, compute in before.items():
             setattr(kind, name, compute)
+
+
+@contextlib.contextmanager
+def _whole_quotients_of_floats() -> Iterator[None]:
+    """4 // 0.1 is 39.0, what is left over by the remainder; PyTorch rounds the quotient 40.0."""
+    before = [
+        (kind, name, getattr(kind, name))
+        for kind in (torch.SymInt, torch.SymFloat)
+        for name in ("__floordiv__", "__rfloordiv__")
+    ]
+    for kind, name, of_integers in before:
+        setattr(kind, name, _whole_quotient(of_integers, is_reversed=name == "__rfloordiv__"))
+    try:
+        yield
+    finally:
+        for kind, name, of_integers in before:
+            setattr(kind, name, of_integers)
+
+
+def _whole_quotient(
+    of_integers: Callable[[Any, Any], Any], *, is_reversed: bool
+) -> Callable[[Any, Any], Any]:
+    def quotient(self: Any, other: Any) -> Any:
+        is_float = any(isinstance(number, (float, torch.SymFloat)) for number in (self, other))
+        if not is_float or not isinstance(other, (int, float, torch.SymInt, torch.SymFloat)):
+            return of_integers(self, other)
+        left, right = (other, self) if is_reversed else (self, other)
+        if _is_power_of_two(right) or (_is_whole(left) and _is_whole(right)):
+            return of_integers(self, other)  # the quotient is not rounded up to a whole number
+        to_float: Callable[[Any], Any] = torch.sym_float
+        left, right = to_float(left), to_float(right)
+        nearly_whole = (left - left % right) / right
+        return to_float(math.floor(nearly_whole + 0.5))
+
+    return quotient
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, torch.SymInt)) or (
+        isinstance(number, float) and number.is_integer()
+    )
+
+
+def _is_power_of_two(number: Any) -> bool:
+    return isinstance(number, (int, float)) and abs(math.frexp(number)[0]) == 0.5
+
+
+@functools.cache
+def _rounded_kind() -> Any:
+    """What keeps sympy from taking an expression apart; of a number, it is that number."""
+    from torch.utils._sympy.functions import Identity
+
+    class Rounded(Identity):
+        _torch_handler_name = "identity"
+
+        @classmethod
+        def eval(cls, number: Any) -> Any:
+            return number if number.is_Number else None
+
+    Rounded.__name__ = "Identity"  # as PyTorch's printers and ours know it
+    return Rounded
 
 
 @contextlib.contextmanager

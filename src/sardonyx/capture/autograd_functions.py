@@ -122,9 +122,12 @@ _recording: ContextVar[FunctionCalls | None] = ContextVar("recording", default=N
 
 def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls = _recording.get()
-    if calls is None or not calls.is_kept(kind):
-        return apply(*args, **kwargs)
-    return calls.call(apply, kind, args, kwargs)
+    if calls is not None and calls.is_kept(kind):
+        return calls.call(apply, kind, args, kwargs)
+    if calls is not None and _torch_private.is_tracing():
+        # The tracer would note what it writes twice: inside of the call, and after it.
+        return _torch_private.run_forward_of(kind, args, kwargs)
+    return apply(*args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,11 +21,13 @@ from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.functionalize import functionalize
 from sardonyx.capture.given_program import from_exported_program
 from sardonyx.capture.graph import AtenGraph, Value
+from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.capture.size_conditions import SmallComputedSizeError, are_special
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.torchscript.program import capture_by_script
@@ -61,7 +64,8 @@ def capture(
             raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
         forward = model.forward if isinstance(model, torch.nn.Module) else model
         if not callable(forward):
-            raise InvalidOptionError(f"a {type(model).__qualname__} is no model")
+            hint = ": build the model and give it to load_state_dict" * isinstance(model, dict)
+            raise InvalidOptionError(f"{type(model).__qualname__} is no model{hint}")
         if weightless.is_weightless(model):
             weightless.check_options(options)
             options = replace(options, capture="export")
@@ -139,16 +143,30 @@ def _at_generic_sizes(
     record: Callable[[Any, PreparedInputs], Recorded], model: Any, inputs: PreparedInputs
 ) -> Recorded:
     """The recording; where a small size of the example gets fixed, one at a larger size."""
+    larger = inputs.recorded_larger()
     try:
-        return record(model, inputs)
+        recorded = record(model, inputs)
     except DynamicDimError as refusal:
-        larger = inputs.recorded_larger()
+        if isinstance(refusal, SmallComputedSizeError) and inputs.keeps(refusal.sizes):
+            larger = inputs.recorded_doubled()
         if larger is None:
             raise
         try:
-            return record(model, larger)
+            return _at_generic_sizes(record, model, larger)
         except CaptureError:
             raise refusal from refusal.__cause__
+    if larger is not None and not recorded.baked and _has_special_sizes(recorded.graph):
+        # What an operator is made of, which is known later, would ask whether these are 1.
+        with contextlib.suppress(CaptureError):
+            again = record(model, larger)
+            return recorded if again.baked else again
+    return recorded
+
+
+def _has_special_sizes(graph: AtenGraph) -> bool:
+    sizes = _torch_private.example_sizes(TypeInference.for_graph(graph).mode)
+    shapes = [v.shape for node in graph.nodes for v in node.outputs if v.has_shape]
+    return any(are_special(shape, sizes) for shape in shapes)
 
 
 def _order_parameters(graph: AtenGraph, model: Any) -> None:

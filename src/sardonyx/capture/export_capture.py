@@ -30,6 +30,7 @@ from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked
 from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
+    place_of,
     result_on_copies,
     with_constant_numbers,
 )
@@ -159,10 +160,11 @@ def _export(
             format_message(
                 f"torch.export refuses the model: {first_line(refusal)}",
                 [
+                    ("at", place_of(refusal)),
                     (
                         "try",
                         'capture="trace", or torch.cond / torch.while_loop where data decides',
-                    )
+                    ),
                 ],
             )
         ) from refusal

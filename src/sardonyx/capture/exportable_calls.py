@@ -5,11 +5,11 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture.index_masks import with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
@@ -54,8 +54,8 @@ class MathOfSizes:
         self._original: list[Callable[..., Any]] = [math.sqrt, builtins.max, builtins.min]
         root, largest, smallest = self._original
         math.sqrt = _root(root)
-        builtins.max = _extreme(largest, torch.sym_max)
-        builtins.min = _extreme(smallest, torch.sym_min)
+        builtins.max = _torch_private.largest_of_sizes(largest)
+        builtins.min = _torch_private.smallest_of_sizes(smallest)
 
     def __exit__(self, *error: object) -> None:
         math.sqrt, builtins.max, builtins.min = self._original
@@ -66,21 +66,6 @@ _SIZES = (torch.SymInt, torch.SymFloat)
 
 def _root(original: Callable[[Any], float]) -> Callable[[Any], Any]:
     return lambda x, /: torch.sym_sqrt(x) if isinstance(x, _SIZES) else original(x)
-
-
-def _extreme(original: Callable[..., Any], of_two: Callable[..., Any]) -> Callable[..., Any]:
-    """max or min, of which torch.export records those of two integers only."""
-
-    def extreme(*values: Any, **options: Any) -> Any:
-        several = values[0] if len(values) == 1 else values
-        if options or not isinstance(several, (tuple, list)) or len(several) < 2:
-            return original(*values, **options)
-        is_size = [isinstance(value, _SIZES) for value in several]
-        if not any(is_size) or not all(isinstance(v, (int, float, *_SIZES)) for v in several):
-            return original(*values, **options)
-        return reduce(of_two, several)
-
-    return extreme
 
 
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)

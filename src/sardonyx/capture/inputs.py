@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +37,8 @@ class PreparedInputs:
     """Forward's own names of the positional arguments."""
     smallest_generic: int = 2
     """Dynamic dims of a smaller size are recorded with another one."""
+    times: int = 1
+    """All other dynamic dims are recorded with so many times their size."""
 
     @property
     def input_positions(self) -> list[int]:
@@ -68,16 +70,32 @@ class PreparedInputs:
     def leaves_of_a_third_size(self) -> tuple[Any, ...]:
         """With a size that is neither the example's nor the recorded one, where those differ."""
         return _with_generic_sizes(
-            self.leaves, self.dynamic, larger_by=1, smallest=self.smallest_generic
+            self.leaves,
+            self.dynamic,
+            larger_by=1,
+            smallest=self.smallest_generic,
+            times=self.times + (self.times > 1),
         )
 
     def recorded_larger(self) -> PreparedInputs | None:
         """With sizes 2 and 3 recorded as larger ones: what the model makes of them, as in `x[1:]`,
         may have a special size. None where there are no such dims."""
-        larger = _with_generic_sizes(self.leaves, self.dynamic, smallest=_SMALLEST_OF_ALL)
-        if self.smallest_generic == _SMALLEST_OF_ALL or _sizes(larger) == self.recorded_sizes:
+        return self._recorded_as(_SMALLEST_OF_ALL, 1)
+
+    def recorded_doubled(self) -> PreparedInputs | None:
+        """As recorded_larger, and every other dynamic dim twice as large as in the example."""
+        return self._recorded_as(_SMALLEST_OF_ALL, 2)
+
+    def keeps(self, sizes: Iterable[int]) -> bool:
+        """Whether recorded_larger has all dims of these sizes as they are."""
+        return self.recorded_larger() is None or min(sizes) >= _SMALLEST_OF_ALL
+
+    def _recorded_as(self, smallest: int, times: int) -> PreparedInputs | None:
+        larger = _with_generic_sizes(self.leaves, self.dynamic, smallest=smallest, times=times)
+        is_done = (self.times, self.smallest_generic) >= (times, smallest)
+        if is_done or _sizes(larger) == self.recorded_sizes:
             return None
-        return replace(self, capture_leaves=larger, smallest_generic=_SMALLEST_OF_ALL)
+        return replace(self, capture_leaves=larger, smallest_generic=smallest, times=times)
 
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
@@ -85,7 +103,9 @@ class PreparedInputs:
             {axis: dim for axis, dim in axes.items() if (position, axis) not in fixed}
             for position, axes in enumerate(self.dynamic)
         )
-        sized = _with_generic_sizes(self.leaves, dynamic, smallest=self.smallest_generic)
+        sized = _with_generic_sizes(
+            self.leaves, dynamic, smallest=self.smallest_generic, times=self.times
+        )
         return replace(self, dynamic=dynamic, capture_leaves=sized)
 
     def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
@@ -320,9 +340,13 @@ _SMALLEST_OF_ALL = 4
 
 
 def _with_generic_sizes(
-    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int = 0, smallest: int = 2
+    leaves: Sequence[Any],
+    dynamic: Sequence[DynamicAxes],
+    larger_by: int = 0,
+    smallest: int = 2,
+    times: int = 1,
 ) -> tuple[Any, ...]:
-    wanted = _generic_sizes(leaves, dynamic, larger_by, smallest)
+    wanted = _generic_sizes(leaves, dynamic, larger_by, smallest, times)
     return tuple(
         _resized(leaf, axes, wanted)
         if isinstance(leaf, torch.Tensor)
@@ -337,9 +361,14 @@ def _generic_number(leaf: Any, larger_by: int) -> Any:
 
 
 def _generic_sizes(
-    leaves: Sequence[Any], dynamic: Sequence[DynamicAxes], larger_by: int, smallest: int
+    leaves: Sequence[Any],
+    dynamic: Sequence[DynamicAxes],
+    larger_by: int,
+    smallest: int,
+    times: int,
 ) -> dict[str, int]:
-    """By name, the sizes to record dims with whose example size is less than `smallest`."""
+    """By name, the sizes to record dims with whose example size is less than `smallest`, and
+    those of the others where they are to be some times as large."""
     dims: dict[str, tuple[DynamicDim, int]] = {}
     for leaf, axes in zip(leaves, dynamic, strict=True):
         if isinstance(leaf, torch.Tensor):
@@ -356,6 +385,10 @@ def _generic_sizes(
     enlarged = {
         name: dims[name][0].within(generic + larger_by) for name in special if name is not None
     }
+    if times > 1:
+        for name, (dim, size) in dims.items():
+            if name not in enlarged and dim.derive is None:
+                enlarged[name] = dim.within(size * times)
     derived = {name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged}
     return {**enlarged, **derived}
 

@@ -29,7 +29,7 @@ def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> Captur
     """The error for a run under torch.jit.trace, or of the model itself, that raised `error`."""
     own = _failure(model, inputs, inputs.capture_leaves)
     if own is None:
-        place = _place_of(error)
+        place = place_of(error)
         return CaptureError(
             format_message(
                 f"torch.jit.trace refuses the model: {first_line(error)}",
@@ -48,7 +48,7 @@ def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> Captur
                 "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
                 f" not take: {first_line(own)}",
                 [
-                    ("at", _place_of(own)),
+                    ("at", place_of(own)),
                     ("try", "an example in which every dynamic dim is 2 or more"),
                 ],
             )
@@ -61,12 +61,13 @@ def model_failure(error: Exception) -> CaptureError:
     return CaptureError(
         format_message(
             f"the model itself fails on these inputs: {first_line(error)}",
-            [("at", _place_of(error))],
+            [("at", place_of(error))],
         )
     )
 
 
-def _place_of(error: Exception) -> str:
+def place_of(error: BaseException) -> str:
+    """The line of the model that was running."""
     return place_text(from_stack_trace("".join(traceback.format_tb(error.__traceback__))))
 
 
@@ -87,7 +88,14 @@ def fixed_dim_error(
             f" to {size}",
             [
                 ("by", places[:3]),
-                ("try", f"take sizes from the tensor (x.shape[{axis}]) instead of numbers there"),
+                (
+                    "try",
+                    [
+                        f"take sizes from the tensor ({name}.shape[{axis}]), not numbers, there",
+                        f"or, where it meets a dim of another input, make that {dim.name!r} too",
+                        'or capture="script" where Python loops over it',
+                    ],
+                ),
             ],
         )
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy
 
@@ -16,6 +16,14 @@ from sardonyx import _torch_private
 from sardonyx.capture.location import Place, innermost_user_place, place_text
 from sardonyx.capture.watched_calls import Call, WatchingMode
 from sardonyx.errors import DynamicDimError, format_message
+
+
+class SmallComputedSizeError(DynamicDimError):
+    """A size that follows from dynamic ones is 0 or 1 in the example, and the recording is for
+    that one only."""
+
+    sizes: tuple[int, ...] = ()
+    """Of the dynamic dims it follows from, as recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ def _fails_at_small_sizes(
     symbols = sorted(expression.free_symbols & origins.keys() & sizes.keys(), key=str)
     tried = [[sizes[s], *range(origins[s].least, 2)] for s in symbols[:_MOST_SYMBOLS]]
     return any(
-        _at_sizes(expression, {**sizes, **dict(zip(symbols, small, strict=False))}) == sympy.false
+        at_sizes(expression, {**sizes, **dict(zip(symbols, small, strict=False))}) == sympy.false
         for small in product(*tried)
     )
 
@@ -102,9 +110,12 @@ def _fails_at_small_sizes(
 _MOST_SYMBOLS = 4
 
 
+DECIDED = "the model decides by it"
+
+
 def _decided_by(text: str, place: Place) -> str:
     at = place_text(place)
-    return f"the recording holds where {text}: the model decides by it{at and f' at {at}'}"
+    return f"the recording holds where {text}: {DECIDED}{at and f' at {at}'}"
 
 
 _NOWHERE: Place = ("", 0, "")
@@ -146,7 +157,12 @@ def check_conditions(
         text = _readable(expression, origins)
         place = place_text(condition.place)
         if any(origins[s].required for s in fixed):
-            raise _narrowed_to_one(text, place, sorted(origins[s].name for s in fixed))
+            names = sorted(origins[s].name for s in fixed)
+            if _is_small(expression):
+                refusal = _narrowed_to_one(SmallComputedSizeError, text, place, names)
+                refusal.sizes = tuple(sizes[s] for s in fixed)
+                raise refusal
+            raise _narrowed_to_one(DynamicDimError, text, place, names)
         at = f" at {place}" if place else ""
         if symbols and (condition.in_model_code or fixed):
             notes[_decided_by(text, condition.place)] = None
@@ -181,12 +197,14 @@ def _counts_pieces(
 
 
 _SIZES_TRIED = 64
+_Refusal = TypeVar("_Refusal", bound=DynamicDimError)
 
 
 def _fixes(
     expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]
 ) -> bool:
-    """Whether an equation of sizes and a number holds for none of the next larger sizes.
+    """Whether an equation of sizes and a number holds for none of the next larger sizes; where the
+    number is 0 or 1, which operators treat as special, for none of those from twice the size on.
 
     Tried rather than solved: `p // (p // 4) == 4` holds for every p that was padded to four. A
     symbol that simply is a number is reported with its dim, not here.
@@ -195,7 +213,27 @@ def _fixes(
         return False
     if symbol in expression.args or not any(a.is_Integer for a in expression.args):
         return False
-    return True not in _outcomes(expression, symbol, sizes, least=sizes[symbol] + 1)
+    size = sizes[symbol]
+    if True not in _outcomes(expression, symbol, sizes, least=size + 1):
+        return True
+    return _is_small(expression) and not any(
+        _outcomes(expression, symbol, sizes, least=2 * size + 2)
+    )
+
+
+def are_special(shape: Iterable[Any], sizes: Mapping[sympy.Symbol, int]) -> bool:
+    """Whether some size of a result is 0 or 1 where the dynamic ones are these, and not where they
+    are larger."""
+    larger = {symbol: 2 * size + 2 for symbol, size in sizes.items()}
+    return any(
+        at_sizes(size, sizes) in (0, 1) and at_sizes(size, larger) not in (0, 1)
+        for size in shape
+        if isinstance(size, sympy.Expr) and size not in sizes
+    )
+
+
+def _is_small(equation: sympy.Basic) -> bool:
+    return any(side in (0, 1) for side in equation.args)
 
 
 def _outcomes(
@@ -204,12 +242,12 @@ def _outcomes(
     """Whether a condition holds at sizes from `least` on, those at which it means nothing left
     out; the other sizes are those of the example."""
     for size in range(least, max(least, sizes.get(symbol, 0) + 1) + _SIZES_TRIED):
-        outcome = _at_sizes(expression, {**sizes, symbol: size})
+        outcome = at_sizes(expression, {**sizes, symbol: size})
         if outcome is not None:
             yield outcome == sympy.true
 
 
-def _at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> sympy.Basic | None:
+def at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> sympy.Basic | None:
     """A condition where sizes are these; None where it means nothing."""
     try:
         return expression.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
@@ -217,8 +255,8 @@ def _at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> sym
         return None
 
 
-def _narrowed_to_one(text: str, place: str, names: list[str]) -> DynamicDimError:
-    return DynamicDimError(
+def _narrowed_to_one(kind: type[_Refusal], text: str, place: str, names: list[str]) -> _Refusal:
+    return kind(
         format_message(
             f"{', '.join(names)} was asked to be dynamic, but the recording is for {text} only",
             [

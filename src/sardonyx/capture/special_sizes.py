@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.flat_model import Recorded
+from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import Place, innermost_user_place, place_text
 from sardonyx.capture.refusals import with_constant_numbers
+from sardonyx.capture.size_conditions import DECIDED, at_sizes
 from sardonyx.capture.state import state_kept
 from sardonyx.errors import DynamicDimError, format_message
 
@@ -99,13 +103,15 @@ def checked_at_example(
     again = partial(checked_at_example, capture)
     taken = recorded.inputs
     changed = [p for p in taken.input_positions if _is_changed(taken, p)]
-    difference = _difference(model, taken, taken.leaves) if changed else None
+    follows = _followed_numbers(recorded) if changed else _follows_nothing
+    difference = _difference(model, taken, taken.leaves, follows) if changed else None
     if difference is None:
         return recorded
     numbers = [
         position
         for position in taken.number_positions
-        if position in changed and _difference(model, taken, _only(taken, position)) is not None
+        if position in changed
+        and _difference(model, taken, _only(taken, position), _follows_nothing) is not None
     ]
     if numbers:
         return with_constant_numbers(again, model, inputs, numbers, None)
@@ -133,6 +139,48 @@ def checked_at_example(
     )
 
 
+_Follows = Callable[[Any, Any], bool]
+"""Whether the recording has a number that is the first at the example's sizes and the second at
+those recorded, as min(n, 2) is."""
+
+
+def _follows_nothing(at_example: Any, at_recorded: Any) -> bool:
+    return False
+
+
+def _followed_numbers(recorded: Recorded) -> _Follows:
+    graph, inputs = recorded.graph, recorded.inputs
+    # Of a trace, one does not know what the model asked.
+    is_exported = graph.captured_by == "torch.export"
+    if not is_exported or any(DECIDED in note for note in recorded.notes):
+        return _follows_nothing
+    leaves = [inputs.leaves[position] for position in inputs.input_positions]
+    of_input = {id(value): leaf for value, leaf in zip(graph.inputs, leaves, strict=True)}
+    recorded_sizes = _torch_private.example_sizes(TypeInference.for_graph(graph).mode)
+    example_sizes = dict(recorded_sizes)
+    for symbol, source in graph.symbols.items():
+        leaf = of_input.get(id(source.value))
+        if isinstance(leaf, torch.Tensor) and source.axis is not None:
+            example_sizes[symbol] = leaf.shape[source.axis]
+        elif isinstance(leaf, int):
+            example_sizes[symbol] = leaf
+    expressions = {
+        leaf
+        for node in graph.nodes
+        for leaf in _leaves([*node.arguments.values(), *(v.shape for v in node.outputs)])
+        if isinstance(leaf, sympy.Expr) and not leaf.is_Symbol
+    }
+
+    def follows(at_example: Any, at_recorded: Any) -> bool:
+        return any(
+            at_sizes(expression, example_sizes) == at_example
+            and at_sizes(expression, recorded_sizes) == at_recorded
+            for expression in expressions
+        )
+
+    return follows
+
+
 def _is_changed(inputs: PreparedInputs, position: int) -> bool:
     """Whether a leaf is recorded with another size than the example's."""
     leaf, recorded = inputs.leaves[position], inputs.capture_leaves[position]
@@ -148,7 +196,9 @@ def _only(inputs: PreparedInputs, position: int) -> list[Any]:
     return leaves
 
 
-def _difference(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Place | None:
+def _difference(
+    model: Any, inputs: PreparedInputs, leaves: Sequence[Any], follows: _Follows
+) -> Place | None:
     """Where the model, given `leaves`, first does something else than at the recorded sizes.
 
     A number that is another one at a third size, too, follows the sizes.
@@ -164,7 +214,7 @@ def _difference(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Pl
             continue
         if third is None:
             third = _calls(model, inputs, inputs.leaves_of_a_third_size()) or []
-        if index < len(third) and _is_special(call, counterpart, third[index]):
+        if index < len(third) and _is_special(call, counterpart, third[index], follows):
             return counterpart.place
     return None
 
@@ -175,10 +225,12 @@ def _same(call: _Call, other: _Call) -> bool:
     )
 
 
-def _is_special(example: _Call, recorded: _Call, third: _Call) -> bool:
+def _is_special(example: _Call, recorded: _Call, third: _Call, follows: _Follows) -> bool:
     counts = {len(call.operands) for call in (example, recorded, third)}
     return len(counts) > 1 or any(
-        not _equal(at_example, at_recorded) and _equal(at_recorded, at_third)
+        not _equal(at_example, at_recorded)
+        and _equal(at_recorded, at_third)
+        and not follows(at_example, at_recorded)
         for at_example, at_recorded, at_third in zip(
             example.operands, recorded.operands, third.operands, strict=True
         )

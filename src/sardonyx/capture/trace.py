@@ -23,7 +23,12 @@ from sardonyx.capture.flat_model import (
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.recordable_calls import RecordableCalls
-from sardonyx.capture.refusals import fixed_dim_error, model_raises, with_constant_numbers
+from sardonyx.capture.refusals import (
+    fixed_dim_error,
+    model_raises,
+    place_of,
+    with_constant_numbers,
+)
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript.reader import GraphReader
@@ -133,6 +138,14 @@ def _trace(
         unknown = _UNKNOWN_CALL.search(str(error))
         if unknown is not None:
             raise _unknown_call(unknown["op"], unknown["types"].strip()) from error
+        if "unsupported input list type" in str(error):
+            raise CaptureError(
+                format_message(
+                    "a call takes a list in which tensors may be missing, as one for a node of a"
+                    " name that the model gives does, which tracing cannot record",
+                    [("at", place_of(error)), ("try", 'capture="export"')],
+                )
+            ) from error
         raise model_raises(error, model, inputs) from error
 
 

@@ -42,7 +42,8 @@ def register_custom_op_symbolic(
             OnnxExporterWarning,
             2,
         )
-    _registered.setdefault(name, {})[_checked_opset(opset_version)] = symbolic_fn
+    opset = _checked_opset(opset_version)
+    _registered.setdefault(name, {})[opset] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:

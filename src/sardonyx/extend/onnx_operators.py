@@ -11,6 +11,7 @@ import onnx
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.symbolic_calls import bound_results, context_for
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
@@ -102,8 +103,13 @@ def _node_asked_for(g: GraphContext, call: Call) -> Any:
     return results
 
 
-def _values(g: GraphContext, inputs: Sequence[Tensor | None]) -> list[Any]:
-    return [None if tensor is None else g.values.of_tensor(tensor) for tensor in inputs]
+def _values(g: GraphContext, inputs: Sequence[Tensor | ComplexTensor | None]) -> list[Any]:
+    values: list[Any] = []
+    for tensor in inputs:
+        if isinstance(tensor, ComplexTensor):
+            raise Refusal("such a node is not given complex tensors")
+        values.append(None if tensor is None else g.values.of_tensor(tensor))
+    return values
 
 
 def _attributes(given: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +141,10 @@ def _attention(g: GraphContext, call: Call) -> Any:
     mode, softcap = given["qk_matmul_output_mode"], given["softcap"]
     if mode not in (0, 3):
         raise Refusal(f"what qk_matmul_output_mode={mode} gives differs in PyTorch and ONNX")
+    if (given["past_key"] is None) != (given["past_value"] is None):
+        raise Refusal("past_key and past_value come together in ONNX")
+    if given["scale"] == 0:
+        raise Refusal("scale=0 is none to ONNX Runtime, which then takes the default")
     if softcap and (given["attn_mask"] is not None or given["is_causal"]):
         raise Refusal("PyTorch caps the scores after the mask, ONNX before")
     if given["is_causal"] and given["past_key"] is not None:

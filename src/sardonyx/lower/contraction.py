@@ -11,6 +11,7 @@ from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.matrices import zeros_of_product
 from sardonyx.lower.reductions import accumulate, product_of
+from sardonyx.lower.shapes import broadcast_shapes
 from sardonyx.lower.values import Tensor
 
 _SMALL_INTEGERS = (torch.int8, torch.uint8, torch.int16)
@@ -36,11 +37,17 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         row, column = right.rank - 2, right.rank - 1
         operands = [Labelled(left, (row,)), Labelled(right, (*batch, row, column))]
         return contract(b, operands, [*batch, column])
-    if left.rank > 1 and left.static_dim(-1) is None:
-        left = _repeated(b, left, right)
+    if left.rank > 1 and right.rank > 2 and left.static_dim(-1) is None:
+        stack = broadcast_shapes((left.shape or ())[:-2], (right.shape or ())[:-2]) or ()
+        product = _product(b, _repeated_if_empty(b, left, right), right)
+        return b.with_shape(product, [*stack, left.dim(-2), right.dim(-1)])
     if left.rank > 1 and right.rank > 1 and left.static_dim(-1) == 0:
         # ONNX Runtime leaves all but the first of a batch of such products unset.
         return zeros_of_product(b, left, right)
+    return _product(b, left, right)
+
+
+def _product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     if left.dtype in _SMALL_INTEGERS:
         product = b.MatMul(b.cast(left, torch.int32), b.cast(right, torch.int32))
         return b.cast(product, left.dtype)
@@ -48,17 +55,26 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     return result
 
 
-def _repeated(b: Builder, left: Tensor, right: Tensor) -> Tensor:
-    """The left matrices once for each of the right's, which ONNX Runtime forgets to do where there
-    is nothing to sum."""
-    batch = [
-        size if axis < -left.rank or left.static_dim(axis) == 1 else left.dim(axis)
-        for axis, size in zip(range(-right.rank, -2), b.dims(right)[:-2], strict=True)
-    ]
-    own = b.dims(left)[:-2]
-    if left.rank > right.rank or batch == own:
+def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
+    """The left matrices once for each of the right's where that repeats no element: for nothing to
+    sum ONNX Runtime forgets to do so, and for no matrices on the right it does not run."""
+    if left.rank > right.rank:
         return left
-    return b.expand(left, [*batch, *b.dims(left)[-2:]])
+    axes = range(-right.rank, -2)
+    own = [1 if axis < -left.rank else left.dim(axis) for axis in axes]
+    batch = [right.dim(axis) if size == 1 else size for axis, size in zip(axes, own, strict=True)]
+    if batch == own:
+        return left
+    matrix = b.dims(left)[-2:]
+    kept = (
+        b.shape(own)
+        if all(isinstance(d, int) and d for d in batch)
+        else b.Min(b.shape(batch), b.shape(own))
+    )
+    repeats = b.Where(b.Equal(b.size(matrix[1]), 0), b.shape(batch), kept)
+    repeated: Tensor = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
+    unknown = [size if size == repeat else None for size, repeat in zip(own, batch, strict=True)]
+    return b.with_shape(repeated, [*unknown, *matrix])
 
 
 def _may_be_empty(x: Tensor) -> bool:

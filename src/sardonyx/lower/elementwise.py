@@ -21,6 +21,19 @@ def in_floats(b: Builder, function: Callable[..., Tensor], *operands: Tensor | S
     return b.cast(function(b, *b.promote(*operands, dtype=wide)), dtype)
 
 
+def with_number(
+    b: Builder,
+    function: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor | Scalar,
+    number: Tensor | Scalar,
+    dtype: torch.dtype,
+) -> Tensor:
+    """`function` of two operands in `dtype`; a second that a half does not hold stays exact."""
+    wide = promote.computing_dtype(dtype, number)
+    first = b.cast(b.scalar(x, dtype), wide)
+    return b.cast(function(first, b.scalar(number, wide)), dtype)
+
+
 def where(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """`x` where `condition` holds, else `y`; both have one dtype."""
     chosen: Tensor = b.Where(b.cast(condition, torch.bool), x, y)

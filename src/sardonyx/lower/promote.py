@@ -13,6 +13,8 @@ from sardonyx.lower.values import Scalar, Tensor
 
 Operand = Tensor | ComplexTensor | Scalar | torch.Tensor
 
+_HALVES = (torch.float16, torch.bfloat16)
+
 
 def result_dtype(*operands: Operand) -> torch.dtype:
     """The dtype `torch.result_type` gives for all operands together."""
@@ -54,6 +56,35 @@ def float_dtype(*operands: Operand) -> torch.dtype:
     """As result_dtype, with integers and bools promoted to the default float type."""
     dtype = result_dtype(*operands)
     return dtype if dtype.is_floating_point or dtype.is_complex else torch.get_default_dtype()
+
+
+def computing_dtype(dtype: torch.dtype, *numbers: Tensor | Scalar) -> torch.dtype:
+    """`dtype`, or float32 where that is a half which does not hold one of the numbers.
+
+    For operators that take their numbers (Python's, or tensors of one element) as they are and
+    round the result only: products, quotients and most activations. Sums, powers, bounds and
+    comparisons round the numbers first.
+    """
+    if dtype not in _HALVES or all(_holds(dtype, number) for number in numbers):
+        return dtype
+    return torch.float32
+
+
+def _holds(dtype: torch.dtype, number: Tensor | Scalar) -> bool:
+    if isinstance(number, Tensor):
+        if number.dtype == dtype or number.shape is None or any(d != 1 for d in number.shape):
+            return True  # tensors of more elements are cast first
+        if number.const is None:
+            return not number.dtype.is_floating_point and number.dtype.itemsize == 1
+        return _holds(dtype, number.const.item())
+    if isinstance(number, sympy.Basic):
+        if number.free_symbols:
+            return False
+        number = float(number)
+    if isinstance(number, complex):
+        return True
+    rounded = torch.tensor(float(number), dtype=torch.float64).to(dtype).item()
+    return rounded == number or number != number
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:

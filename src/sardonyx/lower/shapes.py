@@ -180,8 +180,11 @@ def _arg_reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 def _expand(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     assert inputs[0] is not None
     target = _int_constant(inputs[1])
-    if target is None or inputs[0].shape is None:
+    if inputs[0].shape is None:
         return [None]
+    if target is None:
+        known = None if inputs[1] is None else inputs[1].static_shape
+        return [None if known is None else (None,) * max(known[0], len(inputs[0].shape))]
     return [broadcast_shapes(inputs[0].shape, tuple(target))]
 
 

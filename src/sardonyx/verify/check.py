@@ -322,6 +322,23 @@ _WITH_TOLERANCE = "a larger rtol or atol, if the error is one you accept"
 _WITHOUT_BAKING = 'capture="export", or tensor operators where the line makes a Python value'
 
 
+_WITHIN_NOTES = (
+    "sizes for which the notes hold (Dim(min=..., max=...) says which are meant), or torch.cond"
+    " where a size decides"
+)
+
+
+def _advice(
+    different: Sequence[OutputComparison], notes: Sequence[str], causes: Sequence[str]
+) -> str:
+    if causes:
+        return _WITHOUT_BAKING
+    if any("the recording holds where" in note for note in notes):
+        return _WITHIN_NOTES
+    is_near = all(c.max_abs != float("inf") for c in different)
+    return _WITH_TOLERANCE if is_near else ""
+
+
 def _places(structure: tree.Structure) -> str:
     return ", ".join(".".join(path) or "a single value" for path in tree.paths(structure))
 
@@ -354,6 +371,6 @@ def _message(
             ("output", rows),
             ("cause", causes),
             ("notes", notes),
-            ("try", _WITHOUT_BAKING if causes else _WITH_TOLERANCE),
+            ("try", _advice(different, notes, causes)),
         ],
     )

@@ -6,7 +6,6 @@ PyTorch takes x[:5] for five elements once the example has that many; a shorter 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -14,6 +13,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.shapes.slice_lengths import counted_from_front, fitting, form_of_length
 
 aten = torch.ops.aten
 Size = int | torch.SymInt
@@ -43,12 +43,13 @@ def _slice(
         return _piece(self, dim % self.dim(), _first(start, size), length, step)
     if end is not None and isinstance(end, int) and end == _TO_THE_END:
         end = None
-    if not (isinstance(step, int) and step > 0 and _may_be_cut(self, size, start, end)):
+    known = isinstance(step, int) and step > 0
+    length = _exact_length(self, size, start, end) if known else None
+    if length is None:
         sliced: torch.Tensor = _torch_private.slice_of_fake(self, dim, start, end, step)
         return sliced
     axis = dim % self.dim()
-    length = (_length(start, end, size) + step - 1) // step
-    return _piece(self, axis, _first(start, size), length, step)
+    return _piece(self, axis, _first(start, size), (length + step - 1) // step, step)
 
 
 def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: Size = 1) -> torch.Tensor:
@@ -60,58 +61,45 @@ def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: Size = 1) 
     return x.as_strided(sizes, strides, offset)
 
 
-def _may_be_cut(self: torch.Tensor, size: Size, start: Size | None, end: Size | None) -> bool:
-    """Whether the length depends on where the bounds lie in the dim: numbers in a dim of an open
-    size, and integers that the caller gives. PyTorch's own rule is for all else: that a size is
-    a bound which fits, as in buffer[:n], is what a recorded model takes for granted."""
+def _exact_length(self: torch.Tensor, size: Size, start: Size | None, end: Size | None) -> Any:
+    """The length where it depends on where the bounds lie in the dim. None leaves it to PyTorch's
+    own rule: that a size is a bound which fits a buffer, as in mask[:n, :n], is what a recorded
+    model takes for granted."""
+    size, start, end = map(_plain, (size, start, end))
     bounds = [b for b in (start, end) if b is not None]
-    numbers = [b for b in bounds if isinstance(b, int)]
-    if not _torch_private.is_input_size(self, size):
-        return False
-    if len(numbers) == len(bounds):
-        return not isinstance(size, int) and any(b != 0 for b in bounds)
-    if _torch_private.fake_mode_of(self) in _OF_PROGRAMS:
-        return all(_torch_private.is_input_size(self, b) for b in bounds)
-    if all(isinstance(b, int) or _is_given(self, b) for b in bounds):
-        return True
-    return not _fits_its_dim(*map(_torch_private.dim_of, (size, start, end)))
+    if not all(_torch_private.is_input_size(self, b) for b in (size, *bounds)):
+        return None
+    if all(isinstance(b, int) for b in bounds):
+        may_be_cut = not isinstance(size, int) and any(b != 0 for b in bounds)
+        return _length(start, end, size) if may_be_cut else None
+    if _torch_private.fake_mode_of(self) not in _OF_PROGRAMS and not any(
+        _is_given(b) for b in bounds
+    ):
+        if isinstance(size, int):
+            return None if _lies_in_fixed_memory(self) else _length(start, end, size)
+        form = form_of_length(*map(_torch_private.dim_of, (size, start, end)))
+        if form is fitting:
+            return None
+        if form is not None:
+            return form(size, *counted_from_front(size, start, end), _max, _min)
+    return _length(start, end, size)
 
 
-_MOST_TRIED = 32
+def _lies_in_fixed_memory(x: torch.Tensor) -> bool:
+    """Whether it is, or is a view of, a tensor all of whose sizes are numbers."""
+    return isinstance(_plain(x.untyped_storage().nbytes()), int)
 
 
-@cache
-def _fits_its_dim(size: Any, start: Any, end: Any) -> bool:
-    """Whether bounds that are computed from the size of their own dim lie in it whatever that is,
-    as those of x[n // 2 : n - 1] do and those of x[n // 2 : 3] do not. Tried rather than proved;
-    bounds that are computed from other sizes are taken to fit."""
-    symbols: set[Any] = getattr(size, "free_symbols", set())
-    bounds = [0 if start is None else start, size if end is None else end]
-    if len(symbols) != 1 or any(getattr(b, "free_symbols", set()) - symbols for b in bounds):
-        return True
-    (symbol,) = symbols
-    for tried in range(1, _MOST_TRIED):
-        here = {symbol: sympy.Integer(tried)}
-        try:
-            count, first, last = (int(sympy.sympify(b).xreplace(here)) for b in (size, *bounds))
-        except (ZeroDivisionError, TypeError):
-            continue  # there is no such size
-        # A negative number counts from the end; an expression was none in the example.
-        from_front = [
-            place + count if isinstance(bound, int) and place < 0 else place
-            for place, bound in zip((first, last), bounds, strict=True)
-        ]
-        if from_front[1] - from_front[0] != len(range(count)[first:last]):
-            return False
-    return True
+def _plain(size: Any) -> Any:
+    """The number where a symbolic size is one."""
+    number = _torch_private.dim_of(size)
+    return number if isinstance(number, int) else size
 
 
-def _is_given(self: torch.Tensor, bound: Size) -> bool:
+def _is_given(bound: Size) -> bool:
     expression = _torch_private.dim_of(bound)
-    return (
-        isinstance(expression, sympy.Expr)
-        and any(not s.is_nonnegative for s in expression.free_symbols)
-        and _torch_private.is_input_size(self, bound)
+    return isinstance(expression, sympy.Expr) and any(
+        not s.is_nonnegative for s in expression.free_symbols
     )
 
 
@@ -123,10 +111,14 @@ def _from_front(bound: Size, size: Size) -> Any:
     """A bound as Python counts it, within the dim."""
     if isinstance(bound, int):
         return _min(bound, size) if bound >= 0 else _max(0, size + bound)
-    if _torch_private.dim_of(bound).is_nonnegative:
+    if _is_from_front(bound):
         return _min(bound, size)
     is_negative = _min(1, _max(0, -bound))
     return _max(0, _min(size, bound + size * is_negative))
+
+
+def _is_from_front(bound: Size) -> bool:
+    return bool(sympy.sympify(_torch_private.dim_of(bound)).is_nonnegative)
 
 
 def _length(start: Size | None, end: Size | None, size: Size) -> Any:
@@ -140,6 +132,8 @@ def _length(start: Size | None, end: Size | None, size: Size) -> Any:
             return _max(0, size + end - first)
         if end < 0:
             return _max(0, _min(end - first, size + end))
+    if end is None and start is not None and _is_from_front(start):
+        return _max(0, size - start)
     return _max(0, (size if end is None else _from_front(end, size)) - _first(start, size))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,11 +22,11 @@ from sardonyx.capture.torchscript.values import (
 from sardonyx.errors import CaptureError
 
 
+@dataclass(frozen=True, slots=True)
 class ModuleAt:
     """A module met through prim::GetAttr, by its path from the root."""
 
-    def __init__(self, path: tuple[str, ...]) -> None:
-        self.path = path
+    path: tuple[str, ...]
 
 
 class ModuleAttributes:

@@ -83,18 +83,16 @@ class _Endless(Exception):
 
 
 class ModelRaises(Exception):
-    """The program raises here, whatever its inputs are."""
+    """The program raises here, whatever its inputs are. In the first reading of a loop, what it
+    reads may not be there yet."""
 
-    def __init__(self, message: str, location: SourceLocation) -> None:
+    def __init__(self, message: str, location: SourceLocation | None = None) -> None:
         super().__init__(message)
         self.location = location
+        """None until the node is known."""
 
-
-class EmptyListRead(ModelRaises):
-    """A list is read that is empty: in the first reading of a loop, it may not be filled yet."""
-
-    def __init__(self) -> None:
-        super().__init__("list index out of range", SourceLocation())
+    def place(self) -> str:
+        return "a place that is not known" if self.location is None else self.location.describe()
 
 
 class CountedLoop:
@@ -119,9 +117,13 @@ class BlockReader(Protocol):
     heap: Heap
     numbers: ScriptNumbers
     conform: Conform
+    notes: list[str]
 
     def block(self) -> AbstractContextManager[Block]:
         """A context in which nodes go to a block of their own."""
+
+    def attempt(self) -> AbstractContextManager[None]:
+        """A context of what may be read again: where it fails, nothing is left of it."""
 
     def note(self, text: str) -> None: ...
 
@@ -161,7 +163,7 @@ class ScriptBlocks:
         program, where nothing reads it any more, it may be of any rank; at that of an iteration,
         dicts may have other keys."""
         reader = self._reader
-        chosen = _known_truth(condition)
+        chosen = known_truth(condition)
         if chosen is not None:
             return readings[0 if chosen else 1]()
         known = set(reader.graph.symbols)
@@ -170,11 +172,9 @@ class ScriptBlocks:
             try:
                 with _torch_private.without_conclusions(reader.inference.mode):
                     reads.append(self._read(reading))
-            except EmptyListRead:
-                return readings[1 - index]()
             except ModelRaises as error:
                 reader.note(
-                    f"the file does not check what {error.location.describe()} checks:"
+                    f"the file does not check what {error.place()} checks:"
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
@@ -269,35 +269,42 @@ class ScriptBlocks:
         location: SourceLocation,
     ) -> list[Argument]:
         """What is carried at the end."""
-        if (isinstance(count, int) and count <= 0) or _known_truth(condition) is False:
+        if (isinstance(count, int) and count <= 0) or known_truth(condition) is False:
             return list(start)
         limit = None if count == FOREVER else count
-        if limit == 1 and _known_truth(condition):
+        if limit == 1 and known_truth(condition):
             return body(0, start)[1:]
         rolled = dict(self._reader.graph.symbols)
-        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and _known_truth(condition):
+        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and known_truth(condition):
             counted = CountedLoop()
             self._counted.append(counted)
             try:
-                return self._rolled(limit, condition, start, body, location, counted)
+                with self._reader.attempt():
+                    return self._rolled(limit, condition, start, body, location, counted)
             except PreferUnrolled as wish:
                 if wish.loop is not counted:
                     raise
                 self._reader.graph.symbols = dict(rolled)
-                with contextlib.suppress(_Endless, CannotJoin, CaptureError):
-                    written_out = partial(
-                        self._unrolled, limit, condition, list(start), body, location
-                    )
-                    return self._taken(self._read(written_out))
+                with (
+                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
+                    self._reader.attempt(),
+                ):
+                    return self._unrolled(limit, condition, list(start), body, location)
                 self._reader.graph.symbols = dict(rolled)
             except (CannotJoin, CaptureError, ModelRaises):
                 self._reader.graph.symbols = dict(rolled)
             finally:
                 self._counted.remove(counted)
         try:
-            return self._rolled(limit, condition, start, body, location)
+            with self._reader.attempt():
+                return self._rolled(limit, condition, start, body, location)
         except ModelRaises as error:
-            if _known_truth(condition) and isinstance(limit, int):
+            if known_truth(condition) and isinstance(limit, int):
+                with (
+                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
+                    self._reader.attempt(),
+                ):
+                    return self._unrolled(limit, condition, list(start), body, location)
                 raise
             self._reader.note(
                 f"the file takes it that the loop at {location.describe()} is not entered:"
@@ -314,13 +321,6 @@ class ScriptBlocks:
                 if isinstance(refusal, CaptureError):
                     raise refusal from None
                 raise _cannot_be_carried(refusal, location) from None
-
-    def _taken(self, read: _Read) -> list[Argument]:
-        """What was read as a block, in the current one."""
-        self._reader.graph.nodes += read.block.nodes
-        for changed, state in read.changes.items():
-            self._reader.heap.set(changed, state)
-        return read.outputs
 
     def ask_to_unroll(self, index: Argument) -> None:
         """Raises for the innermost loop of known count that computes the index."""
@@ -348,7 +348,9 @@ class ScriptBlocks:
         given, start = start, [copied(a) for a in start]
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
+        notes = len(reader.notes)
         for _ in range(_MOST_READINGS):
+            del reader.notes[notes:]  # what the last reading says is so
             read, inputs = self._iteration(given, patterns, carried, body, counted)
             again, *after = read.outputs
             joined = [
@@ -435,7 +437,7 @@ class ScriptBlocks:
     def _iterations(self, limit: Argument, condition: Argument) -> Dim | None:
         """How often a loop that is not left early runs; None where no expression of sizes says it.
         A count below zero is none."""
-        if limit is None or isinstance(limit, ComputedNumber) or not _known_truth(condition):
+        if limit is None or isinstance(limit, ComputedNumber) or not known_truth(condition):
             return None
         count = self._reader.numbers.compute("prim::max", [limit, 0], torch.int64)
         return None if isinstance(count, ComputedNumber) else count
@@ -512,7 +514,7 @@ class ScriptBlocks:
     ) -> list[Argument]:
         """One iteration after the other, from one on; those that may not be reached in branches."""
         while limit is None or iteration < limit:
-            truth = _known_truth(goes_on)
+            truth = known_truth(goes_on)
             if truth is False:
                 break
             if iteration >= (_MOST_ITERATIONS if truth else _MOST_BRANCHES):
@@ -633,7 +635,7 @@ def _is_of_numbers(block: Block) -> bool:
     return all(v.shape == () for output in outputs for v in _values_behind(output))
 
 
-def _known_truth(condition: Argument) -> bool | None:
+def known_truth(condition: Argument) -> bool | None:
     if condition in (True, sympy.true):
         return True
     if condition in (False, sympy.false):

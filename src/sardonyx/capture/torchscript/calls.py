@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.list_contents import is_list_of_numbers
 from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
@@ -88,7 +89,7 @@ class ScriptCalls:
     def delete(self, target: Argument, position: Argument) -> None:
         if isinstance(target, ScriptDict):
             if _key(position) not in target.state:
-                raise CaptureError(f"del of the key {position!r}, which the dict does not have")
+                raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
         else:
             self._lists.erase(_list(target), position)
@@ -211,7 +212,7 @@ class ScriptCalls:
             place = self._number_lists.index(tuple(entries), key)
             return self._lists.at(tuple(entries.values()), place)
         if _key(key) not in target.state:
-            raise CaptureError(f"the dict has no key {key!r}: it has {list(target.state)}")
+            raise ModelRaises(f"the dict has no key {key!r}: it has {list(target.state)}")
         found = target.state[key]
         return found.content if isinstance(found, MaybeEntry) else found
 

@@ -1,7 +1,7 @@
 """`y = a if c else b; y += 1`: a variable holds one of two tensors, and that tensor is written.
 
-Which one depends on the branch. What follows is then read once for each of them, so that a write is
-always one of a tensor that is known.
+Which one depends on the branch. What follows, up to the last such write, is then read once for each
+of them, so that a write is always one of a tensor that is known.
 """
 
 from __future__ import annotations
@@ -12,21 +12,76 @@ from typing import Any
 from sardonyx import _torch_private
 
 
-def writes_what_a_branch_chose(branch: Any, following: Sequence[Any]) -> bool:
-    """Whether a `prim::If` gives one of two tensors, one from outside at least, that the nodes
-    which follow write, and that is read under its own name, too."""
-    written: list[str] | None = None
+def read_for_each_choice(
+    branch: Any, following: Sequence[Any], outputs: Sequence[Any]
+) -> int | None:
+    """How many of the nodes that follow a `prim::If` are to know which side was taken: it gives one
+    of two tensors, one from outside at least, that is read under its own name, too, and they write
+    it. None where no node is. `outputs`: what is used after them."""
+    concerned: set[str] = set()
+    chosen: set[str] = set()
     for place, output in enumerate(branch.outputs()):
         sides = [list(block.outputs())[place] for block in branch.blocks()]
         if output.type().kind() != "TensorType" or sides[0] == sides[1]:
             continue
         outside = [v for side in sides for v in _memory_of(side) if _is_outside(v, branch)]
         if any(_is_used_again(value, branch) for value in outside):
-            if written is None:
-                written = [_name(v) for node in following for v in _written_by(node)]
-            if any(_name(value) in written for value in outside):
-                return True
+            concerned |= {_name(value) for value in outside}
+            chosen.add(output.debugName())
+    if not concerned:
+        return None
+    writes = [
+        place
+        for place, node in enumerate(following)
+        if any(_name(value) in concerned for value in _written_by(node))
+    ]
+    last_use = _last_use(chosen, following, outputs)
+    return max((place + 1 for place in writes if place <= last_use), default=None)
+
+
+def _last_use(chosen: set[str], following: Sequence[Any], outputs: Sequence[Any]) -> int:
+    """The place of the last node that uses what was chosen, or a view of it."""
+    if any(_is_of(chosen, value) for value in outputs):
+        return len(following)
+    last = -1
+    for place, node in enumerate(following):
+        for user in _with_inner(node):
+            if any(_is_of(chosen, value) for value in user.inputs()):
+                if not list(user.blocks()) and _keeps_its_inputs(user):
+                    return len(following)
+                last = place
+    return last
+
+
+def _with_inner(node: Any) -> Iterator[Any]:
+    yield node
+    for block in node.blocks():
+        for inner in block.nodes():
+            yield from _with_inner(inner)
+
+
+def _is_of(chosen: set[str], value: Any) -> bool:
+    """Whether a value may be a chosen one, or a view of it."""
+    seen: set[str] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value.debugName() in chosen:
+            return True
+        if value.debugName() not in seen:
+            seen.add(value.debugName())
+            pending += _sources(value)
     return False
+
+
+def _keeps_its_inputs(node: Any) -> bool:
+    """Whether a list, a tuple or an object may hold them afterwards."""
+    if _torch_private.overload_of(node) is None:
+        return True
+    return any(output.type().kind() not in _HOLDS_NO_TENSOR for output in node.outputs())
+
+
+_HOLDS_NO_TENSOR = frozenset({"TensorType", "IntType", "FloatType", "BoolType", "NumberType"})
 
 
 def _name(value: Any) -> str:

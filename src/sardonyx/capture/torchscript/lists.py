@@ -13,7 +13,7 @@ import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.torchscript.blocks import EmptyListRead
+from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.list_contents import (
     ListContents,
     is_any_known,
@@ -398,7 +398,7 @@ def _dynamic(items: ListItems) -> Dynamic:
     return items
 
 
-def _out_of_range(index: Argument, length: int) -> EmptyListRead | CaptureError:
+def _out_of_range(index: Argument, length: int) -> ModelRaises | CaptureError:
     if not length:
-        return EmptyListRead()
+        return ModelRaises("list index out of range")
     return CaptureError(f"list index {index} of a list of {length}")

@@ -124,8 +124,8 @@ class NodeWriter:
         return value
 
     def _filler(self, leaf: TensorLeaf) -> Value:
-        """A tensor that nothing reads."""
-        sizes = [d if isinstance(d, int) else 1 for d in leaf.dims or ()]
+        """A tensor that nothing reads, of the sizes that the file states: runtimes plan by them."""
+        sizes = [1 if d is None else _at_any_sizes(d) for d in leaf.dims or ()]
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
     def _emit(
@@ -271,3 +271,17 @@ def _reads_a_mask(op: Any, arguments: dict[str, Argument]) -> bool:
     if op._schema.name not in ("aten::index", "aten::_unsafe_index"):
         return False
     return any(v.dtype in (torch.bool, torch.uint8) for v in values_in(arguments["indices"]))
+
+
+_DIVISIONS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "IntTrueDiv"})
+
+
+def _at_any_sizes(dim: Dim) -> Dim:
+    """A dim that can be computed where no tensor has it: `n - 3` of two, `12 // n` of none."""
+    if isinstance(dim, int):
+        return dim
+    dim = dim.replace(
+        lambda e: type(e).__name__ in _DIVISIONS and not e.args[1].is_number,
+        lambda e: e.func(e.args[0], sympy.Max(1, e.args[1])),
+    )
+    return dim if dim.is_nonnegative else sympy.Max(0, dim)

@@ -493,8 +493,10 @@ class Conform:
             yield self._filler(pattern)
         elif isinstance(pattern, NumberLeaf):
             yield self._as_tensor(0, pattern.dtype)
-        elif isinstance(pattern, DynamicListOf):
+        elif isinstance(pattern, DynamicListOf) and pattern.is_sequence:
             yield self._as_dynamic_items((), pattern)
+        elif isinstance(pattern, DynamicListOf):
+            yield self._filler(TensorLeaf(pattern.dtype, (pattern.length, *pattern.dims)))
         elif isinstance(pattern, DynamicRowsOf):
             for column in pattern.columns:
                 yield from self._fillers(column)

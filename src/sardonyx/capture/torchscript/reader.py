@@ -33,9 +33,14 @@ from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
-from sardonyx.capture.torchscript.blocks import FOREVER, ModelRaises, ScriptBlocks
+from sardonyx.capture.torchscript.blocks import (
+    FOREVER,
+    ModelRaises,
+    ScriptBlocks,
+    known_truth,
+)
 from sardonyx.capture.torchscript.calls import NotHere, ScriptCalls
-from sardonyx.capture.torchscript.chosen_memory import writes_what_a_branch_chose
+from sardonyx.capture.torchscript.chosen_memory import read_for_each_choice
 from sardonyx.capture.torchscript.constructs import CONSTRUCTS, dtype_of, no_form
 from sardonyx.capture.torchscript.exits import constants_at_exit
 from sardonyx.capture.torchscript.list_operators import ListOperators
@@ -127,7 +132,7 @@ class GraphReader(NodeWriter):
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
             raise CaptureError(
-                format_message(f"the model raises: {error}", [("at", error.location.describe())])
+                format_message(f"the model raises: {error}", [("at", error.place())])
             ) from error
         except (CaptureError, UnsupportedOperatorError) as error:
             others = self._further_refusals(list(graph.nodes()))
@@ -187,6 +192,17 @@ class GraphReader(NodeWriter):
             self._reshaped.leave()
             self.graph.nodes = outer
 
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        nodes, notes = self.graph.nodes, self.notes
+        counts = len(nodes), len(notes)
+        try:
+            with self.heap.attempt():
+                yield
+        except BaseException:
+            del nodes[counts[0] :], notes[counts[1] :]
+            raise
+
     def read_block(
         self,
         nodes: Sequence[Any],
@@ -200,7 +216,10 @@ class GraphReader(NodeWriter):
         """Reads nodes into the current block; what the outputs hold at the end, or what comes of
         it where more is read after them. `at_end`: the program ends there; `is_body`: an iteration
         of a loop. `after`: the nodes that `then` reads."""
+        done = 0
         for place, node in enumerate(nodes):
+            if place < done:
+                continue
             if node.kind() != "prim::If":
                 self._node(node)
                 continue
@@ -209,11 +228,18 @@ class GraphReader(NodeWriter):
             location = self.here = self.location(node)
             try:
                 following = [*nodes[place + 1 :], *after]
-                if self._is_read_apart(node, following):
-                    raise CannotJoin("memory that is written")
-                results = self._blocks.branch(condition, readings, location)
+                count = self._read_apart(node, following, outputs)
+                if count is not None:
+                    done = place + 1 + count
+                    if done > len(nodes):
+                        raise CannotJoin("memory that is written")
+                    self._read_for_each(node, condition, following, count, outputs)
+                    continue
+                with self.attempt():
+                    results = self._blocks.branch(condition, readings, location)
             except CannotJoin as reason:
-                if self._copies >= _MOST_COPIES:
+                copies = int(known_truth(condition) is None)
+                if copies and self._copies >= _MOST_COPIES:
                     raise _different_types(reason, location) from reason
                 # What follows is read once more in each branch, where its types are known.
                 ends = {"at_end": at_end, "is_body": is_body}
@@ -224,7 +250,7 @@ class GraphReader(NodeWriter):
                     partial(self._branch_and_rest, node, block, rest, ends, following)
                     for block in node.blocks()
                 ]
-                self._copies += 1
+                self._copies += copies
                 try:
                     return self._blocks.branch(condition, readings, location, **ends)
                 except CannotJoin as again:
@@ -232,17 +258,56 @@ class GraphReader(NodeWriter):
                         raise _different_types(again, location) from again
                     raise
                 finally:
-                    self._copies -= 1
+                    self._copies -= copies
             for output, result in zip(node_outputs(node), results, strict=True):
                 self._env[output.debugName()] = result
         results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 
-    def _is_read_apart(self, branch: Any, following: Sequence[Any]) -> bool:
-        """Whether what follows is to know which side was taken, though what both leave fits."""
+    def _read_apart(
+        self, branch: Any, following: Sequence[Any], outputs: Sequence[Any]
+    ) -> int | None:
+        """How many of the nodes that follow are to know which side was taken, though what both
+        leave fits."""
         if self.is_trace or self._copies >= _MOST_COPIES:
-            return False
-        return writes_what_a_branch_chose(branch, following)
+            return None
+        count = read_for_each_choice(branch, following, outputs)
+        place = 0
+        while count is not None and place < count:  # choices among them may ask for more
+            if following[place].kind() == "prim::If":
+                inner = read_for_each_choice(following[place], following[place + 1 :], outputs)
+                count = max(count, place + 1 + (inner or 0))
+            place += 1
+        return count
+
+    def _read_for_each(
+        self,
+        branch: Any,
+        condition: Argument,
+        following: Sequence[Any],
+        count: int,
+        outputs: Sequence[Any],
+    ) -> None:
+        """A branch and some of the nodes after it, read once for each side; what those that come
+        after them use is joined."""
+        location = self.here
+        used = {o.debugName() for o in outputs}.union(*map(_names_read, following[count:]))
+        made = [o for node in (branch, *following[:count]) for o in node_outputs(node)]
+        left = [o for o in made if o.debugName() in used]
+        rest = partial(self.read_block, following[:count], left, after=following[count:])
+        readings = [
+            partial(self._branch_and_rest, branch, block, rest, {}, following)
+            for block in branch.blocks()
+        ]
+        copies = int(known_truth(condition) is None)
+        self._copies += copies
+        try:
+            with self.attempt():
+                results = self._blocks.branch(condition, readings, location)
+        finally:
+            self._copies -= copies
+        for output, result in zip(left, results, strict=True):
+            self._env[output.debugName()] = result
 
     def _branch(self, block: Any) -> list[Argument]:
         return self.read_block(list(block.nodes()), list(block.outputs()))
@@ -317,6 +382,9 @@ class GraphReader(NodeWriter):
         self.here = self.location(node)
         try:
             self._read_node(kind, node)
+        except ModelRaises as error:
+            error.location = error.location or self.here
+            raise
         except CaptureError as error:
             if "\n" in str(error):
                 raise
@@ -603,8 +671,10 @@ class GraphReader(NodeWriter):
         body = _torch_private.inlined_subgraph(node)
         outer, given = self._env, self.inputs_of(node)
         self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
-        results = self.read_block(list(body.nodes()), list(body.outputs()))
-        self._env = outer
+        try:
+            results = self.read_block(list(body.nodes()), list(body.outputs()))
+        finally:
+            self._env = outer
         self.set(node, results[0])
 
     def _autograd_function(self, node: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import sympy
@@ -145,8 +145,10 @@ class ScalarTracker:
                     return None
             else:
                 operands[name] = self._symbolic(argument)
+        in_order = not all(map(_has_few_digits, operands.values()))
         try:
-            number = compute(operands)
+            with _torch_private.float_arithmetic_in_order() if in_order else nullcontext():
+                number = compute(operands)
         except (ZeroDivisionError, TypeError, NotImplementedError):
             return None
         output = node.outputs[0]
@@ -187,6 +189,16 @@ def _constant_number(value: Value) -> Any:
     # A Python float that tracing made a float32 tensor: eager computes with the Python float.
     is_single = constant.dtype == torch.float32
     return float(str(constant.cpu().numpy().reshape(()))) if is_single else constant.item()
+
+
+def _has_few_digits(number: Any) -> bool:
+    """Whether sums and products with it lose none, so that they may be taken in any order."""
+    if isinstance(number, torch.SymFloat):
+        floats = number.node.expr.atoms(sympy.Float)
+        return all(_has_few_digits(float(constant)) for constant in floats)
+    if not isinstance(number, float) or not math.isfinite(number):
+        return True
+    return max(map(abs, number.as_integer_ratio())) < 1 << 10
 
 
 def _truncated(number: Any) -> Any:

@@ -181,14 +181,34 @@ class Heap:
         try:
             yield changes
         except BaseException:
-            while len(self._outdated) > known:
-                self._outdated.pop().outdated = ""
+            self._forget_outdated(known)
             raise
         finally:
             for changed, before in self._frames.pop().items():
                 if changed.serial < first_new:
                     changes[changed] = changed.held
                     changed.held = before
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Changes that are taken back where what makes them fails."""
+        self._frames.append({})
+        known = len(self._outdated)
+        try:
+            yield
+        except BaseException:
+            for changed, before in self._frames.pop().items():
+                changed.held = before
+            self._forget_outdated(known)
+            raise
+        made = self._frames.pop()
+        if self._frames:
+            for changed, before in made.items():
+                self._frames[-1].setdefault(changed, before)
+
+    def _forget_outdated(self, known: int) -> None:
+        while len(self._outdated) > known:
+            self._outdated.pop().outdated = ""
 
 
 _OUTDATED = (

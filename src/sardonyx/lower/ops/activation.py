@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import elementwise, noise
+from sardonyx.lower import elementwise, noise, promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -58,11 +58,14 @@ def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor
 def elu(
     b: Builder, self: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> Tensor:
+    numbers = (scale,) if input_scale == 1 else (alpha, scale, input_scale)
+    x = b.cast(self, promote.computing_dtype(self.dtype, *numbers))
     if input_scale == 1:
-        return elementwise.multiply(b, b.Elu(self, alpha=alpha), scale)
-    # input_scale touches the negative branch only.
-    negative = b.Mul(elementwise.expm1(b, b.Mul(self, input_scale)), alpha)
-    return elementwise.multiply(b, b.Where(b.Greater(self, 0), self, negative), scale)
+        activated: Tensor = b.Elu(x, alpha=alpha)
+    else:  # input_scale touches the negative branch only
+        negative = b.Mul(elementwise.expm1(b, b.Mul(x, input_scale)), alpha)
+        activated = b.Where(b.Greater(x, 0), x, negative)
+    return b.cast(elementwise.multiply(b, activated, scale), self.dtype)
 
 
 @lowering("aten::celu")
@@ -79,12 +82,13 @@ def gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
 
 @lowering("aten::softplus")
 def softplus(b: Builder, self: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    scaled = elementwise.multiply(b, self, beta)
+    x = b.cast(self, promote.computing_dtype(self.dtype, beta, 1 / beta))
+    scaled = elementwise.multiply(b, x, beta)
     smooth = elementwise.multiply(b, elementwise.softplus(b, scaled), 1 / beta)
-    if threshold >= 20 and self.dtype != torch.float64:
-        return smooth  # from 20 on, softplus(x) is x to within a float32's precision
-    result: Tensor = b.Where(b.Greater(scaled, threshold), self, smooth)
-    return result
+    if threshold < 20 or self.dtype == torch.float64:
+        # From 20 on, softplus(x) is x to within a float32's precision.
+        smooth = b.Where(b.Greater(scaled, threshold), x, smooth)
+    return b.cast(smooth, self.dtype)
 
 
 @lowering("aten::log_sigmoid")
@@ -101,9 +105,9 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 @lowering("aten::softshrink")
 def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     # ONNX Shrink turns NaN into 0.
-    bounds = b.scalar(-lambd, self.dtype), b.scalar(lambd, self.dtype)
-    result: Tensor = b.Sub(self, b.Clip(self, *bounds))
-    return result
+    x = b.cast(self, promote.computing_dtype(self.dtype, lambd))
+    bounds = b.scalar(-lambd, x.dtype), b.scalar(lambd, x.dtype)
+    return b.cast(b.Sub(x, b.Clip(x, *bounds)), self.dtype)
 
 
 @lowering("aten::hardshrink")
@@ -114,7 +118,8 @@ def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @lowering("aten::threshold")
 def threshold(b: Builder, self: Tensor, threshold: Scalar, value: Scalar) -> Tensor:
-    below = b.LessOrEqual(self, b.scalar(threshold, self.dtype))
+    x = b.cast(self, promote.computing_dtype(self.dtype, threshold))
+    below = b.LessOrEqual(x, b.scalar(threshold, x.dtype))
     return elementwise.where(b, below, b.scalar(value, self.dtype), self)
 
 

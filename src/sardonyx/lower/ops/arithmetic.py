@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -42,7 +43,8 @@ def rsub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scala
 
 @lowering("aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor", "aten::multiply.Scalar")
 def mul(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return _combine(b, "Mul", *b.promote(self, other))
+    dtype = promote.result_dtype(self, other)
+    return elementwise.with_number(b, partial(_combine, b, "Mul"), self, other, dtype)
 
 
 # -- division ----------------------------------------------------------------------------------
@@ -69,11 +71,13 @@ def div(
     if rounding_mode == "floor":
         return floor_divide(b, self, other)
     if rounding_mode == "trunc":
-        x, y = b.promote(self, other)
-        return elementwise.truncate(b, b.Div(x, y)) if x.is_floating_point else _divided(b, x, y)
-    x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
-    result: Tensor = b.Div(x, y)
-    return result
+        dtype = promote.result_dtype(self, other)
+        return elementwise.with_number(b, partial(_truncated_quotient, b), self, other, dtype)
+    return elementwise.with_number(b, b.Div, self, other, promote.float_dtype(self, other))
+
+
+def _truncated_quotient(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return elementwise.truncate(b, b.Div(x, y)) if x.is_floating_point else _divided(b, x, y)
 
 
 def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -88,9 +92,11 @@ def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    x, y = b.promote(self, other)
-    dtype, wide = x.dtype, _wide_enough(x.dtype)
-    x, y = b.cast(x, wide), b.cast(y, wide)
+    dtype = promote.result_dtype(self, other)
+    wide = _wide_enough(dtype)
+    # As in a product, only the divisor is not rounded to a half first.
+    x = b.cast(b.scalar(self, dtype), wide)
+    y = b.cast(b.scalar(other, promote.computing_dtype(dtype, other)), wide)
     if x.is_floating_point:
         return b.cast(_floor_divide_floats(b, x, y), dtype)
     # ONNX Div truncates, Mod takes the divisor's sign.
@@ -320,31 +326,42 @@ def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
 def addcmul(
     b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
 ) -> Tensor:
-    x, first, second = b.promote(self, tensor1, tensor2)
+    operands = b.promote(self, tensor1, tensor2)
+    dtype = operands[0].dtype
+    x, first, second = _wide_for(b, operands, value)
     product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
-    return _combine(b, "Add", x, product)
+    return b.cast(_combine(b, "Add", x, product), dtype)
+
+
+def _wide_for(b: Builder, operands: Sequence[Tensor], number: Tensor | Scalar) -> list[Tensor]:
+    """Operands of one dtype; of a wider one, where that does not hold the number they meet."""
+    wide = promote.computing_dtype(operands[0].dtype, number)
+    return [b.cast(operand, wide) for operand in operands]
 
 
 @lowering("aten::addcdiv")
 def addcdiv(
     b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
 ) -> Tensor:
-    x, first, second = b.promote(self, tensor1, tensor2)
-    result: Tensor = b.Add(x, b.Div(elementwise.multiply(b, first, value), second))
-    return result
+    operands = b.promote(self, tensor1, tensor2)
+    dtype = operands[0].dtype
+    x, first, second = _wide_for(b, operands, value)
+    return b.cast(b.Add(x, b.Div(elementwise.multiply(b, first, value), second)), dtype)
 
 
 @lowering("aten::lerp.Scalar", "aten::lerp.Tensor")
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tensor:
     """From the nearer of both ends, so that it is exact there, as in ATen."""
+    dtype = self.dtype
+    if not isinstance(weight, Tensor):  # a tensor is rounded first
+        self, end = _wide_for(b, [self, end], weight)
     share = b.scalar(weight, self.dtype)
     distance = b.Sub(end, self)
     near: Tensor = b.Add(self, b.Mul(share, distance))
     far: Tensor = b.Sub(end, b.Mul(b.Sub(1, share), distance))
     if isinstance(weight, (int, float)):
-        return near if abs(weight) < 0.5 else far
-    result: Tensor = b.Where(b.Less(b.Abs(share), 0.5), near, far)
-    return result
+        return b.cast(near if abs(weight) < 0.5 else far, dtype)
+    return b.cast(b.Where(b.Less(b.Abs(share), 0.5), near, far), dtype)
 
 
 @lowering("aten::ldexp.Tensor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache, partial, reduce
 
 import torch
@@ -125,7 +126,9 @@ def addmm(
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
         result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
         return result
-    return _combined(b, self, matmul(b, mat1, mat2), beta, alpha)
+    dtype = self.dtype
+    self, mat1, mat2 = _wide_for(b, (self, mat1, mat2), beta, alpha)
+    return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
 
 
 @lowering("aten::_addmm_activation")
@@ -156,15 +159,19 @@ def baddbmm(
     alpha: Scalar = 1,
 ) -> Tensor:
     self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
-    return _combined(b, self, matmul(b, batch1, batch2), beta, alpha)
+    dtype = self.dtype
+    self, batch1, batch2 = _wide_for(b, (self, batch1, batch2), beta, alpha)
+    return b.cast(_combined(b, self, matmul(b, batch1, batch2), beta, alpha), dtype)
 
 
 @lowering("aten::addbmm")
 def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
+    dtype = self.dtype
+    self, batch1, batch2 = _wide_for(b, (self, batch1, batch2), beta, alpha)
     total = accumulate(b, "ReduceSum", matmul(b, batch1, batch2), 0)
-    return _combined(b, self, total, beta, alpha)
+    return b.cast(_combined(b, self, total, beta, alpha), dtype)
 
 
 @lowering("aten::addmv")
@@ -184,6 +191,12 @@ def addr(
         result: Tensor = kept if not beta else b.Or(kept, self)
         return result
     return _combined(b, self, outer(b, vec1, vec2), beta, alpha)
+
+
+def _wide_for(b: Builder, operands: Sequence[Tensor], *factors: Scalar) -> list[Tensor]:
+    """The operands in a dtype that holds the factors as PyTorch's products of matrices do."""
+    wide = promote.computing_dtype(operands[0].dtype, *factors)
+    return [b.cast(operand, wide) for operand in operands]
 
 
 def _combined(b: Builder, added: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:

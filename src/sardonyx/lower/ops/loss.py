@@ -59,9 +59,11 @@ def smooth_l1_loss(
     size = b.Abs(_difference(b, self, target))
     if beta == 0:
         return _reduced(b, size, reduction)
+    dtype = size.dtype
+    size = b.cast(size, promote.computing_dtype(dtype, beta, 0.5 / beta, 0.5 * beta))
     near = b.Mul(b.Mul(size, size), 0.5 / beta)
     loss = b.Where(b.Less(size, beta), near, b.Sub(size, 0.5 * beta))
-    return _reduced(b, loss, reduction)
+    return _reduced(b, b.cast(loss, dtype), reduction)
 
 
 @lowering("aten::huber_loss")

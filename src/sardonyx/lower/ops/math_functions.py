@@ -38,8 +38,7 @@ def _logarithm(base: float) -> Unary:
 
 def _scaled(factor: float) -> Unary:
     def write(b: Builder, x: Tensor) -> Tensor:
-        result: Tensor = b.Mul(x, factor)
-        return result
+        return elementwise.with_number(b, b.Mul, x, factor, x.dtype)
 
     return write
 
@@ -55,9 +54,8 @@ def _rsqrt(b: Builder, x: Tensor) -> Tensor:
 
 
 def _sinc(b: Builder, x: Tensor) -> Tensor:
-    angle = b.Mul(x, math.pi)
-    result: Tensor = b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle))
-    return result
+    angle = b.Mul(b.cast(x, promote.computing_dtype(x.dtype, math.pi)), math.pi)
+    return b.cast(b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle)), x.dtype)
 
 
 def _entropy(b: Builder, x: Tensor) -> Tensor:
@@ -214,7 +212,9 @@ for _name, (_test, _for_integers) in _TESTS.items():
 
 @lowering("aten::atan2", "aten::arctan2")
 def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    y, x = b.promote(self, other, dtype=promote.float_dtype(self, other))
+    dtype = promote.float_dtype(self, other)
+    wide = promote.computing_dtype(dtype, math.pi)
+    y, x = (b.cast(operand, wide) for operand in b.promote(self, other, dtype=dtype))
     # At the origin and between infinities y / x is NaN: there only the quadrant counts.
     on_axis = b.And(b.Equal(y, 0), b.Not(b.IsNaN(x)))
     ratio = b.Where(on_axis, y, b.Div(y, x))
@@ -224,20 +224,21 @@ def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
         elementwise.sign_bit(b, y), b.scalar(-math.pi, x.dtype), b.scalar(math.pi, x.dtype)
     )
     turned = b.Where(elementwise.sign_bit(b, x), half_turn, 0)
-    result: Tensor = b.Add(b.Atan(ratio), turned)
-    return result
+    return b.cast(b.Add(b.Atan(ratio), turned), dtype)
 
 
 def _register_log_of_sum(name: str, base: float) -> None:
     @lowering(name)
     def log_of_sum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        x, y = b.promote(self, other)
+        dtype = promote.result_dtype(self, other)
+        wide = promote.computing_dtype(dtype, math.log(base), 1 / math.log(base))
+        x, y = (b.cast(operand, wide) for operand in b.promote(self, other))
         # Equal operands may both be infinite.
         difference = b.Where(b.Equal(x, y), 0, b.Sub(x, y))
         distance = elementwise.multiply(b, b.Neg(b.Abs(difference)), math.log(base))
         beyond = elementwise.softplus(b, distance)
-        result: Tensor = b.Add(b.Max(x, y), elementwise.multiply(b, beyond, 1 / math.log(base)))
-        return result
+        sum_ = b.Add(b.Max(x, y), elementwise.multiply(b, beyond, 1 / math.log(base)))
+        return b.cast(sum_, dtype)
 
 
 _register_log_of_sum("aten::logaddexp", math.e)
