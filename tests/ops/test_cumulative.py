@@ -30,6 +30,7 @@ FLOATS: dict[str, Callable[[torch.Tensor], Any]] = {
     "diff": lambda x: torch.diff(x),
     "diff_twice": lambda x: torch.diff(x, n=2, dim=-1),
     "diff_prepend": lambda x: torch.diff(x, dim=1, prepend=x[:, :1], append=x[:, :2]),
+    "diff_of_no_order": lambda x: torch.diff(x, n=0, dim=1, append=x[:, :2]),
     "trapezoid": lambda x: torch.trapezoid(x, dx=0.5),
     "trapezoid_x": lambda x: torch.trapezoid(x, x.cumsum(-1), dim=-1),
     "cumulative_trapezoid": lambda x: torch.cumulative_trapezoid(x, dim=1),

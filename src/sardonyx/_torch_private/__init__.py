@@ -13,6 +13,7 @@ from sardonyx._torch_private.extremes import largest_of_sizes as largest_of_size
 from sardonyx._torch_private.extremes import smallest_of_sizes as smallest_of_sizes
 from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
+from sardonyx._torch_private.fake_runs import import_compiler as import_compiler
 from sardonyx._torch_private.fake_runs import kernels_replaced as kernels_replaced
 from sardonyx._torch_private.fake_runs import record_decomposition as record_decomposition
 from sardonyx._torch_private.fake_runs import run_on_fakes as run_on_fakes

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.torch_version import TorchVersion
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero
@@ -75,16 +78,43 @@ def kernels_replaced(by: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
     """While a model is recorded on fake tensors, these operators run other functions."""
     keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
     before = {op: dict(op.py_kernels) for op in by}
-    for op, function in by.items():
-        op.py_kernels.update(dict.fromkeys(keys, function))
-        op._dispatch_cache.clear()
-    try:
-        yield
-    finally:
+
+    def replace() -> None:
+        for op, function in by.items():
+            op.py_kernels.update(dict.fromkeys(keys, function))
+            op._dispatch_cache.clear()
+
+    def restore() -> None:
         for op, kernels in before.items():
             op.py_kernels.clear()
             op.py_kernels.update(kernels)
             op._dispatch_cache.clear()
+
+    token = _with_own_kernels.set((restore, replace))
+    replace()
+    try:
+        yield
+    finally:
+        restore()
+        _with_own_kernels.reset(token)
+
+
+_with_own_kernels: contextvars.ContextVar[tuple[Callable[[], None], ...]] = contextvars.ContextVar(
+    "own_kernels", default=()
+)
+
+
+def import_compiler() -> None:
+    """Before PyTorch 2.12 its compiler, which strict mode imports, takes operators that run other
+    functions for ones that it has forms for already."""
+    if TorchVersion(torch.__version__) >= "2.12" or not _with_own_kernels.get():
+        return
+    restore, replace = _with_own_kernels.get()
+    restore()
+    try:
+        importlib.import_module("torch._inductor.lowering")
+    finally:
+        replace()
 
 
 def run_on_fakes(

@@ -152,6 +152,7 @@ def _export(
     except Exception as error:
         raise model_raises(error, model, inputs) from error
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
+    _torch_private.import_compiler()
     try:
         with whole_where_compiled(only_met=True):
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)

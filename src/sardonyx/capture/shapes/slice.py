@@ -178,7 +178,7 @@ def _diff(
 ) -> torch.Tensor:
     sizes: list[Any] = list(self.shape)
     axis = dim % self.dim()
-    for more in (prepend, append):
+    for more in (prepend, append) if n else ():
         sizes[axis] += 0 if more is None else more.shape[axis]
     sizes[axis] = _max(0, sizes[axis] - n)
     return self.new_empty(sizes)
