@@ -82,17 +82,16 @@ def _long_program(path: Path, operators: int) -> Any:
 
 
 def _seconds(program: Any) -> float:
-    best = float("inf")
-    for _ in range(2):
-        start = time.process_time()
-        sardonyx.export(program, (torch.randn(3, 4),))
-        best = min(best, time.process_time() - start)
-    return best
+    start = time.process_time()
+    sardonyx.export(program, (torch.randn(3, 4),))
+    return time.process_time() - start
 
 
 def test_time_grows_with_the_length_of_the_program(tmp_path: Path) -> None:
     short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (1000, 2000))
-    assert _seconds(long) < 2.5 * _seconds(short)
+    # In turns: what else runs on the machine slows down both.
+    runs = [(_seconds(short), _seconds(long)) for _ in range(4)]
+    assert min(second for _, second in runs) < 2.5 * min(first for first, _ in runs)
 
 
 class Unusual(nn.Module):
