@@ -59,7 +59,9 @@ def test_an_operator_of_a_cpp_extension(cpp_operator, capture):
 
 
 def test_onnx_runtime_is_given_the_operator():
-    extensions = pytest.importorskip("onnxruntime_extensions")
+    extensions = pytest.importorskip(
+        "onnxruntime_extensions", reason="Python operators need onnxruntime-extensions"
+    )
 
     @extensions.onnx_op(
         op_type="SardonyxScaled",

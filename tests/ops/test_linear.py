@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnxruntime as ort
 import pytest
 import torch
 from torch.nn import functional as F
@@ -208,7 +209,6 @@ def test_batches_of_products_of_nothing(left: tuple[int, ...], right: tuple[int,
 
 def test_products_of_something_repeat_no_matrix() -> None:
     """What ONNX Runtime forgets where there is nothing to sum costs nothing elsewhere."""
-    ort = pytest.importorskip("onnxruntime")
 
     def inputs(n: int, batch: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
         return rand(n, n), rand(batch, n, 3)

@@ -125,7 +125,7 @@ def test_losses_of_integers() -> None:
     check(lambda x, y, z: F.triplet_margin_with_distance_loss(x, y, z), x, y, z)
 
 
-@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="another PyTorch")
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="not in this PyTorch")
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_linear_cross_entropy_by_chunks(reduction: str) -> None:
     module = importlib.import_module("torch.nn.modules.linear_cross_entropy_options")
