@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -33,7 +33,7 @@ from sardonyx.legalize import (
     to_opset_27,
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted, subgraphs_of
+from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted
 from sardonyx.legalize.legality import (
     is_standard,
     lowest_opset_for,
@@ -47,6 +47,7 @@ from sardonyx.legalize.legality import (
 from sardonyx.legalize.ranks import complete_ranks
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.wider_types import in_wider_types
+from sardonyx.lower.bodies import subgraphs_of
 from sardonyx.lower.builder import WRITTEN_AT
 
 # A boundary that needs no file only widens types.
@@ -135,12 +136,18 @@ class _Descent:
         self._refused = refused
         self._boundary = BOUNDARIES.get(opset, Boundary(opset))
         self._changed = ops_changed_by(opset + 1)
+        self._valid_kinds: set[Hashable] = set()
 
     def cross(self, container: ir.Graph | ir.Function) -> None:
         for node in tuple(container):
             for subgraph in subgraphs_of(node):
                 self.cross(subgraph)
-            if is_standard(node) and node.op_type in self._changed and self._is_above(node):
+            if (
+                node.op_type in self._changed
+                and is_standard(node)
+                and self._is_above(node)
+                and _kind_of(node) not in self._valid_kinds
+            ):
                 self._rewrite(container, node)
 
     def _is_above(self, node: ir.Node) -> bool:
@@ -175,10 +182,19 @@ class _Descent:
         _drop_default_attributes(node, self._opset)
         signature = signature_of(node.op_type, self._opset)
         widened = None if signature is None else in_wider_types(emitter, node, signature)
-        refused = self._boundary.refused.get(node.op_type)
-        if widened is None and refused and why_illegal(node, self._opset) is not None:
-            raise InexpressibleError(refused)
+        if widened is None and why_illegal(node, self._opset) is None:
+            if rule is None:
+                self._valid_kinds.add(_kind_of(node))
+        elif widened is None and node.op_type in self._boundary.refused:
+            raise InexpressibleError(self._boundary.refused[node.op_type])
         return widened
+
+
+def _kind_of(node: ir.Node) -> Hashable:
+    """All that decides, where no rule does, whether a node is valid at an opset."""
+    values = (*node.inputs, *node.outputs)
+    types = [None if value is None else (type(value.type), value.dtype) for value in values]
+    return (node.op_type, len(node.inputs), *types, *node.attributes)
 
 
 def _drop_default_attributes(node: ir.Node, opset: int) -> None:

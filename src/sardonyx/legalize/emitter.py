@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from onnx import shape_inference
 
 from sardonyx.errors import InternalError
 from sardonyx.legalize.legality import parameters_given, schema_of, signature_of
+from sardonyx.lower.bodies import subgraphs_of
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -126,11 +127,14 @@ class Emitter:
         ]
         given = {key: value for key, value in (attributes or {}).items() if value is not None}
         node = ir.node(op_type, inputs, given, outputs=values, name=name)
+        infer_output_types(node, self.opset)
+        self._place(node)
+        return values
+
+    def _place(self, node: ir.Node) -> None:
         node.metadata_props.update(self._replaced.metadata_props)
         node.meta[ORIGIN] = self._replaced.meta.get(ORIGIN, self._replaced.op_type)
-        infer_output_types(node, self.opset)
         self.nodes.append(node)
-        return values
 
     def again(
         self,
@@ -150,13 +154,15 @@ class Emitter:
         return outputs
 
     def const(self, data: Any, dtype: ir.DataType) -> ir.Value:
-        return self.constant(ir.tensor(data, dtype=dtype))
+        return self.constant(ir.Tensor(np.asarray(data, dtype.numpy()), dtype=dtype))
 
     def constant(self, tensor: ir.TensorProtocol) -> ir.Value:
-        value = self.Constant(value=tensor)
-        # Below opset 9 inference knows no integers; they are stored as weights in the end.
-        value.type = ir.TensorType(tensor.dtype)
-        value.shape = ir.Shape(tensor.shape.numpy())
+        name = self._names.derived_from(f"{self._base}.Constant")
+        value = ir.Value(
+            name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy())
+        )
+        attributes = [ir.AttrTensor("value", tensor)]
+        self._place(ir.Node("", "Constant", [], attributes, outputs=[value], name=name))
         return value
 
     def ints(self, *data: int) -> ir.Value:
@@ -213,7 +219,7 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
     """Set the dtype and shape of a node's outputs as far as ONNX's own inference knows them."""
     schema = schema_of(node.op_type, opset)
     given = [value for value in node.inputs if value is not None]
-    if schema is None or any(value.type is None for value in given) or _has_subgraph(node):
+    if schema is None or any(value.type is None for value in given) or subgraphs_of(node):
         return
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
@@ -221,6 +227,9 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
         name = str(value.name)
         proto = ir.serde.serialize_value(value)
         types[name] = proto.type
+        producer = value.producer()
+        if producer is not None and producer.op_type != "Constant":
+            continue
         tensor = ir.convenience.get_const_tensor(value)
         if tensor is not None and tensor.size <= _LARGEST_SHAPE_DATA:
             data[name] = ir.serde.serialize_tensor(tensor)
@@ -249,17 +258,3 @@ def _bind_output_types(node: ir.Node, opset: int) -> None:
     }
     for output, parameter in parameters_given(node.outputs, signature.outputs):
         output.type = bound.get(parameter.type_variable)
-
-
-def _has_subgraph(node: ir.Node) -> bool:
-    return next(subgraphs_of(node), None) is not None
-
-
-def subgraphs_of(node: ir.Node) -> Iterator[ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.is_ref():
-            continue
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
-        elif attribute.type == ir.AttributeType.GRAPHS:
-            yield from attribute.as_graphs()

@@ -10,9 +10,9 @@ from sardonyx.legalize.emitter import (
     is_omitted,
     rank_of,
     static_dim,
-    subgraphs_of,
 )
 from sardonyx.legalize.legality import is_standard
+from sardonyx.lower.bodies import subgraphs_of
 
 
 def complete_ranks(container: ir.Graph | ir.Function, opset: int) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import UniqueNames, subgraphs_of
+from sardonyx.legalize.emitter import UniqueNames
 from sardonyx.legalize.legality import is_standard, signature_of, type_string_of
+from sardonyx.lower.bodies import subgraphs_of
 
 
 def store_constants(model: ir.Model) -> None:

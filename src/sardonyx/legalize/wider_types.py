@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, is_omitted, subgraphs_of
+from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, is_omitted
 from sardonyx.legalize.legality import (
     Parameter,
     Signature,
@@ -16,6 +16,7 @@ from sardonyx.legalize.legality import (
     type_string,
     type_string_of,
 )
+from sardonyx.lower.bodies import subgraphs_of
 
 D: TypeAlias = ir.DataType
 
@@ -65,7 +66,7 @@ def wider_types(op_type: str, dtype: ir.DataType) -> Sequence[ir.DataType]:
 def in_wider_types(b: Emitter, node: ir.Node, signature: Signature) -> Sequence[ir.Value] | None:
     """The node with casts around it if a narrow type is all that `signature` has against it."""
     changes = dict(_stand_ins(node, signature, b.opset))
-    if not changes or next(subgraphs_of(node), None) is not None:
+    if not changes or subgraphs_of(node):
         return None
     inputs = [
         None if value is None else b.cast(value, changes.get(_variable(signature.inputs, index)))

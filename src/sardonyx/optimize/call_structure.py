@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from sardonyx.lower.bodies import subgraphs_of
 from sardonyx.optimize.common_subexpressions import attribute_key
-from sardonyx.optimize.rewrite import subgraphs_of
 
 _ATTRIBUTES_OF_FUNCTIONS = frozenset(
     {

@@ -7,8 +7,9 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
+from sardonyx.lower.bodies import subgraphs_of
 from sardonyx.optimize.remove_identities import is_training_dropout
-from sardonyx.optimize.rewrite import remove_node, replace_value, subgraphs_of
+from sardonyx.optimize.rewrite import remove_node, replace_value
 from sardonyx.optimize.tensor_identity import content_key, memory_key
 
 _RANDOM_OPS = frozenset(

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from sardonyx.lower.bodies import subgraphs_of
 from sardonyx.optimize.facts import (
     INTEGER_TYPES,
     MAX_KNOWN_ELEMENTS,
     constant_tensor,
     int_attribute,
 )
-from sardonyx.optimize.rewrite import insert_constant, replace_with_constant, subgraphs_of
+from sardonyx.optimize.rewrite import insert_constant, replace_with_constant
 from sardonyx.optimize.shape_arithmetic import RULES, Element, KnownInts, known_dims, known_result
 
 

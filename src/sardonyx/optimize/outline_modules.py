@@ -15,11 +15,12 @@ import onnx_ir as ir
 
 from sardonyx.capture.module_calls import ModuleClass
 from sardonyx.errors import InternalError
+from sardonyx.lower.bodies import subgraphs_of
 from sardonyx.optimize.call_stacks import Stack, module_path, read_call_stacks, share_sizes
 from sardonyx.optimize.call_structure import Structure, structure_of, values_of
 from sardonyx.optimize.common_subexpressions import attribute_key
 from sardonyx.optimize.facts import same_dim
-from sardonyx.optimize.rewrite import remove_node, subgraphs_of
+from sardonyx.optimize.rewrite import remove_node
 from sardonyx.optimize.tensor_identity import content_key
 
 _MODULE_KEY = "sardonyx.module"

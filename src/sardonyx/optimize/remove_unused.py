@@ -6,7 +6,8 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 
-from sardonyx.optimize.rewrite import graphs_of, remove_node, subgraphs_of
+from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.optimize.rewrite import graphs_of, remove_node
 
 
 class RemoveUnused(ir.passes.InPlacePass):

@@ -69,16 +69,23 @@ def _weights_by_layer(
 # -- weights in ONNX's order -------------------------------------------------------------------
 
 
-def _stacked(b: Builder, pieces: Sequence[Sequence[Tensor]]) -> Tensor:
-    """[directions, ...]: the tensors of each direction one below the other."""
+def _in_onnx_order(b: Builder, pieces: Sequence[Sequence[Tensor]], gates: Sequence[int]) -> Tensor:
+    """[directions, ...]: the tensors of each direction one below the other, the gates of each in
+    the order given."""
     known = [
-        [t.const for t in row if t.const is not None and not _torch_private.is_fake(t.const)]
+        t.const
         for row in pieces
+        for t in row
+        if t.const is not None and not _torch_private.is_fake(t.const)
     ]
-    if all(len(k) == len(p) for k, p in zip(known, pieces, strict=True)):
-        return b.const(torch.stack([torch.cat(row) for row in known]).detach())
-    rows = [row[0] if len(row) == 1 else b.Concat(*row, axis=0) for row in pieces]
-    stacked = [b.unsqueeze(row, [0]) for row in rows]
+    if len(known) == sum(map(len, pieces)):
+        parts = [chunks[gate] for t in known for chunks in [t.chunk(len(gates))] for gate in gates]
+        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return b.const(whole.detach().view(len(pieces), -1, *whole.shape[1:]))
+    rows = [[part for t in row for part in _reordered(b, t, gates)] for row in pieces]
+    stacked = [
+        b.unsqueeze(row[0] if len(row) == 1 else b.Concat(*row, axis=0), [0]) for row in rows
+    ]
     result: Tensor = stacked[0] if len(stacked) == 1 else b.Concat(*stacked, axis=0)
     return result
 
@@ -87,9 +94,6 @@ def _reordered(b: Builder, weight: Tensor, gates: Sequence[int]) -> list[Tensor]
     """The gates of a weight, in the order given."""
     if len(gates) == 1:
         return [weight]
-    if weight.const is not None and not _torch_private.is_fake(weight.const):
-        chunks = weight.const.chunk(len(gates))
-        return [b.const(torch.cat([chunks[gate] for gate in gates]))]
     parts = b.Split(weight, outputs=len(gates), axis=0, num_outputs=len(gates))
     return [parts[gate] for gate in gates]
 
@@ -111,16 +115,16 @@ def _run_layer(
     bias = None
     if weights[0].input_bias is not None:
         rows = [
-            [*_reordered(b, i, kind.gates), *_reordered(b, h, kind.gates)]
+            [i, h]
             for i, h in ((w.input_bias, w.hidden_bias) for w in weights)
             if i is not None and h is not None
         ]
-        bias = _stacked(b, rows)
+        bias = _in_onnx_order(b, rows, kind.gates)
     direction = "bidirectional" if len(weights) == 2 else "reverse" if reverse else "forward"
     inputs = [
         x,
-        _stacked(b, [_reordered(b, w.input, kind.gates) for w in weights]),
-        _stacked(b, [_reordered(b, w.hidden, kind.gates) for w in weights]),
+        _in_onnx_order(b, [[w.input] for w in weights], kind.gates),
+        _in_onnx_order(b, [[w.hidden] for w in weights], kind.gates),
         bias,
         lengths,
         hidden,
