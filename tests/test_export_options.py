@@ -202,9 +202,9 @@ def test_integer_parameters_that_may_be_replaced_are_not_baked(
 
 @pytest.mark.parametrize("wrap", [torch.compile, torch.nn.DataParallel])
 def test_a_wrapped_model_has_the_names_of_the_model(wrap):
-    program = sardonyx.export(
-        wrap(torch.nn.Linear(3, 2)), (torch.randn(4, 3),), dynamic_axes={"input": {0: "batch"}}
-    )
+    model = wrap(torch.nn.Linear(3, 2))
+    x = torch.randn(4, 3, device=next(model.parameters()).device)  # where DataParallel put it
+    program = sardonyx.export(model, (x,), dynamic_axes={"input": {0: "batch"}})
     graph = program.model_proto.graph
     assert [i.name for i in graph.input] == ["input"]
     assert {i.name for i in graph.initializer} == {"weight", "bias"}

@@ -44,6 +44,8 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         "unregister_custom_op_symbolic",
         "GraphContext",
         "symbolic_helper",
+        "ops",
+        "operators",
         "JitScalarType",
     ),
     "dynamo_export": (

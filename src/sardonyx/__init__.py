@@ -1,99 +1,42 @@
 """Sardonyx turns PyTorch models into ONNX."""
 
-from sardonyx import symbolic_helper, utils, verification
-from sardonyx.api import export
-from sardonyx.errors import (
-    CaptureError,
-    CheckerError,
-    DynamicDimError,
-    InvalidExportOptionsError,
-    InvalidOptionError,
-    MissingDependencyError,
-    NotRunnableError,
-    OnnxExporterError,
-    OnnxExporterWarning,
-    SardonyxError,
-    SerializeError,
-    SymbolicFunctionError,
-    SymbolicValueError,
-    UnsupportedDtypeError,
-    UnsupportedOperatorError,
-    UnsupportedOpsetError,
-    VerificationError,
-)
-from sardonyx.extend.autograd_function import SymbolicContext
-from sardonyx.extend.custom_symbolics import (
-    register_custom_op_symbolic,
-    unregister_custom_op_symbolic,
-)
-from sardonyx.extend.graph_context import GraphContext
-from sardonyx.options import ExternalData, OperatorExportTypes, TrainingMode
-from sardonyx.program import ONNXProgram
-from sardonyx.serialize.metadata import producer_version
-from sardonyx.torch_onnx.dynamo_export import dynamo_export
-from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
-from sardonyx.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
-from sardonyx.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
-from sardonyx.torch_onnx.former_calls import export_to_pretty_string
-from sardonyx.torch_onnx.install import install, installed, uninstall
-from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
-from sardonyx.torch_onnx.log import disable_log, enable_log
-from sardonyx.torch_onnx.model_mode import (
-    is_in_onnx_export,
-    select_model_mode_for_export,
-    set_training,
-)
-from sardonyx.torch_onnx.registry import ONNXFunction, OnnxRegistry
+from __future__ import annotations
 
-__version__ = producer_version()
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "CaptureError",
-    "CheckerError",
-    "DiagnosticOptions",
-    "DynamicDimError",
-    "ExportOptions",
-    "ExportOutput",
-    "ExportOutputSerializer",
-    "ExternalData",
-    "GraphContext",
-    "InvalidExportOptionsError",
-    "InvalidOptionError",
-    "JitScalarType",
-    "MissingDependencyError",
-    "NotRunnableError",
-    "ONNXFakeContext",
-    "ONNXFunction",
-    "ONNXProgram",
-    "OnnxExporterError",
-    "OnnxExporterWarning",
-    "OnnxRegistry",
-    "OperatorExportTypes",
-    "SardonyxError",
-    "SerializeError",
-    "SymbolicContext",
-    "SymbolicFunctionError",
-    "SymbolicValueError",
-    "TrainingMode",
-    "UnsupportedDtypeError",
-    "UnsupportedOperatorError",
-    "UnsupportedOpsetError",
-    "VerificationError",
-    "disable_log",
-    "dynamo_export",
-    "enable_fake_mode",
-    "enable_log",
-    "export",
-    "export_to_pretty_string",
-    "install",
-    "installed",
-    "is_in_onnx_export",
-    "register_custom_op_symbolic",
-    "select_model_mode_for_export",
-    "set_training",
-    "symbolic_helper",
-    "uninstall",
-    "unregister_custom_op_symbolic",
-    "utils",
-    "verification",
-]
+from sardonyx.torch_onnx.symbolic_opsets import MODULES as _SYMBOLIC_OPSETS
+from sardonyx.version import PRODUCER
+from sardonyx.version import producer_version as _producer_version
+
+producer_name = PRODUCER
+__version__ = producer_version = _producer_version()
+
+if TYPE_CHECKING:
+    from sardonyx.public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A module of the package, or a name of `sardonyx.public`, which needs PyTorch and is
+        imported when it is first asked for."""
+        if name in _SYMBOLIC_OPSETS:
+            return _SYMBOLIC_OPSETS[name]
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
+        if importlib.util.find_spec(f"sardonyx.{name}") is not None:
+            return importlib.import_module(f"sardonyx.{name}")
+        found = vars(importlib.import_module("sardonyx.public")).get(name)
+        if found is None:
+            raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    public = importlib.import_module("sardonyx.public")
+    return sorted({*_OTHERS, *public.__all__, *_SYMBOLIC_OPSETS})
+
+
+_OTHERS = ("__version__", "errors", "producer_name", "producer_version", "symbolic_registry")
+"""What is there besides the names of `sardonyx.public`."""

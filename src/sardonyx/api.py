@@ -21,14 +21,15 @@ from sardonyx.capture.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
-from sardonyx.extend.custom_symbolics import custom_forms
+from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, store_constants, use_available_kernels
-from sardonyx.lower.lower import LowerOptions, lower
+from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
+from sardonyx.option_names import told_names
 from sardonyx.options import (
     DEFAULT_OPSET,
     ExternalData,
@@ -52,6 +53,13 @@ _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
+def _of_other_exporters() -> Mapping[str, str]:
+    from sardonyx.torch_onnx.former_calls import ELSEWHERE
+
+    return ELSEWHERE
+
+
+@told_names("export", _of_other_exporters)
 def export(
     model: Any,
     args: Any = (),
@@ -167,8 +175,10 @@ def run_stages(
     stages = _Stages(options.progress)
     opset = options.opset_version
     functions = functions_kept(opset, inlines=options.inlines_autograd_functions)
-    with stages("capture"):
-        captured = capture(model, args, kwargs, options, functions)
+    translated = translations(options.custom_translation_table, opset)
+    kept = operators_kept(opset, translated)
+    with stages("capture"), kept.recorded():
+        captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
     signature = captured.signature
     fold_parameters = not options.keeps_parameters and (
         len(options.input_names) <= captured.inputs.nameable_count
@@ -187,12 +197,10 @@ def run_stages(
                 custom_forms=custom_forms(
                     opset,
                     options.custom_opsets,
-                    {
-                        **translations(options.custom_translation_table, opset),
-                        **function_forms(functions, opset),
-                    },
+                    {**translated, **function_forms(functions, opset)},
                     trainable_parameters(model),
                     fallback_for(options.operator_export_type),
+                    kept,
                 ),
             ),
         )
@@ -214,6 +222,7 @@ def run_stages(
         fold_parameters=fold_parameters,
         notes=notes,
         baked=captured.baked,
+        conditions=captured.conditions,
         stage_seconds=stages.seconds,
         tied_names=names_of_tied_weights(model),
     )

@@ -1,38 +1,18 @@
-"""The command line: `sardonyx export`, `sardonyx show`, `sardonyx ops`, `sardonyx run`."""
+"""The command line: `sardonyx export`, `sardonyx show`, `sardonyx ops`, `sardonyx run`.
+
+What the commands are is said here, without PyTorch, for `--help` and `--version`; what they do is
+in `cli_commands.py`, which is imported when one runs.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
-import torch
 import typer
-from rich.console import Console
 
-from sardonyx import cli_arguments as arguments
-from sardonyx.api import export
-from sardonyx.errors import (
-    InvalidOptionError,
-    NotRunnableError,
-    SardonyxError,
-    VerificationError,
-)
-from sardonyx.extend.operator_sources import operators
 from sardonyx.options import CAPTURES, DEFAULT_OPSET
-from sardonyx.program import ONNXProgram
-from sardonyx.report.summary import summary_dict, summary_table
-from sardonyx.serialize.metadata import producer_version
-from sardonyx.serialize.text import to_text_from_file
-
-EXPORT_FAILED = 1
-BAD_USAGE = 2
-VERIFICATION_FAILED = 3
-NOT_RUNNABLE = 4
-
-STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
+from sardonyx.version import producer_version
 
 app = typer.Typer(
     name="sardonyx",
@@ -158,34 +138,27 @@ def export_command(
     Exit status: 0 exported; 1 export failed; 2 bad usage; 3 ONNX Runtime and PyTorch disagree;
     4 ONNX Runtime cannot run the model.
     """
-    with _exit_status(as_json):
-        if capture not in CAPTURES:
-            raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
-        axes = arguments.dynamic_axes(dynamic or [])
-        model = arguments.load_model(target)
-        args, kwargs = _example_inputs(model, input_texts or [], inputs_function)
-        path = output or _default_output(target)
-        with _progress(quiet=as_json) as progress:
-            program = export(
-                model,
-                args,
-                path,
-                kwargs=kwargs,
-                input_names=arguments.input_names(input_names, args, kwargs),
-                output_names=arguments.names(output_names),
-                opset_version=opset,
-                dynamic_axes=axes,
-                capture=capture,
-                external_data=external_data,
-                optimize=optimize,
-                verify=verify,
-                rtol=rtol,
-                atol=atol,
-                state_outputs=state_outputs,
-                export_modules_as_functions=export_modules_as_functions,
-                progress=progress,
-            )
-    _print_summary(program, as_json)
+    from sardonyx import cli_commands
+
+    cli_commands.export_model(
+        target,
+        output,
+        input_texts or [],
+        inputs_function,
+        dynamic=dynamic or [],
+        input_names=input_names,
+        output_names=output_names,
+        as_json=as_json,
+        opset_version=opset,
+        capture=capture,
+        external_data=external_data,
+        optimize=optimize,
+        verify=verify,
+        rtol=rtol,
+        atol=atol,
+        state_outputs=state_outputs,
+        export_modules_as_functions=export_modules_as_functions,
+    )
 
 
 @app.command("show")
@@ -193,10 +166,9 @@ def show_command(
     path: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to print.")],
 ) -> None:
     """Print a model as text."""
-    with _exit_status(as_json=False):
-        if not path.is_file():
-            raise arguments.UsageError(f"there is no file {path}")
-        typer.echo(to_text_from_file(path))
+    from sardonyx import cli_commands
+
+    cli_commands.show_file(path)
 
 
 @app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -207,10 +179,9 @@ def run_command(
     ],
 ) -> None:
     """Run a script with Sardonyx behind PyTorch's exporter; its arguments follow its name."""
-    with _exit_status(as_json=False):
-        if not script.is_file():
-            raise arguments.UsageError(f"there is no file {script}")
-        arguments.run_script(script, context.args)
+    from sardonyx import cli_commands
+
+    cli_commands.run_script(script, context.args)
 
 
 @app.command("ops")
@@ -223,88 +194,6 @@ def ops_command(
     ] = False,
 ) -> None:
     """List the operators that have an ONNX form of their own."""
-    known, failed = operators()
-    listed = [each for each in known if text in each.name]
-    width = max((len(each.name) for each in listed), default=0)
-    for each in listed:
-        typer.echo(f"{each.name:<{width}}  {each.source}" if source else each.name)
-    for reason in failed.values():
-        typer.echo(reason, err=True)
+    from sardonyx import cli_commands
 
-
-def _example_inputs(
-    model: Any, texts: list[str], function: str | None
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if texts and function:
-        raise arguments.UsageError("--input and --inputs exclude each other")
-    if function:
-        return arguments.inputs_from(function)
-    if texts:
-        return arguments.drawn_inputs(texts)
-    if isinstance(model, torch.export.ExportedProgram):
-        if model.example_inputs is None:
-            raise arguments.UsageError("the .pt2 file holds no example inputs: give --input")
-        args, kwargs = model.example_inputs
-        return args, kwargs
-    if missing := arguments.required_inputs(model):
-        raise arguments.UsageError(
-            f"the model takes {', '.join(missing)}: give an --input for each, or --inputs"
-        )
-    return (), {}
-
-
-def _default_output(target: str) -> Path:
-    name = target.rpartition(":")[2]
-    return Path(f"{Path(name).stem}.onnx")
-
-
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str], None] | None]:
-    """A callback that shows the stage at work, on the error stream."""
-    if quiet:
-        yield None
-        return
-    console = Console(stderr=True)
-
-    def text(stage: str) -> str:
-        number = f"{STAGES.index(stage) + 1}/{len(STAGES)} " if stage in STAGES else ""
-        return f"{number}{stage}"
-
-    if not console.is_terminal:
-        yield lambda stage: console.print(text(stage), highlight=False)
-        return
-    with console.status("sardonyx") as status:
-        yield lambda stage: status.update(text(stage))
-
-
-def _print_summary(program: ONNXProgram, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"ok": True, **summary_dict(program)}, indent=2))
-    else:
-        Console().print(summary_table(program))
-
-
-@contextlib.contextmanager
-def _exit_status(as_json: bool) -> Iterator[None]:
-    try:
-        yield
-    except arguments.UsageError as error:
-        _fail(error, BAD_USAGE, as_json)
-    except InvalidOptionError as error:
-        _fail(error, BAD_USAGE, as_json)
-    except NotRunnableError as error:
-        _fail(error, NOT_RUNNABLE, as_json)
-    except VerificationError as error:
-        _fail(error, VERIFICATION_FAILED, as_json)
-    except SardonyxError as error:
-        _fail(error, EXPORT_FAILED, as_json)
-
-
-def _fail(error: Exception, status: int, as_json: bool) -> NoReturn:
-    kind = type(error).__name__
-    if as_json:
-        report = {"ok": False, "error": kind, "message": str(error)}
-        typer.echo(json.dumps(report, indent=2))
-    else:
-        typer.echo(f"{kind}: {error}", err=True)
-    raise typer.Exit(status)
+    cli_commands.list_operators(text, with_source=source)

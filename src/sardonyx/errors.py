@@ -18,6 +18,10 @@ class InvalidOptionError(SardonyxError, ValueError):
     """An argument of `export` that cannot be honoured."""
 
 
+class UnknownOptionError(InvalidOptionError, TypeError):
+    """An option that does not exist."""
+
+
 class CaptureError(SardonyxError):
     """The model itself fails, could not be recorded, or would have been with a baked value."""
 

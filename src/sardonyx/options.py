@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from sardonyx.errors import InvalidOptionError
+from sardonyx.option_names import told_fields
 
 DEFAULT_OPSET = 20
 FIRST_OPSET_WITH_FUNCTIONS = 15
@@ -63,6 +62,7 @@ class OperatorExportTypes(enum.IntEnum):
         )
 
 
+@told_fields
 @dataclass(frozen=True)
 class ExternalData:
     """How weights are kept outside of the model file.
@@ -212,7 +212,7 @@ def _check_modules_as_functions(given: object, opset: int) -> None:
             f" {given!r}"
         )
     for kind in () if isinstance(given, bool) else given:
-        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+        if not _is_module_class(kind):
             raise InvalidOptionError(
                 f"export_modules_as_functions must hold classes of modules, not {kind!r}"
             )
@@ -221,6 +221,12 @@ def _check_modules_as_functions(given: object, opset: int) -> None:
             f"export_modules_as_functions needs opset_version {FIRST_OPSET_WITH_FUNCTIONS} or"
             f" later, not {opset}: files of earlier opsets have no functions"
         )
+
+
+def _is_module_class(kind: object) -> bool:
+    from torch.nn import Module  # here, as the command line asks for options before it needs torch
+
+    return isinstance(kind, type) and issubclass(kind, Module)
 
 
 def _check_names(option: str, names: object) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import onnx_ir as ir
+import sympy
 import torch
 
 from sardonyx.capture.baked_values import BakedValue
@@ -49,6 +50,7 @@ class ONNXProgram:
         fold_parameters: bool = True,
         notes: tuple[str, ...] = (),
         baked: tuple[BakedValue, ...] = (),
+        conditions: tuple[sympy.Basic, ...] = (),
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
         tied_names: Mapping[str, Sequence[str]] | None = None,
@@ -62,6 +64,7 @@ class ONNXProgram:
         self.path = path
         self.verification: VerificationReport | None = None
         self._eager = verifier_context
+        self._conditions = conditions
         self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
@@ -169,6 +172,7 @@ class ONNXProgram:
             random=random_outputs(self.model),
             notes=self.notes,
             baked=self.baked,
+            conditions=self._conditions,
         )
         return self.verification
 

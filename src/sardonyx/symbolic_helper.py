@@ -15,6 +15,18 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from sardonyx.errors import SymbolicFunctionError
+from sardonyx.extend.function_helpers import (
+    _apply_params,
+    _block_list_in_opset,
+    _generate_wrapped_number,
+    _is_onnx_constant,
+    _is_split_static,
+    _max_helper,
+    _min_helper,
+    _node_get,
+    _op_with_optional_float_cast,
+    _overload_by_arg_count,
+)
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.interpolation import (
     _get_interpolate_attributes,
@@ -24,7 +36,7 @@ from sardonyx.extend.interpolation import (
 )
 from sardonyx.extend.scalar_types import SCALAR_TYPES, dtype_of_name, scalar_type_number
 from sardonyx.extend.symbolic_calls import exported_opset, note_reason
-from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue, ValueType
+from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
 from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
 
@@ -523,6 +535,9 @@ def _cast_helper(g: GraphContext, input: SymbolicValue, to: Any) -> SymbolicValu
         raise SymbolicFunctionError(f"{to!r} is no dtype")
     if input.dtype == dtype:
         return input
+    held = input.content if input.is_python else input.const
+    if isinstance(held, (bool, int, float, torch.Tensor)):
+        return _constant(g, torch.as_tensor(held).to(dtype))
     made: SymbolicValue = g.op("Cast", input, to_i=int(onnx_dtype(dtype)))
     return made
 
@@ -739,16 +754,43 @@ def quantize_helper(
     axis_i = None if axis is None or _is_none(axis) else _get_const(axis, "i")
     integers = g.op("QuantizeLinear", tensor, scale, zero_point, axis_i=axis_i)
     parts = [integers, scale, zero_point, *([] if axis is None else [axis])]
-    return SymbolicValue(g.values, parts, ValueType("TupleType"))
+    return g.values.of_tuple(parts)
+
+
+def requantize_bias_helper(
+    g: GraphContext,
+    bias: SymbolicValue,
+    input_scale: SymbolicValue,
+    weight_scale: SymbolicValue,
+    axis: SymbolicValue | None = None,
+) -> SymbolicValue:
+    """A bias of real numbers as the quantized value of int32 that kernels add to products: its
+    scale is the product of those of the input and the weight, its zero point 0."""
+    scale = g.op("Mul", weight_scale, input_scale)
+    steps = g.op("Div", bias, scale)
+    steps = g.op("Round", steps) if g.opset >= 11 else g.op("Floor", g.op("Add", steps, 0.5))
+    integers = g.op("Cast", steps, to_i=int(onnx_dtype(torch.int32)))
+    zeros = g.op("ConstantOfShape", g.op("Shape", scale), value_t=torch.zeros(1, dtype=torch.int32))
+    return g.values.of_tuple([integers, scale, zeros, *([] if axis is None else [axis])])
 
 
 __all__ = [
     "GLOBALS",
     "SymbolicFunctionError",
+    "_apply_params",
+    "_block_list_in_opset",
+    "_generate_wrapped_number",
     "_get_interpolate_attributes",
     "_interpolate_get_scales",
     "_interpolate_get_scales_if_available",
     "_interpolate_size_to_scales",
+    "_is_onnx_constant",
+    "_is_split_static",
+    "_max_helper",
+    "_min_helper",
+    "_node_get",
+    "_op_with_optional_float_cast",
+    "_overload_by_arg_count",
     "args_have_same_dtype",
     "cast_pytorch_to_onnx",
     "check_training_mode",
@@ -758,6 +800,7 @@ __all__ = [
     "pytorch_name_to_type",
     "quantize_helper",
     "quantized_args",
+    "requantize_bias_helper",
     "scalar_name_to_pytorch",
     "scalar_type_number",
     "scalar_type_to_onnx",

@@ -144,15 +144,25 @@ def test_an_example_of_size_zero_or_one(size, capture):
 
 
 @BOTH
-def test_an_example_of_size_one_that_another_size_breaks(capture):
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_a_size_of_the_example_that_another_one_follows_from(size, capture):
     def model(past, mask):
         return torch.cat([past, past.new_ones(1)]) * mask
 
+    others = [(r(n), r(n + 1)) for n in (0, 1, 2, 7)]
+    axes = {"past": [0], "mask": [0]}
+    check(model, (r(size), r(size + 1)), others, capture, dynamic_axes=axes)
+
+
+@BOTH
+def test_an_example_of_size_one_that_another_size_breaks(capture):
+    def model(x, squared):
+        return (x[:, None] * x).flatten() + squared.view(x.shape[0] * x.shape[0])
+
+    axes = {"x": [0], "squared": [0]}
     with pytest.raises(DynamicDimError, match="an example in which every dynamic dim is 2 or more"):
-        sardonyx.export(
-            model, (r(0), r(1)), capture=capture, dynamic_axes={"past": [0], "mask": [0]}
-        )
-    check(model, (r(4), r(5)), [(r(2), r(3))], capture, dynamic_axes={"past": [0], "mask": [0]})
+        sardonyx.export(model, (r(1), r(1)), capture=capture, dynamic_axes=axes)
+    check(model, (r(4), r(16)), [(r(2), r(4))], capture, dynamic_axes=axes)
 
 
 @BOTH

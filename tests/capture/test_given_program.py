@@ -82,3 +82,60 @@ def test_what_the_program_decided_cannot_be_asked_for(option):
     exported = torch.export.export(torch.nn.ReLU(), (torch.randn(2),))
     with pytest.raises(sardonyx.InvalidOptionError, match="ExportedProgram"):
         sardonyx.export(exported, **option)
+
+
+TABLE = torch.randn(16, 3)
+
+
+class OfSizes(torch.nn.Module):
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+        self.register_buffer("table", TABLE)
+
+    def forward(self, x):
+        return self.compute(self.table, x)
+
+
+def written(x):
+    y = x.clone()
+    y[1:] = 3.0
+    return y
+
+
+SIZES = {
+    "without_ends": lambda t, x: torch.ones_like(x[2:-1]),
+    "first": lambda t, x: x[:1] + 1,
+    "table": lambda t, x: torch.ones_like(t[: x.shape[0]]),
+    "float_factors": lambda t, x: torch.ones(torch.sym_int(x.shape[0] * 0.29 * 100)),
+    "write": lambda t, x: written(x),
+    "of_data": lambda t, x: torch.ones_like(x[x[:, 0] > 0][1:]),
+}
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_are_those_that_the_operators_give(name, decomposed):
+    model = OfSizes(SIZES[name])
+    dynamic = ({0: torch.export.Dim.DYNAMIC},)
+    exported = torch.export.export(model, (torch.randn(8, 3),), dynamic_shapes=dynamic)
+    if decomposed:
+        exported = exported.run_decompositions()
+    text = str(exported)
+    program = sardonyx.export(exported)
+    assert str(exported) == text
+    assert program.notes == ()
+    for n in (0, 1, 2, 7, 8, 17, 25):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(program(x), model(x))
+
+
+def test_sizes_in_regions_are_noted_to_be_pytorchs():
+    def compute(table, x):
+        rest = x[1:]
+        return torch.cond(x.shape[0] > 5, lambda r: r.sum(0), lambda r: r.mean(0), (rest,))
+
+    dynamic = ({0: torch.export.Dim.DYNAMIC},)
+    exported = torch.export.export(OfSizes(compute), (torch.randn(8, 3),), dynamic_shapes=dynamic)
+    (note,) = sardonyx.export(exported).notes
+    assert "taken as PyTorch has them" in note

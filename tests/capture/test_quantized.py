@@ -355,3 +355,36 @@ def test_scales_of_every_token_and_of_every_group() -> None:
         return *results, w, q.float()
 
     check(function, seeded(3, 6), dynamic={0: [0]}, others=[(seeded(5, 6, seed=2),)], atol=0.05)
+
+
+# -- scales that a program reads off tensors -----------------------------------------------------
+
+
+class Stubbed(nn.Module):
+    """The scale of its input is in a buffer, which a script reads when it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.quant(x)
+        q = torch.sigmoid(torch.relu(q))
+        return self.dequant(self.layer(q))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_scripted_model_with_stubs() -> None:
+    torch.manual_seed(0)
+    model = Stubbed().eval()
+    model.qconfig = quantization.get_default_qconfig("qnnpack")
+    quantization.prepare(model, inplace=True)
+    model(seeded(5, 4))
+    model = quantization.convert(model)
+    program = sardonyx.export(
+        torch.jit.script(model), seeded(5, 4), dynamic_axes={"x": {0: "n"}}, capture="script"
+    )
+    for n in (0, 1, 2, 7):
+        x = seeded(n, 4, seed=n)
+        torch.testing.assert_close(program(x), model(x), rtol=0, atol=model.layer.scale * 1.01)

@@ -80,3 +80,33 @@ def test_arguments_that_fit_no_overload():
 def test_a_name_that_is_no_operator():
     with pytest.raises(AttributeError, match="no ONNX form of aten::nosuch"):
         _ = opset9.nosuch
+
+
+def test_a_function_is_put_into_a_module_and_taken_back():
+    """By unregistering it, by putting the library's back, by deleting it."""
+    ours = opset9.elu
+
+    def elu(g, input, alpha, scale, input_scale):
+        return g.op("Elu", input, alpha_f=alpha)
+
+    def taken_back(take_back):
+        opset9.elu = elu
+        assert opset9.elu is elu and sardonyx.symbolic_opset13.elu is not elu
+        take_back()
+        assert type(opset9.elu) is type(ours)
+        assert not sardonyx.extend.custom_symbolics.registered_names()
+
+    taken_back(lambda: sardonyx.unregister_custom_op_symbolic("aten::elu", 9))
+    taken_back(lambda: setattr(opset9, "elu", ours))
+    taken_back(lambda: delattr(opset9, "elu"))
+    taken_back(lambda: sardonyx.symbolic_registry.unregister_op("elu", "", 9))
+
+
+def test_another_that_is_registered_later_does_not_stay_in_the_module():
+    def elu(g, input, alpha, scale, input_scale):
+        return g.op("Elu", input, alpha_f=alpha)
+
+    opset9.elu = elu
+    sardonyx.register_custom_op_symbolic("aten::elu", lambda g, *args: opset9.elu(g, *args), 9)
+    program = sardonyx.export(nn.ELU(0.5), X, verify=True)
+    assert [node.op_type for node in program.model.graph] == ["Elu"]

@@ -12,6 +12,7 @@ from torch.onnx.operators import reshape_from_tensor_shape, shape_as_tensor
 import sardonyx
 
 X = torch.randn(2, 3)
+CAPTURES = pytest.mark.parametrize("capture", ["export", "trace"])
 
 
 def nodes(program: sardonyx.ONNXProgram) -> list[onnx.NodeProto]:
@@ -35,13 +36,15 @@ class CustomOp(torch.nn.Module):
         return torch.nn.functional.relu(val)
 
 
+@CAPTURES
 @pytest.mark.parametrize("is_installed", [False, True])
-def test_a_node_of_a_domain_of_ones_own(is_installed: bool) -> None:
+def test_a_node_of_a_domain_of_ones_own(is_installed: bool, capture: str) -> None:
+    asked: dict[str, Any] = {"dynamic_axes": {"x": {0: "n"}}, "capture": capture}
     if is_installed:
         with sardonyx.installed():
-            program = torch.onnx.export(CustomOp(), X, dynamic_axes={"x": {0: "n"}})
+            program = torch.onnx.export(CustomOp(), X, **asked)
     else:
-        program = sardonyx.export(CustomOp(), X, dynamic_axes={"x": {0: "n"}})
+        program = sardonyx.export(CustomOp(), X, **asked)
     _, node, relu = nodes(program)
     assert (node.domain, node.op_type, relu.op_type) == ("custom_domain", "CustomOp", "Relu")
     assert [bool(name) for name in node.input] == [True, False, True]
@@ -57,20 +60,85 @@ def test_a_node_of_a_domain_of_ones_own(is_installed: bool) -> None:
     assert program.model.graph.outputs[0].shape == ("n", 3)
 
 
+@CAPTURES
+def test_by_the_name_of_this_package(capture: str) -> None:
+    class Own(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            top, places = sardonyx.ops.symbolic_multi_out(
+                "TopK",
+                (x, torch.tensor([2])),
+                {"axis": 1, "largest": 0},
+                dtypes=(x.dtype, torch.int64),
+                shapes=((x.shape[0], 2), (x.shape[0], 2)),
+            )
+            shape = sardonyx.operators.shape_as_tensor(x)
+            top = top * places + sardonyx.operators.reshape_from_tensor_shape(x, shape)[:, :2]
+            options = {"dtype": x.dtype, "shape": top.shape, "version": 16}
+            return sardonyx.ops.symbolic("LeakyRelu", (top,), {"alpha": 0.25}, **options)
+
+    program = sardonyx.export(Own(), X, dynamic_axes={"x": {0: "n"}}, capture=capture)
+    for n in (0, 1, 2, 7):
+        x = torch.randn(n, 3)
+        values, places = x.topk(2, largest=False)
+        expected = torch.nn.functional.leaky_relu(values * places + x[:, :2], 0.25)
+        torch.testing.assert_close(program(x), expected)
+
+
+def test_attributes_of_every_kind() -> None:
+    attributes = {"i": 1, "f": 0.5, "s": "a", "b": True, "is": [1, 2], "fs": [1, 2.5], "ss": ["x"]}
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return sardonyx.ops.symbolic(
+            "my::Op",
+            (x, None, x),
+            attributes,
+            dtype=1,
+            shape=[3],
+            version=4,
+            metadata_props={"author": "me"},
+        )
+
+    assert model(X).shape == (3,)
+    program = sardonyx.export(model, X)
+    (node,) = nodes(program)
+    held = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    assert held == {**attributes, "s": b"a", "b": 1, "ss": [b"x"]}
+    assert {p.key: p.value for p in node.metadata_props}["author"] == "me"
+    assert program.model.opset_imports["my"] == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"attrs": {"axes": []}}, "the attribute axes must be a number"),
+        ({"attrs": {"axes": [1, "x"]}}, "the attribute axes must be a number"),
+        ({"dtype": 99}, "99 is no dtype"),
+        ({"dtype": torch.quint8}, "quint8 is no dtype"),
+        ({"domain_op": "my::"}, "'my::' is no node"),
+    ],
+)
+def test_calls_that_say_no_node(given: dict[str, Any], message: str) -> None:
+    asked = {"domain_op": "my::Op", "dtype": torch.float32, "shape": (3,), **given}
+    with pytest.raises(sardonyx.InvalidOptionError, match=message):
+        sardonyx.ops.symbolic(asked.pop("domain_op"), (X,), **asked)
+
+
 def leaky(x: torch.Tensor, **options: Any) -> torch.Tensor:
     return torch.onnx.ops.symbolic(
         "LeakyRelu", (x,), {"alpha": 0.25}, dtype=x.dtype, shape=x.shape, **options
     )
 
 
+@CAPTURES
 @pytest.mark.parametrize("version", [None, 16, 20])
-def test_a_node_of_onnx(version: int | None) -> None:
-    program = sardonyx.export(lambda x: leaky(x, version=version), X)
+def test_a_node_of_onnx(version: int | None, capture: str) -> None:
+    program = sardonyx.export(lambda x: leaky(x, version=version), X, capture=capture)
     assert [n.op_type for n in nodes(program)] == ["LeakyRelu"]
     torch.testing.assert_close(program(X), torch.nn.functional.leaky_relu(X, 0.25))
 
 
-def test_several_results() -> None:
+@CAPTURES
+def test_several_results(capture: str) -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         values, places = torch.onnx.ops.symbolic_multi_out(
             "TopK",
@@ -81,10 +149,65 @@ def test_several_results() -> None:
         )
         return values * places
 
-    program = sardonyx.export(model, X, dynamic_axes={"x": {0: "n"}})
-    x = torch.randn(5, 3)
-    values, places = x.topk(2, largest=False)
-    torch.testing.assert_close(program(x), values * places)
+    program = sardonyx.export(model, X, dynamic_axes={"x": {0: "n"}}, capture=capture)
+    for n in (0, 1, 2, 7):
+        x = torch.randn(n, 3)
+        values, places = x.topk(2, largest=False)
+        torch.testing.assert_close(program(x), values * places)
+
+
+@CAPTURES
+def test_sizes_that_are_computed(capture: str) -> None:
+    """Two calls of one form, and one whose result has other sizes than any input."""
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        shape = (x.shape[0] * 2, x.shape[1] + 0)
+        options = {"dtype": x.dtype, "shape": shape}
+        return torch.onnx.ops.symbolic("Concat", (x, x), {"axis": 0}, **options)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return leaky(leaky(twice(twice(x)))).reshape(x.shape[0], -1)
+
+    axes = {"x": {0: "n", 1: "m"}}
+    program = sardonyx.export(model, X, dynamic_axes=axes, capture=capture, optimize=False)
+    operators = [n.op_type for n in nodes(program)]
+    assert operators.count("LeakyRelu") == operators.count("Concat") - 1 == 2
+    assert "Expand" not in operators
+    for n, m in ((1, 1), (2, 3), (7, 2)):
+        x = torch.randn(n, m)
+        expected = torch.nn.functional.leaky_relu(x.repeat(4, 1), 0.0625).reshape(n, -1)
+        torch.testing.assert_close(program(x), expected)
+
+
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    texts: list[str] = []
+    return torch.ops.onnx_symbolic._symbolic(
+        torch.jit.annotate(list[torch.Tensor | None], [x]),
+        "LeakyRelu",
+        1,
+        shape=[x.size(0), x.size(1)],
+        attr_keys=["alpha"],
+        attr_types=["f"],
+        attr_pos=[[0, 1]],
+        attr_ints=torch.jit.annotate(list[int], []),
+        attr_floats=[0.25],
+        attr_strs=texts,
+        metadata_props_keys=texts,
+        metadata_props_values=texts,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_in_a_script_by_the_operator_alone() -> None:
+    """TorchScript does not compile the function; what is behind it it does."""
+    program = sardonyx.export(
+        torch.jit.script(scripted), X, dynamic_axes={"x": {0: "n"}}, capture="script"
+    )
+    for n in (0, 1, 2, 7):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(program(x), torch.nn.functional.leaky_relu(x, 0.25))
+    with pytest.raises(sardonyx.CaptureError, match='capture="export"'):
+        sardonyx.export(CustomOp(), X, capture="script")
 
 
 def test_a_form_of_a_later_opset_is_spelled_out() -> None:
@@ -203,9 +326,6 @@ def test_attention_that_onnx_computes_otherwise(options: dict[str, Any], reason:
         )
 
 
-CAPTURES = pytest.mark.parametrize("capture", ["export", "trace"])
-
-
 @CAPTURES
 def test_shapes_as_tensors(capture: str) -> None:
     def model(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -248,20 +368,13 @@ def test_a_reshape_of_what_data_sizes(capture: str) -> None:
     torch.testing.assert_close(program(*args), model(*args))
 
 
-@pytest.mark.parametrize(
-    ("capture", "given", "reason"),
-    [
-        ("trace", lambda x: x, 'capture="export"'),
-        ("export", lambda x: torch.complex(x, x), "not given complex tensors"),
-    ],
-)
-def test_a_node_that_cannot_be_written_is_refused_with_the_reason(
-    capture: str, given: Any, reason: str
-) -> None:
+@CAPTURES
+def test_a_node_that_cannot_be_written_is_refused_with_the_reason(capture: str) -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.onnx.ops.symbolic("my::A", (given(x),), dtype=torch.float32, shape=x.shape)
+        pair = torch.complex(x, x)
+        return torch.onnx.ops.symbolic("my::A", (pair,), dtype=torch.float32, shape=x.shape)
 
-    with pytest.raises(sardonyx.SardonyxError, match=reason):
+    with pytest.raises(sardonyx.SardonyxError, match="not given complex tensors"):
         sardonyx.export(model, (torch.randn(3),), capture=capture)
 
 

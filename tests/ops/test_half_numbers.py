@@ -72,6 +72,51 @@ def test_to_the_last_digit(name: str, dtype: torch.dtype) -> None:
     check(function, SPREAD.to(dtype), captures=["trace"], opsets=[20], rtol=close, atol=tolerance)
 
 
+ROUNDED_ONCE: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "add": lambda x, y: torch.add(x, y, alpha=0.3337),
+    "add an integer times": lambda x, y: torch.add(x, y, alpha=3),
+    "add_": lambda x, y: x.clone().add_(y, alpha=0.3337),
+    "add a number": lambda x, y: torch.add(x, 1.3, alpha=0.3337),
+    "add an element": lambda x, y: torch.add(x, y[0, 0], alpha=0.3337),
+    "sub": lambda x, y: torch.sub(x, y, alpha=0.3337),
+    "rsub": lambda x, y: torch.rsub(x, y, alpha=0.3337),
+    "rsub from a number": lambda x, y: torch.rsub(x, 1.3, alpha=0.3337),
+    "addcmul": lambda x, y: torch.addcmul(x, y, x),
+    "addcmul of a number": lambda x, y: torch.addcmul(x, y, x, value=0.3337),
+    "addcdiv": lambda x, y: torch.addcdiv(x, y, x),
+    "addcdiv of a number": lambda x, y: torch.addcdiv(x, y, x, value=0.3337),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3337),
+    "lerp by a tensor": lambda x, y: torch.lerp(x, y, y),
+    "addmm": lambda x, y: torch.addmm(x, x, y),
+    "baddbmm": lambda x, y: torch.baddbmm(x[None], x[None], y[None]),
+    "baddbmm of numbers": lambda x, y: torch.baddbmm(
+        x[None], x[None], y[None], beta=1.77, alpha=0.3337
+    ),
+    "addmv": lambda x, y: torch.addmv(x[0], x, y[0]),
+    "addmv of a number": lambda x, y: torch.addmv(x[0], x, y[0], alpha=0.3337),
+    "index_add": lambda x, y: x.index_add(0, torch.arange(64), y, alpha=0.3337),
+    "rsqrt": lambda x, y: x.abs().rsqrt(),
+    "hypot": torch.hypot,
+    "logaddexp": torch.logaddexp,
+    "glu": lambda x, y: F.glu(x.clamp(-3, 3)),
+    "log1p": lambda x, y: x.abs().log1p(),
+    "expm1": lambda x, y: x.expm1(),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("function", ROUNDED_ONCE.values(), ids=ROUNDED_ONCE)
+def test_a_step_of_pytorch_is_rounded_once(
+    function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    # What is left of whole registers PyTorch's sums round twice: there is nothing left of 64.
+    torch.manual_seed(0)
+    x, y = ((torch.randn(64, 64) * 3).to(dtype) for _ in range(2))
+    program = sardonyx.export(function, (x, y), capture="export")
+    differs = program(x, y) != function(x, y)
+    assert differs.float().mean() < 1e-3  # rounded twice, a tenth does
+
+
 @pytest.mark.parametrize("capture", CAPTURES)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_sizes(dtype: torch.dtype, capture: str) -> None:
@@ -87,13 +132,11 @@ def test_sizes(dtype: torch.dtype, capture: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["mul", "div", "addcmul", "lerp", "softplus", "softshrink"])
+@pytest.mark.parametrize("name", ["mul", "div", "softplus", "softshrink"])
 def test_numbers_that_a_half_holds_need_no_casts(name: str) -> None:
     functions: dict[str, Case] = {
         "mul": lambda x: x * 0.5,
         "div": lambda x: x / 3,
-        "addcmul": lambda x: torch.addcmul(x, x, x, value=2),
-        "lerp": lambda x: torch.lerp(x, x * x, 0.25),
         "softplus": lambda x: F.softplus(x, 2.0),
         "softshrink": lambda x: F.softshrink(x, 0.5),
     }

@@ -143,3 +143,14 @@ SEARCHES = {
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search(name: str) -> None:
     check(SEARCHES[name], EDGES, VALUES, dynamic={0: [0]}, others=[(torch.arange(9.0), VALUES)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int32], ids=str)
+def test_median_where_there_may_be_no_element(dtype: torch.dtype) -> None:
+    others = [(torch.arange(n * 2.0).reshape(n, 2).to(dtype),) for n in (0, 1, 2, 7)]
+    check(
+        lambda x: (x.median(), x.nanmedian()),
+        torch.randn(3, 2).mul(9).to(dtype),
+        dynamic={0: [0]},
+        others=others,
+    )

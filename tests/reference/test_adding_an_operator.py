@@ -32,13 +32,15 @@ def elu(g, input, alpha, inplace=False):
 
 def test_the_failure_names_the_operator():
     """'RuntimeError: ONNX export failed: Couldn't export operator elu': ours is one, and says the
-    operator, the line and what to do."""
+    operator, the line and the reason."""
     sardonyx.register_custom_op_symbolic("aten::elu", lambda g, *args: None, 9)
     with pytest.raises(RuntimeError) as caught:
         sardonyx.export(torch.nn.ELU(), torch.randn(3))
     assert isinstance(caught.value, sardonyx.UnsupportedOperatorError)
     (problem,) = caught.value.problems
     assert problem.operator.partition(".")[0] == "aten::elu"
+    assert "return F.elu(input, self.alpha, self.inplace)" in str(caught.value)
+    assert "its symbolic function returned None" in str(caught.value)
 
 
 @CAPTURES

@@ -118,6 +118,10 @@ def test_the_backend_of_a_framework(script: tuple[Path, str, torch.nn.Module]) -
     rep = backend.prepare(model, device="CPU")  # or "CUDA:0"
     outputs = rep.run(np.random.randn(10, 3, 224, 224).astype(np.float32))
     assert outputs[0].shape == (10, 1000)
+    images = np.random.default_rng(1).standard_normal((10, 3, 224, 224)).astype(np.float32)
+    with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=False):
+        expected = script[2](torch.from_numpy(images).to(DEVICE)).cpu().numpy()
+    assert np.abs(rep.run(images)[0] - expected).max() <= 1e-4 * np.abs(expected).max()
 
 
 class TwoInputs(torch.nn.Module):

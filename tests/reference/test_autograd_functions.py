@@ -209,8 +209,9 @@ def test_inlining_fails_where_an_operator_inside_is_not_supported(capture):
         def forward(ctx, input):
             return input.to_sparse().to_dense()
 
-    with pytest.raises(sardonyx.SardonyxError):
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="to_sparse") as raised:
         sardonyx.export(lambda x: Inside.apply(x), torch.randn(2, 2), capture=capture)
+    assert "return input.to_sparse().to_dense()" in str(raised.value), "the line inside"
 
 
 @CAPTURES

@@ -124,21 +124,29 @@ def test_elu(capture):
 @pytest.mark.filterwarnings("ignore:torch:DeprecationWarning", "ignore:.*quantize:UserWarning")
 def test_quantized_operators():
     """'Adding support for an aten or quantized operator': these have a form without any function,
-    and what they are made of can be given one."""
+    and one that is registered comes before it; or one for what they are made of."""
 
     class Doubled(torch.nn.Module):
         def forward(self, x):
             x = torch.quantize_per_tensor(x, 0.1, 10, torch.quint8)
             return torch.dequantize(torch.ops.quantized.add(x, x, 0.2, 10))
 
+    def quantized_add(g, x, y, op_scale, op_zero_point):
+        x, _, _, _ = sardonyx.symbolic_helper.dequantize_helper(g, x)
+        y, _, _, _ = sardonyx.symbolic_helper.dequantize_helper(g, y)
+        total = g.op("Mean", x, y)
+        return sardonyx.symbolic_helper.quantize_helper(g, total, op_scale, op_zero_point)
+
     sardonyx.export(Doubled(), torch.randn(3), verify=True)
-    with pytest.warns(sardonyx.OnnxExporterWarning, match="not called, one for aten::add would"):
-        sardonyx.register_custom_op_symbolic("quantized::add", lambda g, *args: None, 9)
     sardonyx.register_custom_op_symbolic(
         "aten::add", lambda g, self, other, alpha: g.op("Sum", self, other), 9
     )
     program = sardonyx.export(Doubled(), torch.randn(3), verify=True)
     assert "Sum" in operators(program)
+    sardonyx.register_custom_op_symbolic("quantized::add", quantized_add, 10)
+    program = sardonyx.export(Doubled(), torch.ones(3))
+    assert "Mean" in operators(program)
+    torch.testing.assert_close(program(torch.ones(3)), torch.ones(3))
 
 
 def test_a_list_of_supported_operators():

@@ -41,7 +41,10 @@ def test_custom_operators_need_no_change_of_the_source():
     sardonyx.register_custom_op_symbolic("custom_ops::foo", lambda g, a, b: g.op("Sub", a, b), 9)
     sardonyx.export(UsesFoo(), args, verify=True)
     sardonyx.unregister_custom_op_symbolic("custom_ops::foo", 9)
-    with pytest.raises(sardonyx.UnsupportedOperatorError):
+    with pytest.raises(
+        sardonyx.UnsupportedOperatorError,
+        match=r'register_custom_op_symbolic\("custom_ops::foo", function, 9\)',
+    ):
         sardonyx.export(UsesFoo(), args)
 
 

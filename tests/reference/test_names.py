@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
+import torch
 
 import sardonyx
+from sardonyx.legalize import SUPPORTED_OPSETS
 
 FUNCTIONS = [
     # torch-onnx-1.x.rst
@@ -59,10 +63,51 @@ def test_modules(name):
     assert getattr(sardonyx, name) is importlib.import_module(f"sardonyx.{name}")
 
 
+SUBMODULES = {
+    "errors": "OnnxExporterError",
+    "operators": "shape_as_tensor",
+    "ops": "symbolic",
+    "symbolic": "elu",
+    "symbolic_helper": "parse_args",
+    "symbolic_opset9": "elu",
+    "symbolic_opset17": "layer_norm",
+    "symbolic_opset28": "relu",
+    "symbolic_registry": "register_op",
+    "utils": "unconvertible_ops",
+    "verification": "find_mismatch",
+    "_type_utils": "JitScalarType",
+}
+
+
+def test_every_name_is_there_after_one_import():
+    """`torch.onnx.symbolic_opset9.elu`, `torch.onnx.utils.unconvertible_ops`: with no import but
+    that of the package."""
+    names = [f"{module}.{name}" for module, name in SUBMODULES.items()]
+    names += [*FUNCTIONS, *CLASSES, "verification.GraphInfo", "SymbolicContext"]
+    asked = "\n".join(f"sardonyx.{name}" for name in names)
+    code = f"import sardonyx\n{asked}\nprint(*dir(sardonyx))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    listed = set(done.stdout.split())
+    assert listed >= {*SUBMODULES, *sardonyx.__all__} - {"_type_utils"}
+
+
+def test_who_makes_the_files():
+    """`producer_name` and `producer_version`, as every file has them."""
+    proto = sardonyx.export(torch.nn.ReLU(), torch.ones(2)).model_proto
+    made_by = (sardonyx.producer_name, sardonyx.producer_version)
+    assert (proto.producer_name, proto.producer_version) == made_by
+    assert sardonyx.__version__ == sardonyx.producer_version
+
+
+def test_opsets_up_to_the_newest():
+    for version in SUPPORTED_OPSETS:
+        module = getattr(sardonyx, f"symbolic_opset{version}")
+        assert module is importlib.import_module(f"sardonyx.symbolic_opset{version}")
+        assert {"relu", "elu", "size"} <= set(dir(module))
+
+
 def test_the_pretty_string_is_what_verbose_prints(capsys):
     """`export_to_pretty_string`: 'a human-readable representation of the model'."""
-    import torch
-
     text = sardonyx.export_to_pretty_string(torch.nn.ReLU(), torch.ones(2))
     sardonyx.export(torch.nn.ReLU(), torch.ones(2), verbose=True)
     assert text.strip() == capsys.readouterr().out.strip()

@@ -464,6 +464,7 @@ CASES = [
             flags_counted,
             scalar_items,
             unpacked,
+            list_of_one_branch,
         )
     ),
     *(
@@ -498,7 +499,9 @@ CASES = [
             growing_returned,
             nested_static_lists,
             copy_changed,
+            list_of_lists,
             place_of_largest,
+            computed_item_written,
         )
     ),
     (floats_sorted, [(_x(3, 2), 3), (_x(4, 2), 1), (_x(2, 2), 7)]),
@@ -508,12 +511,9 @@ REFUSED = [
     item_written_by_later_iteration,
     item_written_before_append,
     item_handed_on_and_written,
-    computed_item_written,
     list_carried_under_two_names,
     input_written_after_append,
-    list_of_lists,
     row_views_written,
     reversed_views_written,
-    list_of_one_branch,
 ]
 """What eager shows of them depends on memory that ONNX does not have."""

@@ -7,10 +7,12 @@ from sardonyx._torch_private.autograd import autograd_function_of as autograd_fu
 from sardonyx._torch_private.autograd import calls_left_to_run as calls_left_to_run
 from sardonyx._torch_private.autograd import run_forward_of as run_forward_of
 from sardonyx._torch_private.autograd import sets_up_context_apart as sets_up_context_apart
+from sardonyx._torch_private.empty_sizes import if_it_fits as if_it_fits
 from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero as sizes_that_may_be_zero
 from sardonyx._torch_private.empty_sizes import with_open_sizes as with_open_sizes
 from sardonyx._torch_private.extremes import largest_of_sizes as largest_of_sizes
 from sardonyx._torch_private.extremes import smallest_of_sizes as smallest_of_sizes
+from sardonyx._torch_private.fake_results import long_sizes_not_kept as long_sizes_not_kept
 from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
 from sardonyx._torch_private.fake_runs import import_compiler as import_compiler
@@ -31,6 +33,7 @@ from sardonyx._torch_private.flags import quiet_loggers as quiet_loggers
 from sardonyx._torch_private.flags import rival_exporter as rival_exporter
 from sardonyx._torch_private.guards import Guard as Guard
 from sardonyx._torch_private.guards import answers_watched as answers_watched
+from sardonyx._torch_private.guards import comparisons_answered as comparisons_answered
 from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
 from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
@@ -48,18 +51,23 @@ from sardonyx._torch_private.operators import set_decomposition as set_decomposi
 from sardonyx._torch_private.programs import arguments_like as arguments_like
 from sardonyx._torch_private.programs import fixed_numbers as fixed_numbers
 from sardonyx._torch_private.programs import float_arithmetic_in_order as float_arithmetic_in_order
+from sardonyx._torch_private.programs import hints_of as hints_of
 from sardonyx._torch_private.programs import lines_of_functions as lines_of_functions
 from sardonyx._torch_private.programs import module_classes as module_classes
 from sardonyx._torch_private.programs import qualified_module_classes as qualified_module_classes
 from sardonyx._torch_private.programs import result_like as result_like
 from sardonyx._torch_private.programs import user_input_names as user_input_names
+from sardonyx._torch_private.programs import with_values as with_values
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
+from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
+from sardonyx._torch_private.regions import FixedSizesError as FixedSizesError
 from sardonyx._torch_private.regions import associative_scans_recorded as associative_scans_recorded
 from sardonyx._torch_private.regions import flex_attention_form as flex_attention_form
 from sardonyx._torch_private.regions import higher_order_name as higher_order_name
 from sardonyx._torch_private.regions import is_refusal_of_control_flow as is_refusal_of_control_flow
 from sardonyx._torch_private.regions import leaves_modes_to_be_applied as leaves_modes_to_be_applied
 from sardonyx._torch_private.regions import with_modes_applied as with_modes_applied
+from sardonyx._torch_private.size_names import names_of_sizes as names_of_sizes
 from sardonyx._torch_private.sizes import depends_on_data as depends_on_data
 from sardonyx._torch_private.sizes import dim_of as dim_of
 from sardonyx._torch_private.sizes import dynamic_fake as dynamic_fake
@@ -72,11 +80,13 @@ from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_
 from sardonyx._torch_private.sizes import new_data_dependent_size as new_data_dependent_size
 from sardonyx._torch_private.sizes import new_data_dependent_size_of as new_data_dependent_size_of
 from sardonyx._torch_private.sizes import new_fake_mode as new_fake_mode
+from sardonyx._torch_private.sizes import new_size as new_size
 from sardonyx._torch_private.sizes import new_symbol_like as new_symbol_like
 from sardonyx._torch_private.sizes import plain_number as plain_number
 from sardonyx._torch_private.sizes import sym_bool as sym_bool
 from sardonyx._torch_private.sizes import sym_int as sym_int
 from sardonyx._torch_private.sizes import symbol_places as symbol_places
+from sardonyx._torch_private.sizes import turns as turns
 from sardonyx._torch_private.sizes import without_conclusions as without_conclusions
 from sardonyx._torch_private.torchscript import inlined_subgraph as inlined_subgraph
 from sardonyx._torch_private.torchscript import is_known_to_dispatcher as is_known_to_dispatcher
@@ -90,11 +100,16 @@ from sardonyx._torch_private.torchscript import (
     takes_numbers_for_tensors as takes_numbers_for_tensors,
 )
 from sardonyx._torch_private.tracing import TracedOrigins as TracedOrigins
+from sardonyx._torch_private.tracing import is_traced_as_a_copy as is_traced_as_a_copy
 from sardonyx._torch_private.tracing import is_traced_constant as is_traced_constant
 from sardonyx._torch_private.tracing import is_tracing as is_tracing
 from sardonyx._torch_private.tracing import trace_graph as trace_graph
 from sardonyx._torch_private.tracing import tracing_paused as tracing_paused
 from sardonyx._torch_private.tracing import use_count as use_count
+from sardonyx._torch_private.transforms import gradients_refused as gradients_refused
+from sardonyx._torch_private.transforms import (
+    transforms_left_in_the_end as transforms_left_in_the_end,
+)
 from sardonyx._torch_private.weightless import LargeTensorsWeightless as LargeTensorsWeightless
 from sardonyx._torch_private.weightless import is_weightless as is_weightless
 from sardonyx._torch_private.weightless import weightless_like as weightless_like

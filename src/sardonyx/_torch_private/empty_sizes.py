@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ def sizes_that_may_be_zero() -> Iterator[None]:
 
     replaced: list[tuple[Any, str, Callable[[Any], Any]]] = [
         (symbolic_shapes, "make_symbol", _symbols_not_negative),
+        (symbolic_shapes, "try_solve", _but_for_pieces),
         (fake_impls, "infer_size", _common_shape_with_open_sizes),
         (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
         (_prims_common, "sym_max", _of_strides),
@@ -81,14 +83,36 @@ def _symbols_not_negative(make_symbol: Callable[..., Any]) -> Callable[..., Any]
     return made
 
 
+def _but_for_pieces(try_solve: Callable[..., Any]) -> Callable[..., Any]:
+    """That a size is the length of a piece, as an operator wants it, does not make it that one: it
+    is the size of an input, which others are computed from."""
+    from torch.utils._sympy.functions import Max, Min
+
+    def solved(equation: Any, *args: Any, **options: Any) -> Any:
+        return None if equation.has(Min, Max) else try_solve(equation, *args, **options)
+
+    return solved
+
+
 def _common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *shapes: tuple(with_open_sizes(infer_size(*shapes), shapes))
+    def common(*shapes: Any) -> tuple[Any, ...]:
+        known = _plain_common_shape(shapes)
+        return tuple(with_open_sizes(infer_size(*shapes), shapes) if known is None else known)
+
+    return common
 
 
 def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..., Any]:
     def broadcast(*args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        shapes = [tensor.shape for tensor in tensors]
+        known = _plain_common_shape(shapes)
+        if known is not None and all(len(shape) == len(known) for shape in shapes):
+            return tuple(
+                a.expand(known) if isinstance(a, torch.Tensor) and not _is(a.shape, known) else a
+                for a in args
+            )
         made = maybe_broadcast(*args, **kwargs)
-        shapes = [a.shape for a in args if isinstance(a, torch.Tensor)]
         common = max((m.shape for m in made if isinstance(m, torch.Tensor)), key=len, default=())
         sizes = with_open_sizes(common, shapes)
         if not any(isinstance(size, torch.SymInt) for size in sizes):
@@ -101,13 +125,55 @@ def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..
     return broadcast
 
 
+def _plain_common_shape(shapes: Sequence[Sequence[Any]]) -> list[Any] | None:
+    """The common shape where it takes no question whether a size is 1: on each axis there is one
+    size, beside the number 1."""
+    sizes: list[Any] = []
+    for axis in range(-max(map(len, shapes), default=0), 0):
+        met = {_told(shape[axis]): shape[axis] for shape in shapes if len(shape) >= -axis}
+        if len(met) > 1:
+            met.pop(1, None)
+        if len(met) > 1:
+            return None
+        sizes.extend(met.values())
+    return sizes
+
+
+def _told(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+def _is(shape: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(_told(size) == _told(wanted) for size, wanted in zip(shape, other, strict=True))
+
+
 def with_open_sizes(common: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
     """Of sizes that PyTorch takes for 1, a result has those that are 0 where x is empty, too:
-    Min(1, n), the rows of x[:1]."""
+    Min(1, n), the rows of x[:1]. Of those that it takes for equal, it has the plainer one: a piece
+    of a table that meets n rows is as long as was asked for, where PyTorch does not raise."""
     sizes = list(common)
     for axis in range(-len(sizes), 0):
-        if isinstance(sizes[axis], int) and sizes[axis] == 1:
-            met = [shape[axis] for shape in shapes if len(shape) >= -axis]
-            for size in {m.node.expr: m for m in met if isinstance(m, torch.SymInt)}.values():
+        met = [shape[axis] for shape in shapes if len(shape) >= -axis]
+        open_sizes = {m.node.expr: m for m in met if isinstance(m, torch.SymInt)}
+        if isinstance(sizes[axis], torch.SymInt):
+            fixed = (m for m in met if isinstance(m, int) and m > 1)
+            asked = open_sizes.get(if_it_fits(sizes[axis].node.expr), sizes[axis])
+            sizes[axis] = next(fixed, asked)
+        elif sizes[axis] == 1:
+            for size in open_sizes.values():
                 sizes[axis] *= size
     return sizes
+
+
+@functools.cache
+def if_it_fits(length: Any) -> Any:
+    """The length of a piece of a dim that is long enough for it: of Min(16, n), n."""
+    from torch.utils._sympy.functions import Min
+
+    cuts = {}
+    for cut in length.atoms(Min):
+        limits = [a for a in cut.args if a.is_Integer and a > 1]
+        asked = [a for a in cut.args if not a.is_number]
+        if len(limits) == len(asked) == 1 and len(cut.args) == 2:
+            cuts[cut] = asked[0]
+    return length.xreplace(cuts) if cuts else length

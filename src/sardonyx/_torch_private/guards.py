@@ -19,6 +19,30 @@ from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 
 
 @contextlib.contextmanager
+def comparisons_answered(where: Callable[[FrameType], bool]) -> Iterator[None]:
+    """Comparisons of symbolic numbers give Python booleans to the frames that `where` picks."""
+    kinds: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
+    names = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+    before = [(kind, name, getattr(kind, name)) for kind in kinds for name in names]
+
+    def answering(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def compare(self: Any, other: Any) -> Any:
+            answer = original(self, other)
+            is_asked = isinstance(answer, torch.SymBool) and where(sys._getframe(1))
+            return bool(answer) if is_asked else answer
+
+        return compare
+
+    for kind, name, original in before:
+        setattr(kind, name, answering(original))
+    try:
+        yield
+    finally:
+        for kind, name, original in before:
+            setattr(kind, name, original)
+
+
+@contextlib.contextmanager
 def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
     """Tells of every condition on sizes that the model's own Python asks for and that holds, as it
     is noted, for all sizes that torch.export takes to be possible: those from 2 on. What is asked

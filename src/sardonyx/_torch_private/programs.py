@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from sardonyx._torch_private.fakes import fake_mode_of
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
+from sardonyx._torch_private.sizes import example_sizes
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -74,6 +77,28 @@ def _is_constant(argument: Any) -> bool:
 def result_like(program: Any, leaves: list[Any]) -> Any:
     """The nested result of an ExportedProgram around the given leaves."""
     return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
+
+
+def hints_of(program: Any) -> dict[Any, int]:
+    """The sizes that the symbols of an ExportedProgram had in its example."""
+    for node in program.graph.nodes:
+        mode = fake_mode_of(node.meta.get("val"))
+        if mode is not None and mode.shape_env is not None:
+            return example_sizes(mode)
+    return {}
+
+
+def with_values(program: Any, values: Mapping[Any, Any]) -> Any:
+    """The program with other values noted at its nodes; the one given stays as it is."""
+    graph = torch.fx.Graph()
+    copies: dict[Any, Any] = {}
+    for node in program.graph.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if node in values:
+            copies[node].meta["val"] = values[node]
+    made = copy.copy(program)
+    made._graph_module = torch.fx.GraphModule(program.graph_module, graph)
+    return made
 
 
 @contextlib.contextmanager

@@ -166,7 +166,8 @@ def associative_scans_recorded() -> Iterator[None]:
 def flex_attention_form(node: Any) -> tuple[torch.fx.GraphModule, list[Any]]:
     """What a call of flex_attention computes, as a graph of ATen operators; the tensors it takes.
 
-    PyTorch's own form for any device, run on the fake tensors of the program.
+    PyTorch's own form for any device, run on the fake tensors of the program. Raises
+    FixedSizesError where that takes their sizes for numbers, as it does before PyTorch 2.12.
     """
     from torch._higher_order_ops.flex_attention import math_attention
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -185,4 +186,12 @@ def flex_attention_form(node: Any) -> tuple[torch.fx.GraphModule, list[Any]]:
     fakes = [o.meta["val"] if isinstance(o, torch.fx.Node) else o for o in operands]
     with fake_mode_of(fakes[0]), torch.no_grad():
         graph = make_fx(form)(*fakes)
+    tensors = [fake for fake in fakes if isinstance(fake, torch.Tensor)]
+    sizes: list[Any] = [size for fake in tensors for size in fake.shape]
+    if any(isinstance(size, torch.SymInt) and size.node.expr.is_number for size in sizes):
+        raise FixedSizesError
     return graph, operands
+
+
+class FixedSizesError(Exception):
+    """A size that was to stay open is a number now."""

@@ -132,6 +132,17 @@ def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> 
     return made
 
 
+def new_size(mode: Any, hint: int) -> Any:
+    """A size of an input, which is `hint` in the example."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    env = mode.shape_env
+    source = ConstantSource(f"size_{len(_example_values(env))}")
+    symbol = env.create_symbol(hint, source, DimDynamic.DYNAMIC, None)
+    return env.create_symintnode(symbol, hint=hint, source=source)
+
+
 def new_data_dependent_size(mode: Any) -> Any:
     """A size symbol for an integer that is only known at run time."""
     return mode.shape_env.create_unbacked_symint()
@@ -172,6 +183,17 @@ def floor_quotient(expression: Any, divisor: int) -> Any:
     from torch.utils._sympy.functions import FloorDiv
 
     return FloorDiv(expression, divisor)
+
+
+def turns(expression: Any) -> list[Any]:
+    """The conditions in an expression, and those that decide the larger or smaller of its parts."""
+    from torch.utils._sympy.functions import Max, Min
+
+    found = sorted(expression.atoms(sympy.Rel), key=str)
+    for extreme in sorted(expression.atoms(Max, Min), key=str):
+        first, *others = sorted(extreme.args, key=lambda part: not part.is_number)
+        found += [sympy.Lt(first, other) for other in others]
+    return [condition for condition in found if condition.free_symbols]
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:

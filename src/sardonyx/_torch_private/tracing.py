@@ -79,6 +79,20 @@ def is_traced_constant(tensor: torch.Tensor) -> bool:
     return value is not None and value.node().kind() == "prim::Constant"
 
 
+def is_traced_as_a_copy(tensor: torch.Tensor) -> bool:
+    """Whether the record of what made a tensor says that it has memory of its own."""
+    value = _traced_value(tensor)
+    if value is None:
+        return False
+    node = value.node()
+    while node.kind() in ("prim::ListUnpack", "prim::TupleUnpack"):
+        node = node.input().node()
+    if not node.kind().startswith("aten::"):
+        return False
+    _, _, results = node.schema().rpartition("->")
+    return bool(results) and "(a" not in results and "(b" not in results
+
+
 class TracedOrigins:
     """What the tensors of a graph that is being traced are computed from."""
 

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from itertools import combinations, product
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
-from sardonyx.capture.graph import UNKNOWN_LOCATION, Argument, SourceLocation, Value
+from sardonyx.capture.graph import (
+    UNKNOWN_LOCATION,
+    Argument,
+    SourceLocation,
+    TensorType,
+    Value,
+)
+from sardonyx.capture.memory import Base, Chain, Chosen, Place, View, are_apart, place_of
 from sardonyx.capture.views import VIEWS, Emit, Strided, ViewLink, apply, write_back
 from sardonyx.errors import CaptureError, format_message
 
-Chain: TypeAlias = tuple[ViewLink | Strided, ...]
 AS_STRIDED = "aten::as_strided"
 
 
-@dataclass(slots=True, eq=False)
-class Base:
-    """A piece of memory: its content now, and how often it was written."""
-
-    root: Value
-    current: Value
-    version: int = 0
-    uncertain_since: SourceLocation | None = None
-    """Where it was written under a name that may, or may not, be one of it."""
-
-
-@dataclass(slots=True, eq=False)
-class View:
-    base: Base
-    chain: Chain
-    current: Value
-    version: int = 0
+class UncertainMemoryError(CaptureError):
+    """A tensor is read that may or may not have been written under another name."""
 
 
 AliasState: TypeAlias = tuple[
-    dict[Value, tuple[View, Value, int]],
+    dict[Value, tuple[View | Chosen, Value, Any]],
     dict[Base, tuple[Value, int, SourceLocation | None]],
 ]
 
@@ -58,23 +51,34 @@ class Origin(NamedTuple):
     links: tuple[ViewLink, ...]
 
 
+class EmitBranch(Protocol):
+    """Writes a branch: its result of a type is what one of two functions writes and gives."""
+
+    def __call__(
+        self, condition: Value, sides: Sequence[Callable[[], Value]], type_: TensorType
+    ) -> Value: ...
+
+
 @dataclass(slots=True)
 class AliasTracker:
     """Which values share memory, and what each holds after the writes so far."""
 
     emit: Emit
+    branch: EmitBranch
     fake_of: Callable[[Value], torch.Tensor]
     memory_of: Callable[[Value], torch.Tensor]
     """The fake of a root as it was at first: `transpose_` changes how the root lies."""
     shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
     """Parameters that lie inside another one."""
-    views: dict[Value, View] = field(default_factory=dict)
+    views: dict[Value, View | Chosen] = field(default_factory=dict)
     related: dict[Base, set[Base]] = field(default_factory=dict)
     """Memory that may be the same: what one branch hands on, what lies in a list."""
     relations: int = 0
     read: set[Base] = field(default_factory=set)
     location: SourceLocation = UNKNOWN_LOCATION
     """What is being read or written is so there."""
+    numbered: list[Place] = field(default_factory=list)
+    """Places, each at its number."""
 
     def relate(self, left: Base, right: Base) -> None:
         if not self.are_related(left, right):
@@ -85,20 +89,31 @@ class AliasTracker:
     def are_related(self, left: Base, right: Base) -> bool:
         return left is right or right in self.related.get(left, ())
 
-    def view_of(self, value: Value) -> View:
+    def view_of(self, value: Value) -> View | Chosen:
         view = self.views.get(value)
         if view is None:
             if value in self.shared:
                 whole, link = self.shared[value]
-                view = View(self.view_of(whole).base, (link,), value)
+                (base,) = self.view_of(whole).bases
+                view = View(base, (link,), value)
             else:
                 view = View(Base(value, value), (), value)
             self.views[value] = view
         return view
 
+    def number_of(self, place: Place) -> int:
+        for number, known in enumerate(self.numbered):
+            if known.is_same(place):
+                return number
+        self.numbered.append(place)
+        return len(self.numbered) - 1
+
     def add_view(self, value: Value, origin: Origin) -> None:
         """`value` is a view of its origin, computed from what the origin holds now."""
         of = self.view_of(origin.source)
+        if isinstance(of, Chosen):
+            self._add_view_of_chosen(value, of, origin)
+            return
         chain: Chain = of.chain
         version = of.base.version
         for link in origin.links:
@@ -107,22 +122,70 @@ class AliasTracker:
                 chain, version = (_strided(self.memory_of(of.base.root), link),), -1
             else:
                 chain = (*chain, link)
-        self.views[value] = View(of.base, chain, value, version)
+        self.views[value] = View(*place_of(of.base, chain), value, version)
+
+    def _add_view_of_chosen(self, value: Value, of: Chosen, origin: Origin) -> None:
+        is_one_view = bool(origin.links) and all(map(_is_one_view, origin.links))
+        sees_all = any(link.name == AS_STRIDED for link in origin.links)
+        if sees_all or not (of.is_dense or is_one_view):
+            raise CaptureError(
+                "a result may share its memory with one of several tensors, or not: which one, and"
+                " how it lies in memory, depends on a branch, a loop or a list. clone() it before"
+            )
+        places = tuple(place_of(p.base, (*p.chain, *origin.links)) for p in of.places)
+        dense = of.is_dense and is_dense(self.fake_of(value))
+        self.views[value] = Chosen(of.selector, of.numbers, places, value, of.versions_now(), dense)
 
     def current(self, value: Value) -> Value:
         """What `value` holds now: itself, or its views applied again to the written base."""
         view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
-        self.read.add(view.base)
-        if view.base.uncertain_since is not None:
-            raise self.uncertain(view.base.uncertain_since)
-        if view.version != view.base.version:
-            content = view.base.current
-            for link in view.chain:
-                content = apply(self.emit, link, content)
-            view.current, view.version = content, view.base.version
+        for base in view.bases:
+            self.read.add(base)
+            if base.uncertain_since is not None:
+                raise self.uncertain(base.uncertain_since)
+        if isinstance(view, Chosen):
+            if view.versions != view.versions_now():
+                view.current = self._read_chosen(view, value.type)
+                view.versions = view.versions_now()
+        elif view.version != view.base.version:
+            view.current, view.version = self._seen(*view.places), view.base.version
         return view.current
+
+    def _seen(self, place: Place) -> Value:
+        content = place.base.current
+        for link in place.chain:
+            content = apply(self.emit, link, content)
+        return content
+
+    def _read_chosen(self, chosen: Chosen, type_: TensorType) -> Value:
+        *others, last = zip(chosen.numbers, chosen.places, strict=True)
+        if all(not place.chain and place.base.current.type == type_ for place in chosen.places):
+            content = last[1].base.current
+            for number, place in reversed(others):
+                content = self._where_chosen(chosen, number, place.base.current, content)
+            return content
+        read = partial(self._seen, last[1])
+        for number, place in reversed(others):
+            sides = [partial(self._seen, place), read]
+            read = partial(self._if_chosen, chosen, number, sides, type_)
+        return read()
+
+    def _if_chosen(
+        self,
+        chosen: Chosen,
+        number: int,
+        sides: Sequence[Callable[[], Value]],
+        type_: TensorType,
+    ) -> Value:
+        condition = self.emit(torch.ops.aten.eq.Scalar, chosen.selector, number)
+        return self.branch(condition, sides, type_)
+
+    def _where_chosen(self, chosen: Chosen, number: int, one: Value, other: Value) -> Value:
+        """The same where both are there anyway, of one shape."""
+        condition = self.emit(torch.ops.aten.eq.Scalar, chosen.selector, number)
+        return self.emit(torch.ops.aten.where.self, condition, one, other)
 
     def mark(self, bases: Iterable[Base]) -> None:
         """They may have been written."""
@@ -130,7 +193,7 @@ class AliasTracker:
             base.uncertain_since = base.uncertain_since or self.location
 
     def uncertain(self, written: SourceLocation) -> CaptureError:
-        return CaptureError(
+        return UncertainMemoryError(
             format_message(
                 "a tensor is read that may share its memory with one that is written before,"
                 " which depends on a branch, a loop or a list: clone() one of them",
@@ -138,38 +201,100 @@ class AliasTracker:
             )
         )
 
+    def inherit(self, base: Base, others: Iterable[Base]) -> None:
+        """A list is, or has the items of, others."""
+        if not base.may_repeat and any(other.may_repeat for other in others):
+            base.may_repeat = True
+            self.relations += 1
+
+    def may_overlap(self, values: Iterable[Value]) -> bool:
+        """Whether two of them may have memory in common."""
+        for left, right in combinations([self.view_of(value) for value in values], 2):
+            for one, other in product(left.places, right.places):
+                if self.are_related(one.base, other.base) and not (
+                    one.base is other.base and are_apart(one, other)
+                ):
+                    return True
+        return False
+
     def write(self, value: Value, content: Value) -> None:
         """`content` is written to where `value` lies; every other view sees it."""
         view = self.view_of(value)
+        if any(base.may_repeat for base in view.bases):
+            raise UncertainMemoryError(
+                format_message(
+                    "an item of a list is written, which may share its memory with other items of"
+                    " the list: clone() what is put into it",
+                    [("written", self.location.describe())],
+                )
+            )
+        if isinstance(view, Chosen):
+            self._write_chosen(view, content)
+            return
         base = view.base
         self.mark(self.related.get(base, ()))
         base.current = self._written(self._writable(value, view), base.current, content)
         base.version += 1
         view.current, view.version = content, base.version
 
+    def _write_chosen(self, chosen: Chosen, content: Value) -> None:
+        """Each piece of memory holds what is written, or what it held."""
+        written = {}
+        for base in chosen.bases:
+            held, type_ = base.current, base.current.type
+            pairs = zip(chosen.numbers, chosen.places, strict=True)
+            own = [(number, place.chain) for number, place in pairs if place.base is base]
+            if len(own) == 1 and not own[0][1] and content.type == type_:
+                written[base] = self._where_chosen(chosen, own[0][0], content, held)
+                continue
+            made = partial(self._held, base)
+            for number, chain in own:
+                self._check_no_repeats(chain)
+                sides = [partial(self._written, chain, held, content), made]
+                made = partial(self._if_chosen, chosen, number, sides, type_)
+            written[base] = made()
+        for base, now in written.items():
+            self.mark(self.related.get(base, ()))
+            base.current = now
+            base.version += 1
+        chosen.current, chosen.versions = content, chosen.versions_now()
+
+    def _held(self, base: Base) -> Value:
+        return base.current
+
+    def _check_no_repeats(self, chain: Chain) -> None:
+        if any(isinstance(k, ViewLink) and k.shows_elements_again for k in chain):
+            raise CaptureError("a write through a view that shows an element several times")
+
     def replace(self, value: Value, content: Value) -> None:
         """The memory of `value` is resized to hold `content`."""
         view = self.view_of(value)
-        if view.chain or any(v.base is view.base and v is not view for v in self.views.values()):
+        if (
+            isinstance(view, Chosen)
+            or view.chain
+            or any(view.base in v.bases and v is not view for v in self.views.values())
+        ):
             raise CaptureError(
-                "out= has another shape than the result, and is or has a view: what the others see"
-                " after it is resized cannot be expressed"
+                "out= has another shape than the result, and is or has a view, or is one of several"
+                " tensors: what the others see after it is resized cannot be expressed"
             )
+        self.mark(self.related.get(view.base, ()))
         view.base.current = view.current = content
         view.base.version += 1
         view.version = view.base.version
 
     def state(self) -> AliasState:
         """What all values hold now, to come back to after a block."""
-        return {v: (view, view.current, view.version) for v, view in self.views.items()}, {
+        return {v: (view, view.current, _version(view)) for v, view in self.views.items()}, {
             base: (base.current, base.version, base.uncertain_since)
-            for base in (view.base for view in self.views.values())
+            for view in self.views.values()
+            for base in view.bases
         }
 
     def restore(self, state: AliasState) -> Changes:
         """Back to a state; what was done since."""
         views, bases = state
-        now = {view.base for view in self.views.values()} | bases.keys()
+        now = {base for view in self.views.values() for base in view.bases} | bases.keys()
         before = {base: bases.get(base, (base.root, 0, None)) for base in now}
         written = [base for base in now if base.version != before[base][1]]
         marked = {
@@ -180,7 +305,11 @@ class AliasTracker:
         for base, (content, version, since) in bases.items():
             base.current, base.version, base.uncertain_since = content, version, since
         for view, content, version in views.values():
-            view.current, view.version = content, version
+            view.current = content
+            if isinstance(view, Chosen):
+                view.versions = version
+            else:
+                view.version = version
         self.views = {value: view for value, (view, *_) in views.items()}
         return Changes(written, marked)
 
@@ -206,6 +335,27 @@ class AliasTracker:
         first, rest = chain[0], chain[1:]
         inner = self._written(rest, apply(self.emit, first, source), content) if rest else content
         return write_back(self.emit, first, source, inner)
+
+
+def _version(view: View | Chosen) -> Any:
+    return view.versions if isinstance(view, Chosen) else view.version
+
+
+def _is_one_view(link: ViewLink) -> bool:
+    """Whether it is a view however its source lies in memory."""
+    return link.name in VIEWS and "view" not in link.name and "reshape" not in link.name
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie in their order, one after the other."""
+    dense: Any = 1
+    sizes = [_torch_private.dim_of(d) for d in tensor.shape]
+    strides = [_torch_private.dim_of(d) for d in tensor.stride()]
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != dense:
+            return False
+        dense *= size
+    return True
 
 
 def _strided(base: torch.Tensor, link: ViewLink) -> Strided:

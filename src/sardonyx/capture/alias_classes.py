@@ -13,12 +13,13 @@ from sardonyx.capture.alias import AS_STRIDED
 from sardonyx.capture.bind import parameters_of
 from sardonyx.capture.graph import READS_A_NUMBER, Node, Value, values_in
 from sardonyx.capture.pure_forms import METADATA_WRITES, WITHOUT_EFFECT, pure_form, writes_in_secret
+from sardonyx.capture.sequences import SHOWS_ITEMS, TAKES_ITEMS
 
 
 def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | None:
     """The values whose layout and views matter; None for all, where a shape changes in place or
     blocks read what is around them."""
-    classes = _Classes()
+    classes = Classes()
     written: list[Value] = []
     viewed: list[Value] = list(shared)
     for node in nodes:
@@ -45,7 +46,7 @@ def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | 
                 written += values_in(node.arguments[name])
             for index, name in form.returned.items():
                 classes.unite([node.arguments[name], node.outputs[index]])
-        elif may_alias(node):
+        elif may_alias(node) or node.op in TAKES_ITEMS or node.op in SHOWS_ITEMS:
             classes.unite(values)
             viewed += values
             if schema.name == AS_STRIDED:  # sees the memory that the others are views of
@@ -71,7 +72,7 @@ def is_its_input(node: Node) -> bool:
     return node.arguments["train"] is False or node.arguments["p"] == 0
 
 
-class _Classes:
+class Classes:
     """Disjoint sets of values."""
 
     def __init__(self) -> None:

@@ -41,6 +41,7 @@ _BAKES = {
 """By what the tracer's own warning says."""
 
 
+_IDENTIFIED = "a comparison of sizes is in no call, and lost if `is` looks at it"
 _MAKES_STRINGS = "a tensor becomes a Python string"
 _OF_A_CONSTANT = "torch.from_numpy results"
 """A warning that tells nothing: an array with values of a tensor was warned of when it was made."""
@@ -204,6 +205,11 @@ class BakedValues(WatchingMode):
         elif call.given:
             self._tell_of_silent_reads(call)
         self._computed |= call.new_addresses
+
+    def answers_unread(self, places: Iterable[Place]) -> None:
+        """Not even the example has what a Python boolean that is looked at by `is` leads to."""
+        for place in places:
+            self._found.setdefault(shortened(place), _Read()).what[_IDENTIFIED] = False
 
     def _is_lost(self, tensor: torch.Tensor) -> bool:
         """Whether the tracer takes for a constant what lies where a computed tensor does."""

@@ -37,6 +37,27 @@ def written_from_outside(control: Node) -> list[Value]:
     return list(found)
 
 
+def maybe_written(nodes: list[Node]) -> frozenset[Value]:
+    """Values that may share memory with one that is written, of a whole graph."""
+    sources: dict[Value, list[Value]] = {}
+    pending: list[Value] = []
+    for node in all_nodes(nodes):
+        _add_sources(node, sources)
+        pending += _written(node)
+    sharing: dict[Value, list[Value]] = {}
+    for value, others in sources.items():
+        for other in others:
+            sharing.setdefault(value, []).append(other)
+            sharing.setdefault(other, []).append(value)
+    found: set[Value] = set()
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            pending += sharing.get(value, ())
+    return frozenset(found)
+
+
 def made_inside(control: Node) -> set[Value]:
     """All results and inputs of blocks, of a node and the nodes inside it."""
     return {

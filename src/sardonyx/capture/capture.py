@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import sympy
 import torch
 from torch.export import ExportedProgram
 
@@ -16,22 +17,27 @@ from sardonyx.capture import tree, weightless
 from sardonyx.capture.autograd_functions import FunctionCalls
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.contract import check_contract
+from sardonyx.capture.control_flow import all_nodes
+from sardonyx.capture.copied_memory import notes_on_copies
 from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.functionalize import functionalize
 from sardonyx.capture.given_program import from_exported_program
-from sardonyx.capture.graph import AtenGraph, Value
+from sardonyx.capture.graph import AtenGraph, Node, Value
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
+from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
+from sardonyx.capture.refusals import SizesNotTakenError, recorded_as_taken
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.size_conditions import SmallComputedSizeError, are_special
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.capture.trace import capture_by_trace
+from sardonyx.capture.turning_sizes import turning_conditions
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.options import Options
 
@@ -46,6 +52,8 @@ class Captured:
     notes: tuple[str, ...]
     baked: tuple[BakedValue, ...] = ()
     """Those of the notes that are about values which the recording fixed."""
+    conditions: tuple[sympy.Basic, ...] = ()
+    """On the dynamic dims, by which the recording turns."""
 
 
 def capture(
@@ -54,8 +62,10 @@ def capture(
     kwargs: dict[str, Any] | None,
     options: Options,
     functions: FunctionCalls | None = None,
+    is_whole: Callable[[Node], bool] = lambda node: False,
 ) -> Captured:
-    """`functions` notes the torch.autograd.Functions that become one node; without it, none do."""
+    """`functions` notes the torch.autograd.Functions that become one node; without it, none do.
+    `is_whole` says of a node that it will not be taken apart by PyTorch later."""
     functions = functions or FunctionCalls(lambda kind: False)
     if isinstance(model, ExportedProgram):
         recorded = from_exported_program(model, options)
@@ -77,12 +87,15 @@ def capture(
             record = partial(_record, way=way)
             if way != "script":  # which has every size and number in its conditions
                 record = partial(checked_at_example, record)
-            recorded = _at_generic_sizes(record, model, inputs)
+            recorded = _at_generic_sizes(record, model, inputs, is_whole)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
     given = [spec for spec in inputs.specs() if isinstance(spec, InputSpec)]
     for value, spec in zip(graph.inputs, given, strict=True):
         value.name = spec.name
+    copies = notes_on_copies(
+        graph, [d.name for axes in inputs.dynamic for d in axes.values() if (d.minimum or 0) > 1]
+    )
     functionalize(graph)
     check_contract(graph)
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
@@ -92,6 +105,7 @@ def capture(
         *functions.notes,
         *map(str, recorded.baked),
         *notes_on_ranks(graph),
+        *copies,
     ]
     if mutated and not options.state_outputs:
         notes.append(
@@ -102,7 +116,9 @@ def capture(
     if not graph.outputs and not graph.mutated:
         raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
-    return Captured(graph, signature, inputs, tuple(notes), recorded.baked)
+    return Captured(
+        graph, signature, inputs, tuple(notes), recorded.baked, turning_conditions(graph)
+    )
 
 
 def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> None:
@@ -140,33 +156,49 @@ def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> 
 
 
 def _at_generic_sizes(
-    record: Callable[[Any, PreparedInputs], Recorded], model: Any, inputs: PreparedInputs
+    record: Callable[[Any, PreparedInputs], Recorded],
+    model: Any,
+    inputs: PreparedInputs,
+    is_whole: Callable[[Node], bool],
 ) -> Recorded:
     """The recording; where a small size of the example gets fixed, one at a larger size."""
     larger = inputs.recorded_larger()
     try:
         recorded = record(model, inputs)
     except DynamicDimError as refusal:
-        if isinstance(refusal, SmallComputedSizeError) and inputs.keeps(refusal.sizes):
+        if isinstance(refusal, SizesNotTakenError) and not inputs.follows:
+            larger = recorded_as_taken(model, inputs)
+        elif isinstance(refusal, SmallComputedSizeError) and inputs.keeps(refusal.sizes):
             larger = inputs.recorded_doubled()
         if larger is None:
             raise
         try:
-            return _at_generic_sizes(record, model, larger)
+            return _at_generic_sizes(record, model, larger, is_whole)
         except CaptureError:
             raise refusal from refusal.__cause__
-    if larger is not None and not recorded.baked and _has_special_sizes(recorded.graph):
-        # What an operator is made of, which is known later, would ask whether these are 1.
-        with contextlib.suppress(CaptureError):
-            again = record(model, larger)
-            return recorded if again.baked else again
+    if recorded.baked or all(map(is_whole, all_nodes(recorded.graph.nodes))):
+        return recorded
+    # What an operator is made of, which is known later, would ask whether a size is 1.
+    for others in (larger, inputs.recorded_doubled()):
+        if others is not None and _has_special_sizes(recorded, others):
+            with contextlib.suppress(CaptureError):
+                again = record(model, others)
+                return recorded if again.baked else again
     return recorded
 
 
-def _has_special_sizes(graph: AtenGraph) -> bool:
+def _has_special_sizes(recorded: Recorded, larger: PreparedInputs) -> bool:
+    """Whether the recording has sizes of 0 or 1 that would not be that in the larger one."""
+    graph, inputs = recorded.graph, recorded.inputs
     sizes = _torch_private.example_sizes(TypeInference.for_graph(graph).mode)
-    shapes = [v.shape for node in graph.nodes for v in node.outputs if v.has_shape]
-    return any(are_special(shape, sizes) for shape in shapes)
+    larger_sizes = dict(sizes)
+    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+        leaf = larger.capture_leaves[position]
+        if isinstance(leaf, torch.Tensor):
+            symbols = zip(value.shape, leaf.shape, strict=True)
+            larger_sizes.update({s: n for s, n in symbols if isinstance(s, sympy.Symbol)})
+    shapes = {v.shape for node in graph.nodes for v in node.outputs if v.has_shape}
+    return any(are_special(shape, sizes, larger_sizes) for shape in shapes)
 
 
 def _order_parameters(graph: AtenGraph, model: Any) -> None:
@@ -213,6 +245,7 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
                         [
                             'capture="script", if torch.jit.script compiles the model',
                             'capture="trace" to accept the baked values',
+                            hint_for_lengths(map(str, recorded.baked)),
                         ],
                     ),
                 ],

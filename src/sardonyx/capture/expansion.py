@@ -71,8 +71,8 @@ def _nodes_of(
 
     nodes: list[Node] = []
     for op, args, kwargs, result in calls:
-        if isinstance(result, torch.device):  # prim::device: asked, not computed
-            continue
+        if not op._schema.is_mutable and not tensors_in(result):
+            continue  # prim::device, aten::stride: asked, not computed
         arguments = bind(op, argument(args), {k: argument(v) for k, v in kwargs.items()})
         outputs = []
         for item in tensors_in(result):

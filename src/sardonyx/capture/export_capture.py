@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,10 +24,15 @@ from sardonyx.capture.flat_model import (
     modes_of_captures,
 )
 from sardonyx.capture.graph import AtenGraph
+from sardonyx.capture.identity_checks import KindsOfSizes
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, place_text
-from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked
+from sardonyx.capture.packed_sequences import (
+    PackedSequences,
+    batches_unchecked,
+    hint_for_lengths,
+)
 from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
@@ -40,6 +46,7 @@ from sardonyx.capture.size_conditions import (
     SizeCondition,
     SymbolOrigin,
     check_conditions,
+    in_callers_names,
     notes_on_small_sizes,
 )
 from sardonyx.capture.state import state_restored
@@ -85,11 +92,15 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
         _torch_private.answers_watched(watch.note_answer),
         _torch_private.float_arithmetic_in_order(),
         _torch_private.associative_scans_recorded(),
+        _torch_private.long_sizes_not_kept(),
         _torch_private.sizes_that_may_be_zero(),
         _torch_private.weightless_tensors_adopted(),
         batches_unchecked(),
     ):
-        program = _export(flat, leaves, shapes, model, inputs, record, modes)
+        try:
+            program = _export(flat, leaves, shapes, model, inputs, record, modes)
+        except _Refused as refused:
+            raise _refusal(refused.by, inputs, watch.mode) from refused.by
     graph = graph_from_exported_program(program, ModuleNames.of(model), strip_prefix=True)
     _refuse_quantized(graph)
     constant = _fixed_numbers(graph, inputs)
@@ -137,8 +148,14 @@ def _export(
     try:
         # Tensors that are no parameters or buffers are the real ones there, and so are writes.
         with state_restored(model) as writes, whole_where_compiled():
-            watched = WatchedCalls((*modes, writes))
-            flat.modes = (RandomNumbersWatch(record), MathOfSizes(), watched)
+            kinds = KindsOfSizes()
+            watched = WatchedCalls((*modes, writes, kinds))
+            flat.modes = (
+                RandomNumbersWatch(record),
+                MathOfSizes(),
+                kinds.answered(flat.model),
+                watched,
+            )
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=False)
     except CaptureError:
         raise
@@ -154,21 +171,45 @@ def _export(
     flat.modes = ()  # strict mode compiles the model's code, and cannot be watched so
     _torch_private.import_compiler()
     try:
-        with whole_where_compiled(only_met=True):
+        with whole_where_compiled(only_met=True), _torch_private.transforms_left_in_the_end():
             return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
     except Exception:
-        raise CaptureError(
-            format_message(
-                f"torch.export refuses the model: {first_line(refusal)}",
-                [
-                    ("at", place_of(refusal)),
-                    (
-                        "try",
+        raise _Refused(refusal) from refusal
+
+
+class _Refused(Exception):
+    """torch.export does not take the model."""
+
+    def __init__(self, by: Exception) -> None:
+        super().__init__(by)
+        self.by = by
+
+
+_DECIDED_BY_DATA = re.compile(
+    r"expression .* \(unhinted: (?P<condition>.*?)\)\.?\s+\(Size-like symbols: .*"
+)
+
+
+def _refusal(error: Exception, inputs: PreparedInputs, mode: Any) -> CaptureError:
+    said = _DECIDED_BY_DATA.sub(r"expression \g<condition>", first_line(error))
+    origins = {} if mode is None else _origins(inputs, mode)
+    said = in_callers_names(said, {symbol: o.name for symbol, o in origins.items()}, "data")
+    hint = hint_for_lengths([place_of(error)])
+    return CaptureError(
+        format_message(
+            f"torch.export refuses the model: {said}",
+            [
+                ("at", place_of(error)),
+                (
+                    "try",
+                    [
                         'capture="trace", or torch.cond / torch.while_loop where data decides',
-                    ),
-                ],
-            )
-        ) from refusal
+                        hint and f"or {hint}",
+                    ],
+                ),
+            ],
+        )
+    )
 
 
 def _refuse_quantized(graph: AtenGraph) -> None:

@@ -140,10 +140,18 @@ def _group_norm(
     return torch.group_norm(input, num_groups, weight, bias, eps)
 
 
+def _as_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+    """Of numbers, which may be symbols, as torch.tensor makes it; it would ask for their values."""
+    if isinstance(data, (list, tuple)):
+        return torch.tensor(data, dtype=dtype, device=device)
+    return torch.as_tensor(data, dtype=dtype, device=device)
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
     **OPEN_FORMS,
     torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.nn.functional.group_norm: _group_norm,
+    torch.as_tensor: _as_tensor,
     torch.equal: _equal,
     torch.Tensor.equal: _equal,
     torch.allclose: _allclose,

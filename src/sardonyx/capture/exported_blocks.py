@@ -24,6 +24,7 @@ from sardonyx.capture.graph import (
     Value,
     values_in,
 )
+from sardonyx.errors import DynamicDimError, format_message
 
 
 class Converter(Protocol):
@@ -290,7 +291,18 @@ class Regions:
         self, node: torch.fx.Node, location: SourceLocation, *args: Any
     ) -> list[Argument]:
         """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
-        body, operands = _torch_private.flex_attention_form(node)
+        try:
+            body, operands = _torch_private.flex_attention_form(node)
+        except _torch_private.FixedSizesError as error:
+            raise DynamicDimError(
+                format_message(
+                    "flex_attention of this PyTorch takes the sizes of the example for all sizes",
+                    [
+                        ("at", [location.describe()]),
+                        ("try", ["PyTorch 2.12 or later", "or scaled_dot_product_attention"]),
+                    ],
+                )
+            ) from error
         return self._converter.region(body, [self._converter.argument(o) for o in operands])
 
     def _out_dtype(

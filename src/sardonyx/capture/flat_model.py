@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +110,8 @@ class FlatModel(torch.nn.Module):
         self.record = record
         self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = ()
         """What watches the model's own code; around a whole capture it would see far more calls."""
+        self.kept: Sequence[torch.Tensor] = ()
+        """What a trace returns beside the results."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
 
@@ -123,7 +125,7 @@ class FlatModel(torch.nn.Module):
                 watched.enter_context(mode)
             results = self.record.note(self.model(*args, **kwargs))
         if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
-            results = [_traceable(result) for result in results]
+            results = [*(_traceable(result) for result in results), *self.kept]
         return tuple(results)
 
 

@@ -3,7 +3,8 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,20 +15,22 @@ from sardonyx import _torch_private
 from sardonyx.capture.alias import (
     AS_STRIDED,
     AliasTracker,
-    Base,
     Origin,
-    View,
+    UncertainMemoryError,
+    is_dense,
     origins,
     strided_inside,
 )
 from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
-from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.block_effects import (
     made_inside,
+    maybe_written,
     unchanged_positions,
     written_from_outside,
 )
-from sardonyx.capture.control_flow import LOOP, all_nodes, map_blocks, values_read
+from sardonyx.capture.block_handover import Handed
+from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
@@ -45,6 +48,15 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.memory import Base, Chosen, View
+from sardonyx.capture.memory_choices import (
+    BlockEnd,
+    Choice,
+    LoopChoices,
+    choices_of_branch,
+    item_at,
+)
+from sardonyx.capture.memory_relations import MemoryRelations
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,
     RESIZES,
@@ -53,11 +65,17 @@ from sardonyx.capture.pure_forms import (
     pure_form,
     writes_in_secret,
 )
-from sardonyx.capture.sequences import SHOWS_ITEMS, TAKES_ITEMS
+from sardonyx.capture.sequences import (
+    ITEMS_STACK,
+    SEQUENCE,
+    SEQUENCE_AT,
+    SHOWS_ITEMS,
+    TAKES_ITEMS,
+)
 from sardonyx.capture.shapes.broadcast import with_common_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.storage import holds_memory
-from sardonyx.capture.views import Strided
+from sardonyx.capture.views import Item, Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 
@@ -66,14 +84,27 @@ def functionalize(graph: AtenGraph) -> None:
     if not _must_walk(graph.nodes):
         graph.nodes = map_blocks(graph.nodes, _without_markers)
         return
+    symbols = dict(graph.symbols)
+    try:
+        _walk(graph)
+    except UncertainMemoryError:
+        graph.symbols = symbols
+        try:
+            _walk(graph, maybe_written(graph.nodes))
+        except UncertainMemoryError as error:
+            raise CaptureError(str(error)) from error
+
+
+def _walk(graph: AtenGraph, choices: frozenset[Value] = frozenset()) -> None:
     knows_layouts = graph.captured_by == "torch.export"
-    walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts)
+    walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts, choices)
     walk.run(graph.nodes)
-    graph.outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
+    outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
     written = [replace(m, final=walk.aliases.current(m.final)) for m in graph.mutated]
     # A buffer that the model sets anew holds that at the end, whatever was written before.
     anew = {mutation.name for mutation in written}
     graph.mutated = [*written, *(m for m in walk.mutations() if m.name not in anew)]
+    graph.outputs = outputs
     graph.nodes = walk.nodes
 
 
@@ -102,12 +133,21 @@ def _without_markers(nodes: list[Node]) -> list[Node]:
 
 
 class _Walk:
-    def __init__(self, graph: AtenGraph, inference: TypeInference, knows_layouts: bool) -> None:
+    def __init__(
+        self,
+        graph: AtenGraph,
+        inference: TypeInference,
+        knows_layouts: bool,
+        choices: frozenset[Value] = frozenset(),
+    ) -> None:
         self.nodes: list[Node] = []
         self._graph = graph
         self._inference = inference
         self._knows_layouts = knows_layouts
         """Whether the fakes of the graph lie in memory as the tensors of the model do."""
+        self._choices = choices
+        """Of branches and loops: where such a value is one of several pieces of memory, the graph
+        computes which. Of others it is refused to read what depends on that."""
         self._location = SourceLocation()
         self._fakes: dict[Value, torch.Tensor] = {}
         self._memory: dict[Value, torch.Tensor] = {}
@@ -116,12 +156,16 @@ class _Walk:
         """Values whose fake nobody asked for yet: what gives it, or has the same."""
         self._first_write: dict[Value, SourceLocation] = {}
         """By the root of what is written."""
+        self._items: dict[Value, list[Value]] = {}
+        """Of lists that are made of items."""
         self._symbols: dict[Value, list[sympy.Symbol]] = {}
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
         shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
         self._contents = 0
-        self.aliases = AliasTracker(self._emit, self._fake, self._memory_of, shared)
+        self.aliases = AliasTracker(
+            self._emit, self._emit_branch, self._fake, self._memory_of, shared
+        )
         self._followed: set[Value] | None = set()
 
     def run(self, nodes: list[Node]) -> None:
@@ -148,12 +192,13 @@ class _Walk:
             *(("buffer", v) for v in self._graph.parameters.values()),
         ]:
             view = self.aliases.views.get(value)
-            if kind == "input" and view is not None and view.base.uncertain_since is not None:
+            bases = () if view is None else view.bases
+            if kind == "input" and any(b.uncertain_since is not None for b in bases):
                 continue
             final = self.aliases.current(value)
             if final is not value:
-                root = self.aliases.view_of(value).base.root
-                location = self._first_write.get(root, SourceLocation())
+                (base,) = self.aliases.view_of(value).bases
+                location = self._first_write.get(base.root, SourceLocation())
                 found.append(Mutation(value.name, kind, final, location))
         return found
 
@@ -189,10 +234,10 @@ class _Walk:
         for value in values_read(node):
             if value not in inside:
                 self.aliases.view_of(value)
-        bases = {self.aliases.view_of(v).base: None for v in written_from_outside(node)}
+        may_be = [self.aliases.view_of(v).bases for v in written_from_outside(node)]
+        bases = dict.fromkeys(base for each in may_be for base in each)
         written = [base for base in bases if base.root not in node.outputs]
-        for base in written:
-            self._check_writable(View(base, (), base.current))
+        self._check_writable(written)
         if node.op is LOOP:
             self._loop(node, arguments, written)
         else:
@@ -211,23 +256,51 @@ class _Walk:
                 continue
             kept.append(index)
             results.append(output)
+        candidates = [index for index in kept if self._may_be_chosen(node.outputs[index])]
+        ends = [read.end for read in reads]
+        choices, handed = choices_of_branch(node.outputs, ends, candidates)
         blocks = [read.block for read in reads]
-        for block in blocks:
+        for block, side in zip(blocks, handed, strict=True):
             extra = block.outputs[len(node.outputs) :]
-            block.outputs = [*(block.outputs[i] for i in kept), *extra]
+            numbers = self._numbers(block, choices, side)
+            block.outputs = [*(block.outputs[i] for i in kept), *extra, *numbers]
         for output, view in aliased:
             self.aliases.views[output] = View(view.base, view.chain, output, -1)
         contents = self._new_contents(written)
         if results or contents:
-            made = Node(node.op, arguments, [*results, *contents], node.location, blocks=blocks)
-            self.nodes.append(made)
+            selectors = [c.selector for c in choices.values() if c.is_computed]
+            made = [*results, *contents, *selectors]
+            self.nodes.append(Node(node.op, arguments, made, node.location, blocks=blocks))
         for read in reads:
             self._keep_marks(read)
         self._note_written(written, contents)
-        ends = [self.aliases.view_of(output).base for output in node.outputs]
+        for choice in choices.values():
+            choice.settle(self.aliases)
+        made_here = [
+            choices[index].cell if index in choices else _only(self.aliases.view_of(output).bases)
+            for index, output in enumerate(node.outputs)
+        ]
+        known = {index for index in range(len(made_here)) if index in choices or index not in kept}
+        relations = MemoryRelations(self.aliases)
         for read in reads:
             for index in kept:
-                self._relate_result(ends, index, read.bases)
+                relations.relate_result(made_here, index, read.bases, known, read.end.made)
+
+    def _may_be_chosen(self, value: Value) -> bool:
+        return value in self._choices and value.has_shape and not value.is_sequence
+
+    def _numbers(
+        self, block: Block, choices: dict[int, Choice], handed: Sequence[Handed | None]
+    ) -> list[Value]:
+        """Which place each of the choices is, computed at the end of a block."""
+        found = []
+        with self._inside(block):
+            for index, choice in choices.items():
+                if choice.is_computed:
+                    side = handed[index]
+                    assert side is not None
+                    found.append(side.number(self._emit, self.aliases.number_of))
+        return found
 
     def _loop(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
         (block,) = node.blocks
@@ -238,10 +311,8 @@ class _Walk:
         for position in unchanged:
             self._alias_result(block.inputs[1 + position], firsts[position])
         inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
-        starts = [self.aliases.view_of(block.inputs[1 + p]).base for p in kept]
-        begun = [self.aliases.view_of(firsts[p]).base for p in kept]
-        for index in range(len(kept)):
-            self._relate_result(starts, index, begun)
+        choices = self._choices_of_loop(inputs[1:], [firsts[p] for p in kept])
+        begun = [self.aliases.view_of(firsts[p]).bases for p in kept]
         stacked = len(block.outputs) - 1 - count
         returned = [
             block.outputs[0],
@@ -252,21 +323,45 @@ class _Walk:
         body = Block(inputs, block.nodes, returned)
         # What is stacked lies in a list: later iterations may write it.
         stacks = [
-            self.aliases.view_of(Value(output.name, output.type)).base
+            _only(self.aliases.view_of(Value(output.name, output.type)).bases)
             for output in node.outputs[count:]
         ]
-        read = self._block(body, written, fresh)
         inside = made_inside(node)
-        while self._hands_on([*starts, *stacks], read.bases[1:], inside):
-            read = self._block(body, written, fresh)
+        relations = MemoryRelations(self.aliases)
+        starts: list[Base] = []
+        goes_on = True
+        while goes_on:
+            chosen = choices.choices.keys()
+            known, starts = starts, [self._start(choices, *each) for each in enumerate(inputs[1:])]
+            for index, start in enumerate(starts):
+                if start not in known:
+                    relations.relate_result(starts, index, begun, chosen, set())
+            read = self._block(body, written, fresh, choices.begin)
+            goes_on = relations.hand_on([*starts, *stacks], read.bases[1:], chosen, inside)
+            goes_on = choices.hand_on(read.end.without_first()) or goes_on
         self._check_read_again(read)
         extra = read.block.outputs[len(returned) :]
         outputs = read.block.outputs[: len(returned)]
-        read.block.inputs = [*inputs, *fresh]
-        read.block.outputs = [*outputs[: 1 + len(kept)], *extra, *outputs[1 + len(kept) :]]
+        computed = [c for c in choices.choices.values() if c.is_computed]
+        numbers = self._numbers(read.block, choices.choices, choices.handed)
+        read.block.inputs = [*inputs, *fresh, *(c.selector for c in computed)]
+        read.block.outputs = [
+            *outputs[: 1 + len(kept)],
+            *extra,
+            *numbers,
+            *outputs[1 + len(kept) :],
+        ]
         carried = [arguments["carried"][p] for p in kept] + [b.current for b in written]
+        carried += choices.first_numbers()
         contents = self._new_contents(written)
-        results = [*(node.outputs[p] for p in kept), *contents, *node.outputs[count:]]
+        after = choices.after([node.outputs[p] for p in kept])
+        selectors = [c.selector for c in after.values() if c.is_computed]
+        results = [
+            *(node.outputs[p] for p in kept),
+            *contents,
+            *selectors,
+            *node.outputs[count:],
+        ]
         if results:
             given = {**arguments, "carried": carried}
             self.nodes.append(Node(node.op, given, results, node.location, blocks=[read.block]))
@@ -274,45 +369,31 @@ class _Walk:
         self._note_written(written, contents)
         for position in unchanged:
             self._alias_result(node.outputs[position], firsts[position])
-        ends = [self.aliases.view_of(node.outputs[p]).base for p in kept]
+        for choice in after.values():
+            choice.settle(self.aliases)
+        ends = [
+            after[p].cell if p in after else _only(self.aliases.view_of(value).bases)
+            for p, value in enumerate([*(node.outputs[p] for p in kept), *node.outputs[count:]])
+        ]
         for index in range(len(kept)):
-            self._relate_result(ends, index, begun)
-        ends += [self.aliases.view_of(output).base for output in node.outputs[count:]]
+            relations.relate_result(ends[: len(kept)], index, begun, after.keys(), set())
         for index in range(len(ends)):
-            self._relate_result(ends, index, read.bases[1:])
+            relations.relate_result(ends, index, read.bases[1:], after.keys(), inside)
         for end, stack in zip(ends[len(kept) :], stacks, strict=True):
             end.uncertain_since = stack.uncertain_since
+        for position, end in enumerate(ends[len(kept) :], len(kept)):
+            end.may_repeat |= read.end.may_repeat(1 + position, inputs[0], starts, self.aliases)
 
-    def _hands_on(
-        self, starts: list[Base], ends: Sequence[Base | None], inside: set[Value]
-    ) -> bool:
-        """Relates what the next iteration starts with to the memory from outside that it is;
-        whether that says something new of this one."""
-        before = self.aliases.relations
-        for index, found in enumerate(ends[: len(starts)]):
-            if found is None:
-                continue
-            for other in (found, *self.aliases.related.get(found, ())):
-                if other.root not in inside:
-                    self.aliases.relate(starts[index], other)
-            for start, base in zip(starts, ends, strict=False):
-                if base is not None and self.aliases.are_related(found, base):
-                    self.aliases.relate(starts[index], start)
-        return self.aliases.relations > before
+    def _choices_of_loop(self, inputs: Sequence[Value], firsts: Sequence[Value]) -> LoopChoices:
+        candidates = [p for p, value in enumerate(inputs) if self._may_be_chosen(value)]
+        begun = [self.aliases.view_of(first) for first in firsts]
+        dense = [p in candidates and self._is_dense(first) for p, first in enumerate(firsts)]
+        return LoopChoices(self.aliases, inputs, begun, dense, candidates)
 
-    def _relate_result(
-        self, results: Sequence[Base], index: int, given: Sequence[Base | None]
-    ) -> None:
-        """What a block gives for a result may be the memory of the result."""
-        found = given[index]
-        if found is None:
-            return
-        self.aliases.relate(results[index], found)
-        for other in list(self.aliases.related.get(found, ())):
-            self.aliases.relate(results[index], other)
-        for result, base in zip(results, given, strict=False):
-            if base is not None and self.aliases.are_related(found, base):
-                self.aliases.relate(results[index], result)
+    def _start(self, choices: LoopChoices, position: int, value: Value) -> Base:
+        """The memory that an iteration starts with, where it is that of a value itself."""
+        choice = choices.choices.get(position)
+        return _only(self.aliases.view_of(value).bases) if choice is None else choice.cell
 
     def _check_read_again(self, read: _ReadBlock) -> None:
         for base, written in read.marked.items():
@@ -339,7 +420,11 @@ class _Walk:
             self._first_write.setdefault(base.root, self._location)
 
     def _block(
-        self, block: Block, written: list[Base], contents: Sequence[Value] = ()
+        self,
+        block: Block,
+        written: list[Base],
+        contents: Sequence[Value] = (),
+        begin: Callable[[], None] | None = None,
     ) -> _ReadBlock:
         """A block without writes; `written` is what it may write, and returns at its end."""
         outer, self.nodes = self.nodes, []
@@ -349,13 +434,17 @@ class _Walk:
         for base, content in zip(written, contents, strict=False):
             base.current = content
             base.version += 1
+        if begin is not None:
+            begin()
         self.run(block.nodes)
         outputs = [map_values(o, self.aliases.current) for o in block.outputs]
         outputs += [base.current for base in written]
         made = {*block.inputs, *(v for node in block.nodes for v in made_inside(node))}
         seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
-        views = [v if v is not None and v.base.root not in made else None for v in seen]
-        bases = [None if v is None else v.base for v in seen]
+        views = [v if isinstance(v, View) and v.base.root not in made else None for v in seen]
+        bases = [() if v is None else v.bases for v in seen]
+        dense = [bool(self._choices) and self._is_dense(o) for o in block.outputs]
+        end = BlockEnd(seen, dense, made, self._graph.symbols)
         changed = self.aliases.restore(state)
         roots = {base.root for base in written}
         for base in changed.written:
@@ -367,7 +456,22 @@ class _Walk:
         self._location = self.aliases.location = location
         read, self.aliases.read = self.aliases.read, read_outside | self.aliases.read
         marked = {b: where for b, where in changed.marked.items() if b.root not in made}
-        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, marked, read)
+        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, marked, read, end)
+
+    def _is_dense(self, argument: Argument) -> bool:
+        if not isinstance(argument, Value) or not self._may_be_chosen(argument):
+            return False
+        view = self.aliases.view_of(argument)
+        return view.is_dense if isinstance(view, Chosen) else is_dense(self._fake(argument))
+
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        """Nodes written meanwhile go to the end of a block."""
+        outer, self.nodes = self.nodes, block.nodes
+        try:
+            yield
+        finally:
+            self.nodes = outer
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""
@@ -386,6 +490,8 @@ class _Walk:
         if node.op._schema.name != AS_STRIDED:
             arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
             self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+        if node.op is torch.ops.aten.select.int and self._take_item_of_stack(node):
+            return
         for output, origin in origin_of.items():
             if origin is not None:
                 self.aliases.add_view(output, origin)
@@ -394,14 +500,48 @@ class _Walk:
         """A list holds the tensors that were put into it, not copies of them."""
         arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
         self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+        if node.op in (SEQUENCE, ITEMS_STACK):
+            self._items[node.outputs[0]] = node.arguments["items"]
+        if node.op is SEQUENCE_AT:
+            self._take_item_of_sequence(node)
+            return
         if node.op not in TAKES_ITEMS and node.op not in SHOWS_ITEMS:
             return
+        repeats = node.op in TAKES_ITEMS and self.aliases.may_overlap(node.inputs())
         for output in node.outputs:
-            base = self.aliases.view_of(output).base
+            base = _only(self.aliases.view_of(output).bases)
+            base.may_repeat = repeats
             for value in node.inputs():
-                held = self.aliases.view_of(value).base
-                for other in (held, *self.aliases.related.get(held, ())):
-                    self.aliases.relate(base, other)
+                found = self.aliases.view_of(value).bases
+                self.aliases.inherit(base, found)
+                for held in found:
+                    for other in (held, *self.aliases.related.get(held, ())):
+                        self.aliases.relate(base, other)
+
+    def _take_item_of_stack(self, node: Node) -> bool:
+        of, dim, position = node.arguments.values()
+        return dim == 0 and self._take_item(node, of, position)
+
+    def _take_item_of_sequence(self, node: Node) -> None:
+        sequence, position = node.arguments.values()
+        if self._take_item(node, sequence, position):
+            return
+        (output,) = node.outputs
+        base = _only(self.aliases.view_of(sequence).bases)
+        link = Item(position, output.type)
+        self.aliases.views[output] = View(base, (link,), output, base.version)
+
+    def _take_item(self, node: Node, of: Value, position: Argument) -> bool:
+        """Of a list whose items are known, at a place that is computed."""
+        items = self._items.get(of)
+        (output,) = node.outputs
+        if items is None or output not in self._choices or isinstance(position, int):
+            return False
+        if not isinstance(position, Value):
+            position = self._emit(torch.ops.aten.full.default, [], position, dtype=torch.int64)
+        at = self._emit(torch.ops.aten.remainder.Scalar, position, len(items))
+        item_at(self.aliases, output, items, at, all(map(self._is_dense, items)))
+        return True
 
     def _is_followed(self, node: Node) -> bool:
         if self._followed is None:
@@ -434,6 +574,11 @@ class _Walk:
         op = METADATA_WRITES[node.op._schema.name](node.op)
         before = Value(f"{target.name}_before", target.type, fake=self._fake(target))
         of = self.aliases.view_of(target)
+        if isinstance(of, Chosen):
+            raise CaptureError(
+                f"{node.name} changes the shape of a tensor, and which one it is depends on a"
+                " branch, a loop or a list: use the operator that gives a new one"
+            )
         self.aliases.views[before] = of
         (output,) = node.outputs
         self._keep(Node(op, {**node.arguments, "self": before}, [output], node.location))
@@ -491,8 +636,9 @@ class _Walk:
         if content.dtype != held.dtype:
             content = self._emit(torch.ops.aten._to_copy.default, content, dtype=held.dtype)
         view = self.aliases.view_of(target)
-        self._check_writable(view)
-        self._first_write.setdefault(view.base.root, self._location)
+        self._check_writable(view.bases)
+        for base in view.bases:
+            self._first_write.setdefault(base.root, self._location)
         if _same_shape(content.shape, held.shape):
             self.aliases.write(target, content)
         elif resizes:
@@ -502,12 +648,13 @@ class _Walk:
             wide = self._emit(torch.ops.aten.expand.default, content, list(held.shape))
             self.aliases.write(target, wide)
 
-    def _check_writable(self, view: View) -> None:
-        if view.base.root in self._entangled:
-            raise CaptureError(
-                f"{view.base.root.name} is written, and parts of its memory belong to other"
-                " parameters or buffers as well: make one of them the whole, or copy"
-            )
+    def _check_writable(self, bases: Sequence[Base]) -> None:
+        for base in bases:
+            if base.root in self._entangled:
+                raise CaptureError(
+                    f"{base.root.name} is written, and parts of its memory belong to other"
+                    " parameters or buffers as well: make one of them the whole, or copy"
+                )
 
     def _alias_results(self, node: Node, target: Argument) -> None:
         for output in node.outputs:
@@ -552,10 +699,37 @@ class _Walk:
             return [self._fake_argument(a) for a in argument]
         return self._inference.argument(argument)
 
-    def _emit(self, op: Any, *args: Argument, result_index: int = 0, **kwargs: Argument) -> Value:
+    def _emit(
+        self,
+        op: Any,
+        *args: Argument,
+        result_index: int = 0,
+        result_type: TensorType | None = None,
+        **kwargs: Argument,
+    ) -> Value:
+        if result_type is not None:
+            self._contents += 1
+            made = Value(f"item_written_{self._contents}", result_type)
+            self.nodes.append(Node(op, bind(op, list(args), kwargs), [made], self._location))
+            return made
         node = self._inference.call(self._graph, op, args, self._location, kwargs)
         self.nodes.append(node)
         return node.outputs[result_index]
+
+    def _emit_branch(
+        self, condition: Value, sides: Sequence[Callable[[], Value]], type_: TensorType
+    ) -> Value:
+        blocks = []
+        for side in sides:
+            block = Block()
+            with self._inside(block):
+                block.outputs = [side()]
+            blocks.append(block)
+        self._contents += 1
+        made = Value(f"chosen_{self._contents}", type_)
+        arguments: dict[str, Argument] = {"condition": condition}
+        self.nodes.append(Node(BRANCH, arguments, [made], self._location, blocks=blocks))
+        return made
 
 
 def _type_of_written(op: Any, arguments: dict[str, Argument]) -> TensorType | None:
@@ -586,11 +760,17 @@ class _ReadBlock:
     block: Block
     views: list[View | None]
     """Of its outputs: what they see of memory from outside."""
-    bases: list[Base | None]
-    """The memory of its outputs."""
+    bases: list[Sequence[Base]]
+    """The memory that each of its outputs is, or may be."""
     marked: dict[Base, SourceLocation]
     """Memory from outside that it may have written under another name, and where."""
     read: set[Base]
+    end: BlockEnd
+
+
+def _only(bases: Sequence[Base]) -> Base:
+    (base,) = bases
+    return base
 
 
 def _is_same_view(left: View, right: View | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -15,19 +15,25 @@ from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes
 from sardonyx.capture.exported import graph_from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded
+from sardonyx.capture.given_sizes import with_sizes_anew
 from sardonyx.capture.inputs import PreparedInputs, is_graph_input, named_by_caller
 from sardonyx.capture.location import ModuleNames
 from sardonyx.errors import DynamicDimError, InvalidOptionError
 from sardonyx.options import Options, TrainingMode
 
+Place: TypeAlias = tuple[int, int]
+"""The position of a leaf, and an axis."""
+
 
 def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
     """The program's own graph, sizes and structures; `dynamic_axes` may name its dynamic dims."""
     _check_options(options)
+    called = _names_of_dims(program)
+    program, notes = with_sizes_anew(program)
     classes = _torch_private.module_classes(program)
     names = ModuleNames(classes.get("", type(program).__name__), classes)
     graph = graph_from_exported_program(program, names, strip_prefix=False)
-    inputs = _inputs(program, options)
+    inputs = _inputs(program, options, called)
     fixed = _torch_private.fixed_numbers(program)
     graph.inputs = [value for value in graph.inputs if value.name not in fixed]
     given: dict[str, str] = {}
@@ -44,7 +50,7 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
-    return Recorded(graph, output, inputs)
+    return Recorded(graph, output, inputs, tuple(notes))
 
 
 def _check_options(options: Options) -> None:
@@ -64,17 +70,22 @@ def _check_options(options: Options) -> None:
         )
 
 
-def _inputs(program: ExportedProgram, options: Options) -> PreparedInputs:
+def _inputs(
+    program: ExportedProgram, options: Options, called: Mapping[Place, str]
+) -> PreparedInputs:
     """As the program declares them; its fakes stand for the example."""
     args, kwargs = _torch_private.arguments_like(program)
     leaves, structure = tree.flatten((args, kwargs))
     placeholders = _torch_private.user_input_names(program)
     names = named_by_caller(placeholders, leaves, options.input_names)
-    dynamic = _dynamic_dims(names, leaves)
     output_axes: dict[str, dict[int, str]] = {}
+    asked: Sequence[DynamicAxes] = ()
     if options.dynamic_axes:
         known = [n if is_graph_input(leaf) else None for n, leaf in zip(names, leaves, strict=True)]
         asked, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
+    wanted = {(p, a): dim.name for p, axes in enumerate(asked) for a, dim in axes.items()}
+    dynamic = _dynamic_dims(names, leaves, (wanted, called))
+    if asked:
         for name, has, wants in zip(names, dynamic, asked, strict=True):
             for axis, dim in wants.items():
                 if axis not in has:
@@ -118,18 +129,39 @@ def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Basic, sympy.Symbol]) -
     )
 
 
-def _dynamic_dims(names: Sequence[str], leaves: Sequence[Any]) -> list[DynamicAxes]:
-    """A size symbol is named after the first dim that it is; other dims may be expressions."""
-    sizes = [
+def _sizes(leaves: Sequence[Any]) -> list[tuple[int, int, Any]]:
+    """Of tensors, with their places."""
+    return [
         (position, axis, _torch_private.dim_of(size))
         for position, leaf in enumerate(leaves)
         if isinstance(leaf, torch.Tensor)
         for axis, size in enumerate(leaf.shape)
     ]
+
+
+def _names_of_dims(program: ExportedProgram) -> dict[Place, str]:
+    """What the caller of torch.export called them, as far as the program knows."""
+    names = _torch_private.names_of_sizes(program)
+    leaves, _ = tree.flatten(_torch_private.arguments_like(program))
+    return {(p, axis): names[size] for p, axis, size in _sizes(leaves) if size in names}
+
+
+def _dynamic_dims(
+    names: Sequence[str], leaves: Sequence[Any], called: Sequence[Mapping[Place, str]]
+) -> list[DynamicAxes]:
+    """A size symbol has the first name that a dim that it is was given, those of `called` in turn,
+    or else is named after the first dim that it is; other dims may be expressions."""
+    sizes = _sizes(leaves)
     symbols: dict[sympy.Basic, sympy.Symbol] = {}
-    for position, axis, size in sizes:
-        if isinstance(size, sympy.Symbol):
-            symbols.setdefault(size, sympy.Symbol(f"{names[position]}_dim_{axis}"))
+    unnamed = {(p, axis): f"{names[p]}_dim_{axis}" for p, axis, _ in sizes}
+    for given in (*called, unnamed):
+        for position, axis, size in sizes:
+            name = given.get((position, axis))
+            if name is None or not isinstance(size, sympy.Symbol) or size in symbols:
+                continue
+            if given is not called[0] and sympy.Symbol(name) in symbols.values():
+                continue  # the caller's name of another
+            symbols[size] = sympy.Symbol(name)
     dynamic: list[DynamicAxes] = [{} for _ in leaves]
     for position, axis, size in sizes:
         if isinstance(size, sympy.Basic):

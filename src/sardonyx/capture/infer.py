@@ -23,6 +23,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
+from sardonyx.capture.size_conditions import in_callers_names
 from sardonyx.errors import CaptureError, format_message
 
 
@@ -115,9 +116,10 @@ class TypeInference:
         try:
             result = self.run(op, arguments)
         except Exception as error:
+            said = in_callers_names(str(error).splitlines()[0], graph.symbol_names)
             raise CaptureError(
                 format_message(
-                    f"{op} cannot be run on these inputs: {str(error).splitlines()[0]}",
+                    f"{op} cannot be run on these inputs: {said}",
                     [("first", location.describe())],
                 )
             ) from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,6 +12,12 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes, from_dynamic_shapes
+from sardonyx.capture.generic_sizes import (
+    SMALLEST_OF_ALL,
+    Follows,
+    possible_sums,
+    with_generic_sizes,
+)
 from sardonyx.capture.signature import ConstantLeaf, InputSpec
 from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError, format_message
 from sardonyx.options import Options
@@ -39,6 +45,8 @@ class PreparedInputs:
     """Dynamic dims of a smaller size are recorded with another one."""
     times: int = 1
     """All other dynamic dims are recorded with so many times their size."""
+    follows: Follows = field(default_factory=dict)
+    """The dynamic dims whose sizes the model wants to be sums of others."""
 
     @property
     def input_positions(self) -> list[int]:
@@ -69,29 +77,32 @@ class PreparedInputs:
 
     def leaves_of_a_third_size(self) -> tuple[Any, ...]:
         """With a size that is neither the example's nor the recorded one, where those differ."""
-        return _with_generic_sizes(
+        return with_generic_sizes(
             self.leaves,
             self.dynamic,
             larger_by=1,
             smallest=self.smallest_generic,
             times=self.times + (self.times > 1),
+            follows=self.follows,
         )
 
     def recorded_larger(self) -> PreparedInputs | None:
         """With sizes 2 and 3 recorded as larger ones: what the model makes of them, as in `x[1:]`,
         may have a special size. None where there are no such dims."""
-        return self._recorded_as(_SMALLEST_OF_ALL, 1)
+        return self._recorded_as(SMALLEST_OF_ALL, 1)
 
     def recorded_doubled(self) -> PreparedInputs | None:
         """As recorded_larger, and every other dynamic dim twice as large as in the example."""
-        return self._recorded_as(_SMALLEST_OF_ALL, 2)
+        return self._recorded_as(SMALLEST_OF_ALL, 2)
 
     def keeps(self, sizes: Iterable[int]) -> bool:
         """Whether recorded_larger has all dims of these sizes as they are."""
-        return self.recorded_larger() is None or min(sizes) >= _SMALLEST_OF_ALL
+        return self.recorded_larger() is None or min(sizes) >= SMALLEST_OF_ALL
 
     def _recorded_as(self, smallest: int, times: int) -> PreparedInputs | None:
-        larger = _with_generic_sizes(self.leaves, self.dynamic, smallest=smallest, times=times)
+        larger = with_generic_sizes(
+            self.leaves, self.dynamic, smallest=smallest, times=times, follows=self.follows
+        )
         is_done = (self.times, self.smallest_generic) >= (times, smallest)
         if is_done or _sizes(larger) == self.recorded_sizes:
             return None
@@ -103,10 +114,30 @@ class PreparedInputs:
             {axis: dim for axis, dim in axes.items() if (position, axis) not in fixed}
             for position, axes in enumerate(self.dynamic)
         )
-        sized = _with_generic_sizes(
-            self.leaves, dynamic, smallest=self.smallest_generic, times=self.times
+        names = {dim.name for axes in dynamic for dim in axes.values()}
+        follows = {n: parts for n, parts in self.follows.items() if names >= {n, *parts}}
+        sized = with_generic_sizes(
+            self.leaves,
+            dynamic,
+            smallest=self.smallest_generic,
+            times=self.times,
+            follows=follows,
         )
-        return replace(self, dynamic=dynamic, capture_leaves=sized)
+        return replace(self, dynamic=dynamic, capture_leaves=sized, follows=follows)
+
+    def recorded_with_sums(self) -> Iterator[PreparedInputs]:
+        """Where dims of size 0 and 1 are recorded with another size, with that of dims which may
+        follow from them changed as well."""
+        for follows in possible_sums(self.leaves, self.dynamic):
+            sized = with_generic_sizes(
+                self.leaves,
+                self.dynamic,
+                smallest=self.smallest_generic,
+                times=self.times,
+                follows=follows,
+            )
+            if _sizes(sized) != self.recorded_sizes:
+                yield replace(self, capture_leaves=sized, follows=follows)
 
     def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
         """With the numbers at these positions as part of the graph."""
@@ -192,7 +223,7 @@ def prepare_inputs(
         keywords,
         structure,
         tuple(leaves),
-        _with_generic_sizes(leaves, dynamic),
+        with_generic_sizes(leaves, dynamic),
         tuple(names),
         tuple(dynamic),
         output_axes,
@@ -334,75 +365,3 @@ def _check_sizes(
     for place, dim, size in found:
         if dim.root in sizes and dim.size(sizes) != size:
             raise InvalidOptionError(f"{place}, but {dim.root!r} is {sizes[dim.root]}")
-
-
-_SMALLEST_OF_ALL = 4
-
-
-def _with_generic_sizes(
-    leaves: Sequence[Any],
-    dynamic: Sequence[DynamicAxes],
-    larger_by: int = 0,
-    smallest: int = 2,
-    times: int = 1,
-) -> tuple[Any, ...]:
-    wanted = _generic_sizes(leaves, dynamic, larger_by, smallest, times)
-    return tuple(
-        _resized(leaf, axes, wanted)
-        if isinstance(leaf, torch.Tensor)
-        else _generic_number(leaf, larger_by)
-        for leaf, axes in zip(leaves, dynamic, strict=True)
-    )
-
-
-def _generic_number(leaf: Any, larger_by: int) -> Any:
-    """PyTorch fixes the integers 0 and 1, too."""
-    return 3 + larger_by if type(leaf) is int and leaf in (0, 1) else leaf
-
-
-def _generic_sizes(
-    leaves: Sequence[Any],
-    dynamic: Sequence[DynamicAxes],
-    larger_by: int,
-    smallest: int,
-    times: int,
-) -> dict[str, int]:
-    """By name, the sizes to record dims with whose example size is less than `smallest`, and
-    those of the others where they are to be some times as large."""
-    dims: dict[str, tuple[DynamicDim, int]] = {}
-    for leaf, axes in zip(leaves, dynamic, strict=True):
-        if isinstance(leaf, torch.Tensor):
-            dims.update({dim.name: (dim, leaf.shape[axis]) for axis, dim in axes.items()})
-    special = {
-        dim.root if dim.root in dims else name
-        for name, (dim, size) in dims.items()
-        if size < smallest
-    }
-    taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
-    # Models that halve a dim or take it by threes go on doing so at the larger sizes.
-    candidates = (3, 5, 7, 11, 13, 17, 19, 23) if smallest == 2 else (6, 12, 18, 24, 30, 36)
-    generic = next((n for n in candidates if n not in taken), candidates[-1])
-    enlarged = {
-        name: dims[name][0].within(generic + larger_by) for name in special if name is not None
-    }
-    if times > 1:
-        for name, (dim, size) in dims.items():
-            if name not in enlarged and dim.derive is None:
-                enlarged[name] = dim.within(size * times)
-    derived = {name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged}
-    return {**enlarged, **derived}
-
-
-def _resized(leaf: torch.Tensor, axes: DynamicAxes, sizes: dict[str, int]) -> torch.Tensor:
-    resized = leaf
-    for axis, dim in axes.items():
-        size = sizes.get(dim.name, leaf.shape[axis])
-        if size != leaf.shape[axis]:
-            shape = [size if a == axis else d for a, d in enumerate(resized.shape)]
-            repeats = torch.arange(size, device=leaf.device) % max(leaf.shape[axis], 1)
-            resized = (
-                resized.index_select(axis, repeats)
-                if leaf.shape[axis]
-                else resized.new_zeros(shape)
-            )
-    return resized

@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import CodeType, FrameType
 
@@ -25,7 +25,7 @@ _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 
-def _is_users(file: str) -> bool:
+def is_users(file: str) -> bool:
     return not (
         file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<", warnings.__file__))
         or "/torch/fx/" in file
@@ -51,7 +51,7 @@ def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
         if file == _BOUNDARY:
             break  # what called the exporter is not the model
         found = (file, int(number), linecache.getline(file, int(number)).strip())
-        if _is_users(file):
+        if is_users(file):
             return shortened(found)
         if not fallback[0] and not file.startswith(_OWN_FOLDER):
             fallback = found
@@ -65,6 +65,14 @@ def innermost_user_place(frame: FrameType | None) -> Place:
         frames.append((frame.f_code.co_filename, str(frame.f_lineno)))
         frame = frame.f_back
     return _innermost(frames)
+
+
+def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Those of the model's own code, from the innermost out."""
+    while frame is not None and frame.f_code.co_filename != _BOUNDARY:
+        if is_users(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 def is_asked_by_torch_nn(frame: FrameType | None) -> bool:

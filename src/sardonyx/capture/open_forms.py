@@ -29,6 +29,16 @@ def _vander(x: torch.Tensor, N: Any = None, increasing: bool = False) -> torch.T
     return powers if increasing else powers.flip(1)
 
 
+def _fill_diagonal(self: torch.Tensor, fill_value: Any, wrap: bool = False) -> torch.Tensor:
+    if self.dim() != 2:  # all of one size
+        return self.fill_diagonal_(fill_value, wrap)
+    if not wrap:
+        self.diagonal().fill_(fill_value)
+        return self
+    rows, columns = (torch.arange(size, device=self.device) for size in self.shape)
+    return self.masked_fill_((rows % (self.shape[1] + 1))[:, None] == columns, fill_value)
+
+
 # -- differences and areas -----------------------------------------------------------------------
 
 
@@ -113,6 +123,7 @@ OPEN_FORMS: dict[Any, Callable[..., Any]] = {
     torch.kron: _kron,
     torch.Tensor.kron: _kron,
     torch.vander: _vander,
+    torch.Tensor.fill_diagonal_: _fill_diagonal,
     torch.gradient: _gradient,
     torch.trapezoid: _trapezoid,
     torch.trapz: _trapezoid,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -12,6 +12,16 @@ from sardonyx.capture.watched_calls import ChangingMode
 
 _PAD = "_pad_packed_sequence"
 _WITHOUT_TOTAL_LENGTH = -1
+
+
+_READS_LENGTHS = ("pack_padded_sequence(", ".tolist()", ".numpy()", "int(")
+
+
+def hint_for_lengths(places: Iterable[str]) -> str:
+    """What helps where a line may read the lengths of packed sequences off a tensor; else ""."""
+    if any(reads in place for place in places for reads in _READS_LENGTHS):
+        return "lengths for pack_padded_sequence as the tensor they are, not its tolist()"
+    return ""
 
 
 class PackedSequences(ChangingMode):

@@ -16,6 +16,9 @@ _SOLUTIONS = (
 )
 
 
+_SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
+
+
 def notes_on_ranks(graph: AtenGraph) -> list[str]:
     """What a recording with dynamic sizes holds for, as far as numbers of dims depend on it."""
     notes: dict[str, None] = {}
@@ -34,6 +37,10 @@ def _condition(node: Node) -> str | None:
         rows = node.arguments["self"]
         if isinstance(rows, Value) and len(rows.shape) == 2 and not isinstance(rows.shape[0], int):
             return f"there are two rows or more: {node.op._opname} of one has no dims"
+    if node.op in _SQUEEZES:
+        axis = _axis_that_may_be_one(node)
+        if axis is not None:
+            return f"the size of dim {axis} is not 1: squeeze drops it there"
     if node.op in _SOLUTIONS:
         matrices, right = node.arguments["A"], node.arguments["B"]
         if isinstance(matrices, Value) and isinstance(right, Value) and _may_be(right, matrices):
@@ -41,6 +48,20 @@ def _condition(node: Node) -> str | None:
                 "the right side is not one vector for each matrix:"
                 " of the shape of the matrices without their last dim it is taken for that"
             )
+    return None
+
+
+def _axis_that_may_be_one(node: Node) -> int | None:
+    """The first dim of dynamic size that a squeeze would drop."""
+    tensor, dims = node.arguments["self"], node.arguments.get("dim")
+    if not isinstance(tensor, Value) or not tensor.shape:
+        return None
+    rank = len(tensor.shape)
+    asked = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
+    for axis in asked:
+        size = tensor.shape[axis]
+        if not isinstance(size, int) and (size - 1).is_zero is not False:
+            return int(axis % rank)
     return None
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch.nn import functional as F
 
-from sardonyx.capture.index_masks import has_masks, with_plain_masks
+from sardonyx.capture.asked_nodes import call_as_operator, is_node_asked_for
+from sardonyx.capture.index_masks import has_masks, is_put, put, with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
 from sardonyx.capture.watched_calls import ChangingMode
@@ -27,8 +28,10 @@ class RecordableCalls(ChangingMode):
                 kwargs and any(type(a) is bool for a in kwargs.values())
             )
         if func in _INDEXED:
-            return has_masks(args[1]) or _is_broadcast(args)
-        return func in _REWRITES or func in OPEN_FORMS
+            return (
+                has_masks(args[1]) or _is_broadcast(args) or (len(args) == 3 and is_put(*args[1:]))
+            )
+        return func in _REWRITES or func in OPEN_FORMS or is_node_asked_for(func)
 
     def __torch_function__(
         self,
@@ -38,6 +41,8 @@ class RecordableCalls(ChangingMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         rewrite = _REWRITES.get(func)
+        if is_node_asked_for(func):
+            return call_as_operator(func, args, kwargs or {})
         if rewrite is None:
             func = OPEN_FORMS.get(func, func)
             return func(*args, **(kwargs or {}))
@@ -57,14 +62,8 @@ class _Numbers(NamedTuple):
         """The arguments of a call, with those of the numbers changed that are Python bools."""
         positions = range(self.position, self.position + len(self.names))
         return (
-            [
-                change(a) if p in positions and isinstance(a, bool) else a
-                for p, a in enumerate(args)
-            ],
-            {
-                k: change(a) if k in self.names and isinstance(a, bool) else a
-                for k, a in kwargs.items()
-            },
+            [change(a) if p in positions and type(a) is bool else a for p, a in enumerate(args)],
+            {k: change(a) if k in self.names and type(a) is bool else a for k, a in kwargs.items()},
         )
 
 
@@ -100,13 +99,18 @@ def _full(func: Any, size: Any, fill_value: Any, **kwargs: Any) -> Any:
     if isinstance(fill_value, bool):
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = torch.bool
-        fill_value = int(fill_value)
+        fill_value = _number_of(fill_value)
     return func(size, fill_value, **kwargs)
 
 
 def _fill(func: Any, input: torch.Tensor, value: Any) -> torch.Tensor:
     """Its own record lacks arguments."""
-    return input.clone().fill_(int(value) if isinstance(value, bool) else value)
+    return input.clone().fill_(_number_of(value))
+
+
+def _number_of(value: Any) -> Any:
+    """Where a Python boolean stands for a number; one that comes of sizes is followed."""
+    return int(value) if type(value) is bool else value
 
 
 def _deepcopy(func: Any, tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
@@ -145,7 +149,10 @@ def _indexed(func: Any, tensor: torch.Tensor, index: Any, *assigned: Any) -> Any
             value = value.squeeze(0)
         view.copy_(value)
         return None
-    return func(*with_plain_masks(tensor, index, *assigned), *assigned)
+    tensor, index = with_plain_masks(tensor, index, *assigned)
+    if assigned and is_put(index, assigned[0]):
+        return put(tensor, index, *assigned)
+    return func(tensor, index, *assigned)
 
 
 def _is_broadcast(args: tuple[Any, ...]) -> bool:

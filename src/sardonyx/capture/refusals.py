@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import from_stack_trace, place_text
+from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.state import state_kept
 from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
@@ -23,6 +25,10 @@ def result_on_copies(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) 
     args, kwargs = inputs.rebuild(copies)
     with state_kept(model):
         return model(*args, **kwargs)
+
+
+class SizesNotTakenError(DynamicDimError):
+    """The model takes the sizes of the example, but not those that it is recorded with."""
 
 
 def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> CaptureError:
@@ -43,7 +49,7 @@ def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> Captur
         inputs.recorded_sizes != inputs.example_sizes
         and _failure(model, inputs, inputs.leaves) is None
     ):
-        return DynamicDimError(
+        return SizesNotTakenError(
             format_message(
                 "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
                 f" not take: {first_line(own)}",
@@ -71,6 +77,15 @@ def place_of(error: BaseException) -> str:
     return place_text(from_stack_trace("".join(traceback.format_tb(error.__traceback__))))
 
 
+_MOST_SUMS = 40
+
+
+def recorded_as_taken(model: Any, inputs: PreparedInputs) -> PreparedInputs | None:
+    """With sizes that the model takes, where those it is recorded with do not fit each other."""
+    possible = islice(inputs.recorded_with_sums(), _MOST_SUMS)
+    return next((i for i in possible if _failure(model, i, i.capture_leaves) is None), None)
+
+
 def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Exception | None:
     try:
         result_on_copies(model, inputs, leaves)
@@ -82,6 +97,7 @@ def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Excep
 def fixed_dim_error(
     name: str, axis: int, dim: DynamicDim, size: int, places: list[str]
 ) -> DynamicDimError:
+    hint = hint_for_lengths(places)
     return DynamicDimError(
         format_message(
             f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it"
@@ -94,6 +110,7 @@ def fixed_dim_error(
                         f"take sizes from the tensor ({name}.shape[{axis}]), not numbers, there",
                         f"or, where it meets a dim of another input, make that {dim.name!r} too",
                         'or capture="script" where Python loops over it',
+                        hint and f"or {hint}",
                     ],
                 ),
             ],

@@ -3,6 +3,7 @@ only narrows one."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,11 @@ class ConditionWatch(WatchingMode):
                 place = innermost_user_place(sys._getframe(1))
                 self.places.update(dict.fromkeys(range(self._seen, found), place))
                 self._seen = found
+
+    @property
+    def mode(self) -> Any:
+        """The fake mode of the capture that ran under this watch; None before its first call."""
+        return self._mode
 
     def note_answer(self, expression: sympy.Basic, frame: FrameType) -> None:
         if expression not in self.small_sizes_aside:
@@ -176,11 +182,12 @@ def check_conditions(
 
 
 def _makes_one(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> bool:
-    """Whether two dims that the caller gave a name each become one: where an operator broadcasts,
-    a size of 1 in one of them would be valid, too."""
-    return isinstance(expression, sympy.Eq) and all(
-        side in origins and origins[side].required for side in expression.args
-    )
+    """Whether two dims that the caller gave a name each become one, or one and the piece that the
+    other cuts: where an operator broadcasts, a size of 1 in one of them would be valid, too."""
+    if not isinstance(expression, sympy.Eq):
+        return False
+    sides = {_torch_private.if_it_fits(side) for side in expression.args}
+    return len(sides) == 2 and all(side in origins and origins[side].required for side in sides)
 
 
 def _counts_pieces(
@@ -221,10 +228,11 @@ def _fixes(
     )
 
 
-def are_special(shape: Iterable[Any], sizes: Mapping[sympy.Symbol, int]) -> bool:
+def are_special(
+    shape: Iterable[Any], sizes: Mapping[sympy.Symbol, int], larger: Mapping[sympy.Symbol, int]
+) -> bool:
     """Whether some size of a result is 0 or 1 where the dynamic ones are these, and not where they
     are larger."""
-    larger = {symbol: 2 * size + 2 for symbol, size in sizes.items()}
     return any(
         at_sizes(size, sizes) in (0, 1) and at_sizes(size, larger) not in (0, 1)
         for size in shape
@@ -265,6 +273,23 @@ def _narrowed_to_one(kind: type[_Refusal], text: str, place: str, names: list[st
             ],
         )
     )
+
+
+_SYMBOL = re.compile(r"\b[su]\d+\b")
+
+
+def in_callers_names(
+    text: str, names: Mapping[sympy.Symbol, str], of_data: str | None = None
+) -> str:
+    """What PyTorch says, its own symbols for sizes under the caller's names for them, and those for
+    what data decides under `of_data`."""
+    known = {symbol.name: name for symbol, name in names.items()}
+
+    def told(symbol: re.Match[str]) -> str:
+        unnamed = of_data if symbol[0].startswith("u") else None
+        return known.get(symbol[0], unnamed or symbol[0])
+
+    return _SYMBOL.sub(told, text)
 
 
 def _readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:

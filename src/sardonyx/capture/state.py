@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.location import (
+    Place,
+    innermost_user_place,
+    is_asked_by_torch,
+    place_text,
+)
 from sardonyx.capture.watched_calls import Call, WatchingMode, addresses, tensors_in
+from sardonyx.errors import CaptureError, format_message
 
 
 def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -27,19 +36,24 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 @contextlib.contextmanager
 def state_kept(model: Any) -> Iterator[None]:
     """Runs the model's own code; the tensors that were there before hold what they held."""
-    with state_restored(model) as watch, watch:
-        yield
+    before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
+    try:
+        with before:
+            yield
+    finally:
+        before.restore()
 
 
 @contextlib.contextmanager
 def state_restored(model: Any) -> Iterator[WatchingMode]:
-    """The same, where the model's code is only a part of what runs: the mode it gives has to be
-    entered around that code."""
+    """The same for a capture. The model's code is only a part of what runs then: the mode it gives
+    has to be entered around that code. Refused are writes that no capture sees."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
     try:
         yield before
     finally:
         before.restore()
+    before.check_all_seen()
 
 
 _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
@@ -55,8 +69,28 @@ class _BeforeWrites(WatchingMode):
         """`transpose_` and the like change how a tensor lies, not what is in memory."""
         self._made: set[int] = set()
         self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._shown: dict[int, _Shown] = {}
+        self._written_unseen: list[Place] = []
+        for tensor in strided:
+            if _may_be_known_outside(tensor):
+                self._show(tensor, ("", 0, ""))
+
+    def check_all_seen(self) -> None:
+        for place in self._written_unseen:
+            raise CaptureError(
+                format_message(
+                    "the memory of a tensor is written from outside of PyTorch, which no capture"
+                    " records",
+                    [
+                        ("at", place_text(place) or "an array of NumPy that a tensor was made of"),
+                        ("try", "a write of the tensor itself: x[0] = 1.0"),
+                    ],
+                )
+            )
 
     def restore(self) -> None:
+        for address in self._shown:
+            self._look_at(address)
         for tensor, place in self._places:
             if _place(tensor) != place:
                 with torch.inference_mode(tensor.is_inference()), torch.no_grad():
@@ -68,12 +102,36 @@ class _BeforeWrites(WatchingMode):
     def before(self, call: Call) -> None:
         for tensor in _written(call):
             self._keep(tensor)
+            self._look_at(_torch_private.memory_address(tensor))
+        if call.name in _SHOWS_MEMORY and call.given:
+            frame = sys._getframe(1)
+            if call.name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(frame):
+                self._show(call.given[0], innermost_user_place(frame))
 
     def after(self, call: Call) -> None:
+        if self._shown:
+            for address in addresses(_written(call)) & self._shown.keys():
+                self._shown[address].known = self._shown[address].memory.clone()
         if call.func in _LITERALS:  # a trace holds it by its memory
             self._made -= addresses(tensors_in(call.result))
         else:
             self._made |= call.new_addresses
+
+    def _show(self, tensor: torch.Tensor, place: Place) -> None:
+        address = _torch_private.memory_address(tensor)
+        if address and address not in self._shown:
+            self._keep(tensor)
+            with _torch_private.tracing_paused():
+                memory = _torch_private.whole_memory(tensor)
+                self._shown[address] = _Shown(memory, memory.clone(), place)
+
+    def _look_at(self, address: int) -> None:
+        shown = self._shown.get(address)
+        if shown is None:
+            return
+        with _torch_private.tracing_paused():
+            if not torch.equal(shown.memory, shown.known):
+                self._written_unseen.append(shown.place)
 
     def _keep(self, tensor: torch.Tensor) -> None:
         address = _torch_private.memory_address(tensor)
@@ -81,6 +139,30 @@ class _BeforeWrites(WatchingMode):
             with _torch_private.tracing_paused():
                 memory = _torch_private.whole_memory(tensor)
                 self._kept[address] = (memory, memory.clone())
+
+
+@dataclasses.dataclass(slots=True)
+class _Shown:
+    """Memory that code outside of PyTorch can write."""
+
+    memory: torch.Tensor
+    known: torch.Tensor
+    """What PyTorch left there."""
+    place: Place
+
+
+_ASKED_BY_TORCH_TOO = ("data_ptr", "untyped_storage", "storage", "_typed_storage")
+_SHOWS_MEMORY = frozenset(("numpy", "__array__", "__dlpack__", *_ASKED_BY_TORCH_TOO))
+_LARGEST_COPIED = 1 << 24
+
+
+def _may_be_known_outside(tensor: torch.Tensor) -> bool:
+    """Whether it was made of an array. Not weights that lie in a file, which are no small ones."""
+    return (
+        bool(_torch_private.memory_address(tensor))
+        and _torch_private.has_foreign_memory(tensor)
+        and tensor.untyped_storage().nbytes() <= _LARGEST_COPIED
+    )
 
 
 _LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -18,10 +19,11 @@ from sardonyx.capture.flat_model import (
     OutputRecord,
     RandomNumbersWatch,
     Recorded,
+    is_graph_output,
     modes_of_captures,
 )
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames
+from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
 from sardonyx.capture.recordable_calls import RecordableCalls
 from sardonyx.capture.refusals import (
     fixed_dim_error,
@@ -33,6 +35,7 @@ from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
+from sardonyx.capture.untold_views import UntoldViews
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
 
@@ -72,6 +75,8 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
         for (p, a), symbol in symbols.items()
     }
     graph = reader.read(recording.graph, recording.state)
+    del graph.outputs[sum(map(is_graph_output, record.leaves)) :]
+    watch.answers_unread(sizes.unread_answers(record.leaves))
     baked = watch.found_in(graph)
     fixed: set[tuple[int, int]] = set()
     for (position, axis), symbol in symbols.items():
@@ -207,17 +212,32 @@ def _run_of(
         watching.append(watch)
     recorded = contextlib.nullcontext() if watch is None else watch.recorded_to_the_end()
     with state_restored(flat.model) as writes:
-        watching += [RecordableCalls(), sizes, writes]
+        views = UntoldViews()
+        watching += [RecordableCalls(), sizes, writes, views]
+        flat.kept = views.found
         flat.modes = (
             recorded,
+            _torch_private.gradients_refused(_gradient_error),
             RandomNumbersWatch(flat.record),
-            sizes.followed_by_python(),
+            sizes.followed_by_python(flat.model),
             WatchedCalls(watching),
         )
         try:
             yield copies
         finally:
-            flat.modes = ()
+            flat.modes, flat.kept = (), ()
+
+
+def _gradient_error() -> CaptureError:
+    return CaptureError(
+        format_message(
+            "torch.func.grad, and what is made of it, cannot be traced",
+            [
+                ("at", place_text(innermost_user_place(sys._getframe(1)))),
+                ("try", "torch.autograd.grad of an input that requires gradients"),
+            ],
+        )
+    )
 
 
 def _holds_script_objects(module: torch.nn.Module) -> bool:

@@ -6,21 +6,26 @@ import builtins
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.location import is_asked_by_torch
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.identity_checks import (
+    GIVES_SIZES,
+    TypesOfNumbers,
+    are_booleans_identified,
+)
+from sardonyx.capture.location import Place, innermost_user_place, is_asked_by_torch
+from sardonyx.capture.watched_calls import ChangingMode, tensors_in
 
 Compute: TypeAlias = Callable[..., torch.Tensor]
 
 
 class TracedSize(torch.Tensor):
-    """A tensor that stands where eager PyTorch has a Python number: int64, or float64 for what is
-    computed by a division and the like.
+    """A tensor that stands where eager PyTorch has a Python number: int64, float64 for what is
+    computed by a division and the like, bool for how two numbers compare.
 
     The tracer gives a size as a tensor. Unlike a tensor, a number is never changed in place, has
     digits to round, and is a key that equal numbers find.
@@ -36,6 +41,8 @@ class TracedSize(torch.Tensor):
     @property
     def __class__(self) -> type:
         """What isinstance() finds, next to the class that it is."""
+        if self.dtype == torch.bool:
+            return bool
         return float if self.is_floating_point() else int
 
     @__class__.setter
@@ -73,6 +80,10 @@ class TracedSize(torch.Tensor):
         return format(_value(self), form)
 
 
+def _kind_of(value: Any) -> type | None:
+    return value.__class__ if type(value) is TracedSize else None
+
+
 class _RestoresForDynamo:
     """A finder of modules that finds none: where torch._dynamo is first imported while a model runs
     (`torch.cond`), Python's own functions must be there, for it learns them by heart."""
@@ -94,13 +105,17 @@ class TracedSizes(ChangingMode):
         self._replaced = contextlib.ExitStack()
         self._restores = _RestoresForDynamo(self._replaced)
         self._origins = _torch_private.TracedOrigins()
+        self._types = TypesOfNumbers(_kind_of)
+        self._answers: dict[int, tuple[torch.Tensor, Place]] = {}
+        """What comparisons gave that no call has taken yet, and where."""
         self.compared: set[float] = set()
         """With what sizes are compared, by how many times the size it is."""
 
     @contextlib.contextmanager
-    def followed_by_python(self) -> Iterator[None]:
-        """`len`, `max`, `min` and the functions of `math`, which ask a tensor for its value, are
-        others as long as the model's code runs."""
+    def followed_by_python(self, model: Any) -> Iterator[None]:
+        """`len`, `max`, `min` and the functions of `math`, which ask a tensor for its value, and
+        `type` are others as long as the model's code runs."""
+        self._types.answered_for(model)
         for owner, functions in ((builtins, _BUILTINS), (math, _MATH)):
             for name, function in functions.items():
                 original = getattr(owner, name)
@@ -112,9 +127,16 @@ class TracedSizes(ChangingMode):
         finally:
             sys.meta_path.remove(self._restores)
             self._replaced.close()
+            self._types.restore()
+
+    def unread_answers(self, results: Iterable[Any]) -> list[Place]:
+        """Where sizes are compared and what comes of it is in no call, nor among the results: if
+        the model looks at it, then by `is`."""
+        returned = {id(result) for result in results}
+        return [place for key, (_, place) in self._answers.items() if key not in returned]
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        if func in _GIVES_SIZES or func in _MAKES_TENSORS or func is torch.Tensor.item:
+        if func in GIVES_SIZES or func in _MAKES_TENSORS or func is torch.Tensor.item:
             return True
         return any(type(a) is TracedSize for a in args) or bool(
             kwargs and any(type(a) is TracedSize for a in kwargs.values())
@@ -128,11 +150,15 @@ class TracedSizes(ChangingMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func in _GIVES_SIZES:
+        if func in GIVES_SIZES:
             result = func(*args, **kwargs)
             for size in result if isinstance(result, tuple) else (result,):
                 _number(size)
+            self._types.answered_in(sys._getframe(1))
             return result
+        if self._answers:
+            for taken in tensors_in((*args, *kwargs.values())):
+                self._answers.pop(id(taken), None)
         if func is torch.Tensor.item and self._is_of_sizes(args[0]):
             return _number(_as_number(args[0]))
         if func in _MAKES_TENSORS:
@@ -146,7 +172,17 @@ class TracedSizes(ChangingMode):
         if func in _COMPARISONS and all(map(_is_number, args)):
             size, other = map(_example, args)
             self.compared |= {a / b for a, b in ((other, size), (size, other)) if a > 0 and b > 0}
+            return self._answer(func(*args, **kwargs))
         return func(*_as_eager_promotes(args), **kwargs)
+
+    def _answer(self, compared: torch.Tensor) -> Any:
+        frame = sys._getframe(2)
+        if are_booleans_identified(frame):
+            return bool(compared)
+        answer = _number(compared)
+        if not is_asked_by_torch(frame):
+            self._answers[id(answer)] = answer, innermost_user_place(frame)
+        return answer
 
     def _is_of_sizes(self, tensor: torch.Tensor) -> bool:
         return (
@@ -158,13 +194,25 @@ class TracedSizes(ChangingMode):
 
 
 def _computed(func: Any, compute: Compute, args: tuple[Any, ...]) -> Any:
-    numbers = [int(a) if type(a) is bool else a for a in args]
+    numbers = args if func in _OF_BOOLEANS and all(map(_is_boolean, args)) else map(_integer, args)
+    numbers = tuple(numbers)
     result = _number(compute(*numbers))
     if _is_float(result):
         divides = func in _QUOTIENTS
         result.is_one_quotient = divides and not any(map(_is_float, numbers))
         result.is_exact = not divides and func in _EXACT and all(map(_is_exact, numbers))
     return result
+
+
+def _integer(number: Any) -> Any:
+    """What Python computes with where a number is a boolean."""
+    if not _is_boolean(number):
+        return number
+    return number.to(torch.int64) if isinstance(number, torch.Tensor) else int(number)
+
+
+def _is_boolean(number: Any) -> bool:
+    return isinstance(number, bool)
 
 
 def _is_exact(number: Any) -> bool:
@@ -182,7 +230,8 @@ _FEW_DIGITS = 1 << 10
 
 def _value(size: TracedSize) -> Any:
     """That of the example."""
-    return float(size) if _is_float(size) else int(size)
+    kind: Any = size.__class__
+    return kind(size)
 
 
 def _as_number(tensor: torch.Tensor) -> torch.Tensor:
@@ -342,6 +391,13 @@ _ARITHMETIC: dict[Any, Compute] = {
     **_UNARY,
     **_EXTREMES,
 }
+_OF_BOOLEANS = frozenset(
+    method
+    for name in ("and", "or", "xor")
+    for form in ("", "r")
+    for method in _spellings(name, form)
+)
+"""Which give a boolean of two."""
 _QUOTIENTS = frozenset((*_spellings("truediv", ""), *_spellings("truediv", "r")))
 _EXACT = frozenset(
     method
@@ -356,15 +412,6 @@ _COMPARISONS = frozenset(
     getattr(torch.Tensor, form.format(name))
     for name in ("eq", "ne", "lt", "le", "gt", "ge")
     for form in ("{}", "__{}__")
-)
-_GIVES_SIZES = frozenset(
-    (
-        torch.Tensor.shape.__get__,  # type: ignore[attr-defined]
-        torch.Tensor.size,
-        torch.Tensor.numel,
-        torch.Tensor.nelement,
-        torch.numel,
-    )
 )
 
 
@@ -385,9 +432,12 @@ def _made_tensor(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         for leaf in leaves
     )
     copies = type(data) is TracedSize or func in (torch.tensor, torch.Tensor.new_tensor)
+    named = dict(zip(("dtype", "device"), positional[1:], strict=False)) | kwargs
+    if isinstance(data, torch.Tensor) and not copies and not named.get("copy"):
+        data = data if named.get("dtype") is None else data.to(named["dtype"])
+        return data if named.get("device") is None else data.to(named["device"])
     if not followed or (isinstance(data, torch.Tensor) and not copies):
         return func(*args, **kwargs)
-    named = dict(zip(("dtype", "device"), positional[1:], strict=False)) | kwargs
     dtype = named.get("dtype")
     if dtype is None:
         dtype = args[0].dtype if is_method else _promoted(leaves)
@@ -461,8 +511,8 @@ def _extreme(
             items = args[0] if len(args) == 1 else args
             sizes = [item for item in items if type(item) is TracedSize]
             numbers = [item for item in items if type(item) in (bool, int, float)]
-            # Of an int and a float that are equal, Python gives the first.
-            alike = len({_is_float(item) for item in (*sizes, *numbers)}) == 1
+            # Of numbers of two kinds that are equal, Python gives the first.
+            alike = len({item.__class__ for item in (*sizes, *numbers)}) == 1
             if not sizes or len(sizes) + len(numbers) != len(items) or not alike:
                 return original(*args, **options)
             result = sizes[0]

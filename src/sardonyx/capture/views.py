@@ -9,11 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
 from sardonyx.capture.graph import Argument, Dim, TensorType, Value
+from sardonyx.capture.sequences import (
+    SEQUENCE_AT,
+    SEQUENCE_ERASE,
+    SEQUENCE_INSERT,
+    SEQUENCE_LENGTH,
+)
 from sardonyx.errors import CaptureError
 
 
@@ -21,8 +27,14 @@ class Emit(Protocol):
     """Writes one pure call into the graph and gives one of its results, else the first."""
 
     def __call__(
-        self, op: Any, *args: Argument, result_index: int = 0, **kwargs: Argument
-    ) -> Value: ...
+        self,
+        op: Any,
+        *args: Argument,
+        result_index: int = 0,
+        result_type: TensorType | None = None,
+        **kwargs: Argument,
+    ) -> Value:
+        """`result_type` for operators whose type PyTorch does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,9 @@ class ViewLink:
             return not (isinstance(size, int) and isinstance(step, int)) or step < size
         return self.name == "aten::expand"
 
+    def reads(self) -> list[Argument]:
+        return list(self.others().values())
+
     def others(self) -> dict[str, Argument]:
         return {k: a for k, a in self.arguments.items() if k != "self"}
 
@@ -58,6 +73,9 @@ class Strided:
     stride: tuple[Dim, ...]
     offset: Dim
     """From the first element of the base."""
+
+    def reads(self) -> list[Argument]:
+        return [*self.size, *self.stride, self.offset]
 
     def apply(self, emit: Emit, base: Value) -> Value:
         line = self._line(emit, base)
@@ -122,14 +140,40 @@ def _grid_of_numbers(size: Sequence[Any], stride: Sequence[Any], offset: Any) ->
     return places
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`sequence[position]`."""
+
+    position: Argument
+    type: TensorType
+
+    def reads(self) -> list[Argument]:
+        return [self.position]
+
+    def apply(self, emit: Emit, sequence: Value) -> Value:
+        return emit(SEQUENCE_AT, sequence, self.position, result_type=self.type)
+
+    def write_back(self, emit: Emit, sequence: Value, content: Value) -> Value:
+        place = self.position
+        if not isinstance(place, int) or place < 0:
+            number = TensorType(torch.int64, ())
+            length = emit(SEQUENCE_LENGTH, sequence, result_type=number)
+            if not isinstance(place, Value):
+                place = emit(torch.ops.aten.full.default, [], place, dtype=torch.int64)
+            place = emit(torch.ops.aten.remainder.Tensor, place, length)
+        others = emit(SEQUENCE_ERASE, sequence, place, result_type=sequence.type)
+        return emit(SEQUENCE_INSERT, others, content, place, result_type=sequence.type)
+
+
+Link: TypeAlias = ViewLink | Strided | Item
 Update = Callable[[Emit, ViewLink, Value, Value], Value]
 
 
-def apply(emit: Emit, link: ViewLink | Strided, source: Value) -> Value:
+def apply(emit: Emit, link: Link, source: Value) -> Value:
     """The view `link` of `source`."""
-    if isinstance(link, Strided):
+    if not isinstance(link, ViewLink):
         return link.apply(emit, source)
-    if link.name in _RESHAPES and "size" in link.arguments:
+    if is_reshape(link):
         # The new content need not lie in memory as the old one did.
         return emit(torch.ops.aten.reshape.default, source, link.arguments["size"])
     if link.name == "aten::_neg_view":
@@ -139,13 +183,17 @@ def apply(emit: Emit, link: ViewLink | Strided, source: Value) -> Value:
     return emit(link.op, source, result_index=link.index, **link.others())
 
 
+def is_reshape(link: Link) -> bool:
+    return isinstance(link, ViewLink) and link.name in _RESHAPES and "size" in link.arguments
+
+
 _RESHAPES = frozenset({"aten::view", "aten::_unsafe_view", "aten::_reshape_alias"})
 _NEEDS_ITS_LAYOUT = frozenset({"aten::view", "aten::view_as_complex"})
 
 
-def write_back(emit: Emit, link: ViewLink | Strided, source: Value, content: Value) -> Value:
+def write_back(emit: Emit, link: Link, source: Value, content: Value) -> Value:
     """The source after `content` was written through the view `link` of it."""
-    if isinstance(link, Strided):
+    if not isinstance(link, ViewLink):
         return link.write_back(emit, source, content)
     update = VIEWS.get(link.name)
     if update is None:

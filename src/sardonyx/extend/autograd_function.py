@@ -94,7 +94,7 @@ def _form(function: KeptFunction, opset: int) -> CustomForm:
             g.finish_blocks()
             if results is None:
                 raise Refusal("; ".join(reasons) or "its symbolic function returned None")
-            return bound_results(g, call.node, _tensors_of(function, results))
+            return bound_results(g, call, _tensors_of(function, results))
 
     return form
 

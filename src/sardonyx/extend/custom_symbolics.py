@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
+from sardonyx.capture.kept_calls import KeptCalls
+from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.onnx_operators import onnx_operator_forms
+from sardonyx.extend.quantized_calls import quantized_forms
 from sardonyx.extend.symbolic_calls import symbolic_form
 from sardonyx.extend.training_forms import with_training
 from sardonyx.lower.custom_forms import CustomForm, CustomForms, Fallback
@@ -25,23 +26,20 @@ def register_custom_op_symbolic(
 
     Args:
         symbolic_name: `domain::name` as `aten::elu` or `my_ops::foo`; with an overload
-            (`aten::add.Tensor`) for that one alone. Operators of `quantized::` are recorded as
-            those of `aten::` that they are made of.
-        symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote.
+            (`aten::add.Tensor`) for that one alone.
+        symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote. For
+            operators of `quantized::`, a quantized tensor is a tuple (integers, scale, zero_point),
+            with the axis behind it where it is quantized per channel, as the helpers of
+            `symbolic_helper` take and make it. In the place of packed parameters it gets what they
+            hold: weight (quantized) and bias (zeros where the layer has none); of convolutions then
+            stride, padding, output_padding (where transposed), dilation and groups; of embeddings
+            the integers of the weight, and columns of the scale and zero point of its rows.
         opset_version: The first opset that it serves; it serves the later ones too, up to one that
             another function is registered for.
     """
     name = checked_name(symbolic_name)
     if not callable(symbolic_fn):
         raise InvalidOptionError(f"{symbolic_name}: {symbolic_fn!r} is no function")
-    if name.startswith("quantized::"):
-        warnings.warn(
-            f"{symbolic_name}: operators on quantized tensors are recorded as what they compute on"
-            " real numbers, between DequantizeLinear and QuantizeLinear; this function is not"
-            f" called, one for aten::{name.partition('::')[2].partition('.')[0]} would be",
-            OnnxExporterWarning,
-            2,
-        )
     opset = _checked_opset(opset_version)
     _registered.setdefault(name, {})[opset] = symbolic_fn
 
@@ -105,8 +103,10 @@ def custom_forms(
     translations: Mapping[str, CustomForm],
     trainable: frozenset[str] = frozenset(),
     fallback: Fallback | None = None,
+    kept: KeptCalls | None = None,
 ) -> CustomForms:
-    """The forms that this export uses before the library's; `translations` before all."""
+    """The forms that this export uses before the library's; `translations` before all. `kept`
+    has the calls that the capture kept whole for them."""
     forms: dict[str, CustomForm] = {}
     hints: dict[str, str] = {}
     for name in _registered:
@@ -122,4 +122,17 @@ def custom_forms(
     versions = dict(domain_versions)
     called = onnx_operator_forms(opset, versions)
     served = with_training({**called, **forms, **translations})
+    if kept is not None:
+        served |= quantized_forms(kept, CustomForms(served).find)
     return CustomForms(served, versions, hints, trainable, fallback)
+
+
+def operators_kept(opset: int, translated: Collection[str]) -> KeptCalls:
+    """For a capture: the operators on quantized tensors that have a function, or a translation of
+    that name, stay whole."""
+
+    def is_kept(name: str) -> bool:
+        names = (name, name.partition(".")[0])
+        return any(n in translated or registered_function(n, opset) is not None for n in names)
+
+    return KeptCalls(is_kept)

@@ -13,6 +13,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.capture.quantized.kept import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.former_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.node_attributes import attributes_of
@@ -70,9 +71,14 @@ class Values:
             return self.of_tensor(argument)
         if isinstance(argument, (list, tuple)):
             return SymbolicValue.of_python(self, [self.of_argument(item) for item in argument])
+        if isinstance(argument, QuantizedArgument):
+            return self.of_tuple([self.of_argument(part) for part in argument.parts])
         if isinstance(argument, sympy.Integer):
             argument = int(argument)
         return SymbolicValue.of_python(self, argument)
+
+    def of_tuple(self, items: Sequence[SymbolicValue]) -> SymbolicValue:
+        return SymbolicValue(self, list(items), ValueType("TupleType"))
 
     def new(
         self, value: ir.Value, type_: ValueType, const: torch.Tensor | None = None
@@ -279,7 +285,9 @@ class GraphContext:
             if attributes:
                 return self.op("Constant", **attributes)
             return SymbolicValue.of_python(self._values, None)
-        if name.endswith("Construct"):
+        if name == "TupleConstruct":
+            return self._values.of_tuple(values)
+        if name == "ListConstruct":
             return SymbolicValue.of_python(self._values, values)
         (packed,) = values
         if packed.is_list:
@@ -405,6 +413,11 @@ class GraphContext:
         if isinstance(argument, SymbolicValue):
             if argument.is_tensor:
                 return argument
+            if argument.type().kind() == "TupleType":
+                raise SymbolicFunctionError(
+                    "a quantized tensor is a tuple, and no input of a node: take it apart with"
+                    " symbolic_helper.dequantize_helper(g, x), or mark it in @quantized_args"
+                )
             argument = _unpacked(argument)
         b = self.builder
         if argument is None:

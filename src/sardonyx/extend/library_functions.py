@@ -48,6 +48,12 @@ def library_function(name: str) -> LibraryFunction | None:
     return LibraryFunction(name, known) if known else None
 
 
+def library_function_names() -> set[str]:
+    """Those that `library_function` has a function for."""
+    names = (name.removeprefix("aten::") for name in LIBRARY.names() if name.startswith("aten::"))
+    return {name.partition(".")[0] for name in names}
+
+
 def _bound(
     g: GraphContext,
     op: OpOverload,

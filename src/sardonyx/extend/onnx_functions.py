@@ -12,10 +12,12 @@ from typing import Any
 import onnx_ir as ir
 
 from sardonyx.capture.bind import default_arguments
+from sardonyx.capture.quantized.kept import QuantizedArgument
 from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.node_attributes import letter_of
+from sardonyx.extend.quantized_calls import flattened
 from sardonyx.extend.recorded_values import RecordedValue
 from sardonyx.extend.symbolic_calls import (
     bound_results,
@@ -121,7 +123,7 @@ def _function_form(given: Any, opset: int) -> CustomForm:
         with telling_where(given.function, call.node, opset):
             operands, settings = _sorted_arguments(call, inputs, attributes)
             results = g.onnxscript_op(given, *map(g.values.of_argument, operands), **settings)
-            return bound_results(g, call.node, results)
+            return bound_results(g, call, results)
 
     return form
 
@@ -131,7 +133,7 @@ def _sorted_arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of the operator as inputs and attributes of the function: attributes by their
     names, inputs by theirs if all are the operator's, else in order."""
-    arguments = dict(call.arguments)
+    arguments = flattened(call.arguments)
     settings = {}
     for name in attributes:
         if name in arguments:
@@ -168,7 +170,7 @@ def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
                 *(_recordable(g, a) for a in args),
                 **{name: _recordable(g, a) for name, a in kwargs.items()},
             )
-            return bound_results(g, call.node, _plain_values(results))
+            return bound_results(g, call, _plain_values(results))
 
     return form
 
@@ -185,6 +187,8 @@ def _recordable(g: GraphContext, argument: Any) -> Any:
         return RecordedValue(g, g.values.of_tensor(argument))
     if isinstance(argument, list):
         return [_recordable(g, item) for item in argument]
+    if isinstance(argument, QuantizedArgument):
+        return tuple(_recordable(g, part) for part in argument.parts)
     value = g.values.of_argument(argument)
     if value.is_computed_size:
         return RecordedValue(g, g.values.of_tensor(g.as_tensor(value)))

@@ -1,4 +1,5 @@
-"""`torch.onnx.ops`: nodes of ONNX or of any other domain, that a model asks for by their names."""
+"""`torch.onnx.ops` and `sardonyx.ops`: nodes of ONNX or of any other domain, that a model asks for
+by their names."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
 
+OWN_NAMESPACE = "sardonyx"
+"""Of the operator behind `sardonyx.ops.symbolic`."""
 _FIRST_OPSET = 23
 """Of RotaryEmbedding and Attention."""
 
@@ -47,6 +50,7 @@ def onnx_operator_forms(opset: int, domain_versions: dict[str, int]) -> dict[str
     return {
         "onnx_symbolic::_symbolic": symbolic,
         "onnx_symbolic::_symbolic_multi_out": symbolic,
+        f"{OWN_NAMESPACE}::symbolic": symbolic,
         "onnx::RotaryEmbedding.opset23": at_first_opset(_rotary_embedding),
         "onnx::Attention.opset23": at_first_opset(_attention),
     }
@@ -76,7 +80,7 @@ def _results(
     g: GraphContext, call: Call, write: Callable[[GraphContext, Call], Any]
 ) -> list[Tensor | None]:
     with _refusing():
-        return bound_results(g, call.node, write(g, call))
+        return bound_results(g, call, write(g, call))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, fo
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.graph_context import GraphContext, Values
+from sardonyx.extend.quantized_calls import QuantizedCall
 from sardonyx.extend.symbolic_values import SymbolicValue, node_of_call
 from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
@@ -58,7 +59,7 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
             g.finish_blocks()
             if results is None:
                 raise Refusal("; ".join(reasons) or "its symbolic function returned None")
-            return bound_results(g, call.node, results)
+            return bound_results(g, call, results)
 
     return form
 
@@ -109,10 +110,12 @@ def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Itera
         _opset.reset(token)
 
 
-def bound_results(g: GraphContext, node: Node, results: Any) -> list[Tensor | None]:
+def bound_results(g: GraphContext, call: Call, results: Any) -> list[Tensor | None]:
     """What the function returned as the results of the node, with PyTorch's types."""
+    if isinstance(call, QuantizedCall):
+        results = call.integers(g, results)
     given = list(_flat(results))
-    wanted = node.outputs
+    wanted = call.node.outputs
     if len(given) == 1 and len(wanted) != 1 and _is_sequence(given[0]):
         sequence = given[0]
         given = [g.op("SequenceAt", sequence, torch.tensor(i)) for i in range(len(wanted))]

@@ -387,7 +387,8 @@ class SymbolicNode:
 
 def _node_of_python(values: Values, value: SymbolicValue) -> SymbolicNode:
     if value.is_list:
-        return SymbolicNode(values, "prim::ListConstruct", value.content, [value], {})
+        kind = "Tuple" if value.type().kind() == "TupleType" else "List"
+        return SymbolicNode(values, f"prim::{kind}Construct", value.content, [value], {})
     if value.is_computed_size:
         return SymbolicNode(values, "aten::size", [], [value], {})
     return SymbolicNode(values, "prim::Constant", [], [value], {"value": value.content})

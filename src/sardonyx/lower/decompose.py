@@ -10,6 +10,7 @@ from sardonyx.capture.expansion import expansion
 from sardonyx.capture.functionalize import functionalize_nodes
 from sardonyx.capture.graph import Argument, AtenGraph, Node
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.size_conditions import in_callers_names
 from sardonyx.errors import first_line
 
 
@@ -30,7 +31,8 @@ def decompose(graph: AtenGraph, node: Node, inference: TypeInference) -> list[No
         if isinstance(guard.expression, sympy.Eq) and any(
             side.is_Integer for side in guard.expression.args
         ):
-            raise NoDecomposition(f"its decomposition holds where {guard.expression} alone")
+            condition = in_callers_names(str(guard.expression), graph.symbol_names)
+            raise NoDecomposition(f"its decomposition holds where {condition} alone")
     expanded, outputs = functionalize_nodes(graph, parts[0], list(parts[1]), inference)
     return _with_outputs(expanded, outputs, node)
 

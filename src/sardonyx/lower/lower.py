@@ -135,6 +135,14 @@ def _has_form(node: Node, library: Registry, custom: CustomForms) -> bool:
     return node.name in library
 
 
+def has_form_of_its_own(node: Node) -> bool:
+    """Whether a node needs no decomposition; it may still write, as captures record it."""
+    if is_complex_call(node):
+        return False
+    base, dot, overload = node.name.partition(".")
+    return bool(node.blocks) or f"{base.removesuffix('_')}{dot}{overload}" in LIBRARY
+
+
 def _expanded(
     graph: AtenGraph,
     nodes: list[Node],

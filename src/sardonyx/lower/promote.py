@@ -87,6 +87,11 @@ def _holds(dtype: torch.dtype, number: Tensor | Scalar) -> bool:
     return rounded == number or number != number
 
 
+def once_rounded_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Where PyTorch computes with halves in one step and rounds what comes of it: float32."""
+    return torch.float32 if dtype in _HALVES else dtype
+
+
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     """sum, prod and cumsum accumulate integers and bools in int64."""
     return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64

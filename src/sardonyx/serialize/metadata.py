@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from functools import cache
 
 import onnx_ir as ir
+
+from sardonyx.version import PRODUCER, producer_version
 
 PREFIX = "sardonyx."
 MODULE_KEY = "sardonyx.module"
 SCOPE_KEY = "sardonyx.scope"
 SOURCE_KEY = "sardonyx.source"
 CODE_KEY = "sardonyx.code"
-
-PRODUCER = "sardonyx"
 
 
 def stamp_metadata(
@@ -39,14 +37,6 @@ def stamp_metadata(
                 del props[key]
         elif SOURCE_KEY in props:
             props[SOURCE_KEY] = _short_source(props[SOURCE_KEY], folders)
-
-
-@cache
-def producer_version() -> str:
-    try:
-        return importlib.metadata.version(PRODUCER)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"  # run from a source tree that is not installed
 
 
 def short_source(location: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from sardonyx.errors import SardonyxError, UnsupportedOperatorError
 from sardonyx.program import ONNXProgram
-from sardonyx.serialize.metadata import producer_version
 from sardonyx.torch_onnx.export_options import DiagnosticOptions
+from sardonyx.version import producer_version
 
 _RULES = {
     "note": ("Note", "Something to know of the file."),

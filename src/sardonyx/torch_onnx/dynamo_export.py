@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +14,13 @@ from torch.export import Dim
 from sardonyx.api import export
 from sardonyx.capture import tree
 from sardonyx.capture.weightless import is_weightless
-from sardonyx.errors import SardonyxError, VerificationError
+from sardonyx.errors import (
+    InvalidOptionError,
+    SardonyxError,
+    UnknownOptionError,
+    VerificationError,
+)
+from sardonyx.option_names import nearest
 from sardonyx.torch_onnx import diagnostics
 from sardonyx.torch_onnx.diagnostics import Diagnostic, DiagnosticContext
 from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
@@ -31,6 +40,9 @@ def dynamo_export(
     A failed export raises an `OnnxExporterError`, whose `export_output` has the diagnostics.
     """
     options = export_options or ExportOptions()
+    if not isinstance(options, ExportOptions):
+        raise InvalidOptionError(f"export_options must be an ExportOptions, not {options!r}")
+    _check_names(model, model_kwargs)
     context = DiagnosticContext(options.diagnostic_options or DiagnosticOptions())
     try:
         output = _exported(model, model_args, model_kwargs, options, context)
@@ -39,6 +51,31 @@ def dynamo_export(
         error.export_output = ExportOutput(None, context, options.fake_context, error)
         raise
     return output
+
+
+def _check_names(model: Any, kwargs: Mapping[str, Any]) -> None:
+    """Options that stand among the arguments of a model that has none of their names."""
+    try:
+        taken = inspect.signature(getattr(model, "forward", model)).parameters
+    except (TypeError, ValueError):
+        return
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        return
+    for name in kwargs.keys() - taken.keys():
+        meant = _MEANT.get(name) or nearest(name, ("export_options",))
+        if meant is not None:
+            raise UnknownOptionError(
+                f"dynamo_export() has no option {name}, nor has the model: did you mean {meant}?"
+            )
+
+
+_MEANT = {
+    **{
+        field.name: f"export_options=ExportOptions({field.name}=...)"
+        for field in dataclasses.fields(ExportOptions)
+    },
+    "opset_version": "export_options=ExportOptions(onnx_registry=OnnxRegistry(...))",
+}
 
 
 def _exported(

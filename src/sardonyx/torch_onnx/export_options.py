@@ -6,10 +6,12 @@ import logging
 from dataclasses import dataclass
 
 from sardonyx.errors import InvalidOptionError
+from sardonyx.option_names import told_fields
 from sardonyx.torch_onnx.fake_mode import ONNXFakeContext
 from sardonyx.torch_onnx.registry import OnnxRegistry
 
 
+@told_fields
 @dataclass(frozen=True)
 class DiagnosticOptions:
     """`verbosity_level`: the least level of logging that diagnostics are kept of.
@@ -19,6 +21,7 @@ class DiagnosticOptions:
     warnings_as_errors: bool = False
 
 
+@told_fields
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     """How `dynamo_export` exports.

@@ -37,10 +37,10 @@ def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: A
 
 def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
     """The options as `sardonyx.export` has them, with a warning for each that it has not."""
-    for name in [name for name in asked if name in _ELSEWHERE]:
+    for name in [name for name in asked if name in ELSEWHERE]:
         value = asked.pop(name)
         if not any(value is each for each in _WITHOUT_EFFECT.get(name, (None, False))):
-            warnings.warn(f"{name}: {_ELSEWHERE[name]}", OnnxExporterWarning, 3)
+            warnings.warn(f"{name}: {ELSEWHERE[name]}", OnnxExporterWarning, 3)
     if asked.pop("use_external_data_format", False):
         asked.setdefault("external_data", True)
     kinds = {
@@ -102,7 +102,7 @@ _POSITIONAL_OF_TEXT = (
     "dynamic_axes",
 )
 
-_ELSEWHERE = {
+ELSEWHERE = {
     "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
     "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
     "report": "the program that export returns has a report()",

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from sardonyx import _torch_private, errors, options, program, symbolic_helper, utils, verification
+from sardonyx import (
+    _torch_private,
+    errors,
+    options,
+    program,
+    symbolic_helper,
+    symbolic_registry,
+    utils,
+    verification,
+)
 from sardonyx.extend import autograd_function, custom_symbolics, graph_context
 from sardonyx.torch_onnx import (
     dynamo_export,
@@ -22,7 +31,6 @@ from sardonyx.torch_onnx import (
     model_mode,
     registry,
     symbolic_opsets,
-    symbolic_registry,
 )
 
 _ABSENT = object()

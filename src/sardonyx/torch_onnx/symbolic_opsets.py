@@ -9,49 +9,79 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from sardonyx import symbolic_helper
-from sardonyx.extend.custom_symbolics import (
-    register_custom_op_symbolic,
-    unregister_custom_op_symbolic,
-)
-from sardonyx.extend.library_functions import LibraryFunction, library_function
-
-_VERSIONS = range(7, 21)
+_VERSIONS = range(7, 29)
+_OF_SYMBOLIC = 9
+"""The opset of `symbolic`, which was there before there were several."""
 
 
 class SymbolicOpset(types.ModuleType):
     """A module whose functions are the library's operators: `relu(g, x)`."""
 
+    def __init__(self, name: str, version: int) -> None:
+        super().__init__(name, __doc__)
+        self._version = version
+        self._assigned: dict[str, Callable[..., Any]] = {}
+
+    # What the library has is looked for when it is asked for: these are there without torch.
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = _cast(name) or _OWN.get(name) or library_function(name.removesuffix("_"))
+        from sardonyx.extend.library_functions import library_function
+
+        found = (
+            self._own(name)
+            or _cast(name)
+            or _OWN.get(name)
+            or library_function(name.removesuffix("_"))
+        )
         if found is None:
             raise AttributeError(f"Sardonyx has no ONNX form of aten::{name} to call")
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, LibraryFunction):  # put back where a function of the user's was
-            if name in vars(self):
-                del self.__dict__[name]
-                unregister_custom_op_symbolic(f"aten::{name}", self._version)
+        if name.startswith("_") or not callable(value):
+            super().__setattr__(name, value)
             return
-        if callable(value) and not name.startswith("_"):
+        from sardonyx.extend.custom_symbolics import register_custom_op_symbolic
+        from sardonyx.extend.library_functions import LibraryFunction
+
+        if isinstance(value, LibraryFunction):  # put back where a function of the user's was
+            if self._own(name) is not None:
+                delattr(self, name)
+        else:
             register_custom_op_symbolic(f"aten::{name}", value, self._version)
-        super().__setattr__(name, value)
+            self._assigned[name] = value
 
     def __delattr__(self, name: str) -> None:
-        super().__delattr__(name)
-        if not name.startswith("_"):
+        from sardonyx.extend.custom_symbolics import unregister_custom_op_symbolic
+
+        if self._own(name) is None:
+            super().__delattr__(name)
+        else:
+            del self._assigned[name]
             unregister_custom_op_symbolic(f"aten::{name}", self._version)
 
-    @property
-    def _version(self) -> int:
-        return int(self.__name__.rpartition("opset")[2])
+    def __dir__(self) -> list[str]:
+        from sardonyx.extend.library_functions import library_function_names
+
+        return sorted({*super().__dir__(), *self._assigned, *_OWN, *library_function_names()})
+
+    def _own(self, name: str) -> Callable[..., Any] | None:
+        """A function that was put here, as long as it is registered."""
+        from sardonyx.extend.custom_symbolics import registered_function
+
+        assigned = self._assigned.get(name)
+        if assigned is None:
+            return None
+        is_there = registered_function(f"aten::{name}", self._version) is assigned
+        return assigned if is_there else None
 
 
 def _cast(name: str) -> Callable[..., Any] | None:
     """`_cast_Long(g, x, False)`."""
+    from sardonyx import symbolic_helper
+
     kind = name.removeprefix("_cast_")
     if kind == name or kind not in symbolic_helper.cast_pytorch_to_onnx:
         return None
@@ -59,6 +89,8 @@ def _cast(name: str) -> Callable[..., Any] | None:
 
 
 def _size(g: Any, self: Any, dim: Any = None) -> Any:
+    from sardonyx import symbolic_helper
+
     return g.op("Shape", self) if dim is None else symbolic_helper._size_helper(g, self, dim)
 
 
@@ -69,8 +101,11 @@ _OWN: dict[str, Callable[..., Any]] = {
 }
 
 MODULES = {
-    name: SymbolicOpset(f"sardonyx.{name}", __doc__)
-    for name in (f"symbolic_opset{version}" for version in _VERSIONS)
+    name: SymbolicOpset(f"sardonyx.{name}", version)
+    for name, version in {
+        "symbolic": _OF_SYMBOLIC,
+        **{f"symbolic_opset{version}": version for version in _VERSIONS},
+    }.items()
 }
 for _module in MODULES.values():
     sys.modules[_module.__name__] = _module

@@ -9,6 +9,7 @@ from sardonyx.api import export
 from sardonyx.capture.capture import capture as capture_model
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.errors import UnsupportedOperatorError, UnsupportedOpsetError
+from sardonyx.extend.custom_symbolics import operators_kept
 from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
 
 
@@ -41,7 +42,8 @@ def unconvertible_ops(
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     mode = TrainingMode.of(training)
     options = Options(training=mode, opset_version=opset, capture=capture)
-    graph = capture_model(model, args, kwargs, options).graph
+    with operators_kept(opset, ()).recorded():
+        graph = capture_model(model, args, kwargs, options).graph
     try:
         export(model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture)
     except UnsupportedOperatorError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx.capture import tree
@@ -23,6 +24,7 @@ from sardonyx.verify.inputs import (
     mirrored,
     other_sizes,
     resized,
+    sizes_beyond,
     sizes_label,
     smaller_sizes,
 )
@@ -34,6 +36,8 @@ RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 
 _OTHER_SEED = 0x5A4D
 _MORE_DRAWS = 3
+_MOST_BEYOND = 4
+_MOST_TRIED = 12
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,10 @@ def verify(
     random: Collection[str] = (),
     notes: Sequence[str] = (),
     baked: Collection[BakedValue] = (),
+    conditions: Sequence[sympy.Basic] = (),
 ) -> VerificationReport:
-    """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic.
+    """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic: larger
+    and smaller ones, and those at which one of the `conditions` is answered otherwise.
 
     Raises VerificationError where they differ, which `notes` of the export may explain, or a value
     that was `baked` and is another one there. Drawn
@@ -111,6 +117,7 @@ def verify(
         raise model_failure(error) from error
     checker.compare("example", args, kwargs, expected)
     checker.compare_other_inputs(args, kwargs)
+    checker.compare_across(conditions, args, kwargs)
     checker.compare_at_other_reads(args, kwargs)
     return VerificationReport(
         tuple(checker.runs), tuple(checker.skipped), tuple(checker.reads.findings())
@@ -204,6 +211,22 @@ class _Checker:
             self.skipped.append(reasons[0])
         if (reason := self._compare_drawn("other values", args, kwargs, None)) is not None:
             self.skipped.append(reason)
+
+    def compare_across(
+        self, conditions: Sequence[sympy.Basic], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        """At sizes on the other side of conditions, those that PyTorch takes."""
+        inputs = self.signature.inputs
+        sizes = example_sizes(inputs, self.signature.flatten(args, dict(kwargs)))
+        done = {run.label for run in self.runs}
+        compared = 0
+        for tried, other in enumerate(sizes_beyond(conditions, inputs, sizes)):
+            label = sizes_label(other)
+            if compared == _MOST_BEYOND or tried == _MOST_TRIED:
+                return
+            if label not in done:
+                done.add(label)
+                compared += self._compare_drawn(label, args, kwargs, other) is None
 
     def compare_at_other_reads(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Where values were baked: at inputs for which PyTorch reads others, if some are found."""

@@ -15,7 +15,7 @@ from sardonyx.capture.inputs import split_arguments
 from sardonyx.capture.weightless import is_weightless
 from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
-from sardonyx.extend.custom_symbolics import custom_forms
+from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
 from sardonyx.lower.fold import fold_constants
@@ -91,10 +91,11 @@ def _is_recorded(model: Any) -> bool:
 def _whole(model: Any, input_args: Any, options: Options) -> GraphInfo:
     opset = options.opset_version
     functions = functions_kept(opset, inlines=options.inlines_autograd_functions)
-    captured = capture(model, input_args, None, options, functions)
-    forms = custom_forms(
-        opset, {}, function_forms(functions, opset), trainable_parameters(model), None
-    )
+    kept = operators_kept(opset, ())
+    with kept.recorded():
+        captured = capture(model, input_args, None, options, functions)
+    own = function_forms(functions, opset)
+    forms = custom_forms(opset, {}, own, trainable_parameters(model), None, kept)
     lower_options = LowerOptions(
         fold_constants=options.do_constant_folding,
         fold_parameters=not options.keeps_parameters,

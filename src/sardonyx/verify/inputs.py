@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import sympy
 import torch
 
 from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.signature import InputSpec
+from sardonyx.capture.turning_sizes import sizes_across
+
+_MOST_CONDITIONS = 24
+_SMALL = 32
 
 
 class UnknownSizeError(ValueError):
@@ -38,6 +43,20 @@ def other_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterato
 
 def smaller_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
     return _within(specs, {name: max(1, size - 1) for name, size in sizes.items()})
+
+
+def sizes_beyond(
+    conditions: Sequence[sympy.Basic], specs: Sequence[InputSpec], sizes: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
+    """Sizes that the caller allows and at which a condition is answered otherwise than at these;
+    none that are much larger."""
+    seen = [dict(sizes)]
+    for condition in conditions[:_MOST_CONDITIONS]:
+        most = max(_SMALL, 2 * max(sizes.values(), default=0))
+        for other in sizes_across(condition, sizes, most):
+            if other not in seen and _within(specs, other) == other:
+                seen.append(other)
+                yield other
 
 
 def resized(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -27,6 +27,7 @@ from sardonyx.errors import (
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
 from sardonyx.serialize.write import write_model
+from sardonyx.verify.failed_node import place_of_failed_node
 from sardonyx.verify.sequence_items import SequenceItems
 
 Output: TypeAlias = torch.Tensor | list[torch.Tensor]
@@ -66,6 +67,7 @@ class Session:
         libraries: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         self._runtime = _import_onnxruntime()
+        self._source = source
         self._items = SequenceItems(self._runtime)
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
@@ -80,7 +82,11 @@ class Session:
             raise NotRunnableError(
                 format_message(
                     f"ONNX Runtime {self._runtime.__version__} cannot load the model",
-                    [("reason", _lines(error)), ("try", _remedies(error))],
+                    [
+                        ("reason", _lines(error)),
+                        ("at", place_of_failed_node(source, error)),
+                        ("try", _remedies(error)),
+                    ],
                 )
             ) from error
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
@@ -127,7 +133,11 @@ class Session:
             raise NotRunnableError(
                 format_message(
                     f"ONNX Runtime {self._runtime.__version__} failed while running the model",
-                    [("reason", _lines(error)), ("inputs", shapes)],
+                    [
+                        ("reason", _lines(error)),
+                        ("at", place_of_failed_node(self._source, error)),
+                        ("inputs", shapes),
+                    ],
                 )
             ) from error
         return {

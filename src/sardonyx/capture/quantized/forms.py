@@ -9,6 +9,7 @@ import torch
 
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.quantized.packed import convolution_settings
 from sardonyx.capture.quantized.tensor import PackedParameters
 from sardonyx.errors import UnsupportedOperatorError
 
@@ -71,21 +72,15 @@ def _convolution(spatial: int, *, transposed: bool = False) -> _Form:
     kind = "conv_transpose" if transposed else "conv"
     op = (_TRANSPOSED if transposed else _CONVOLUTIONS)[spatial - 1]
     unpack = getattr(torch.ops.quantized, f"{kind}{spatial}d_unpack")
-    # What has one spatial dim is packed with two.
-    held = f"{kind}{max(spatial, 2)}d"
 
     def form(r: QuantizedReader, a: dict[str, Argument]) -> Any:
         packed = _packed(a)
-
-        def setting(what: str) -> list[int]:
-            return list(getattr(torch.ops.quantized, f"{held}_{what}")(packed.content))[-spatial:]
-
-        groups = getattr(torch.ops.quantized, f"{held}_groups")(packed.content)
+        s = convolution_settings(packed, spatial, transposed=transposed)
         weight, bias = r.unpacked(packed, unpack)
-        operands = (r.real(a["qx"]), weight, bias, setting("stride"), setting("padding"))
+        operands = (r.real(a["qx"]), weight, bias, s["stride"], s["padding"])
         if transposed:
-            return r.call(op, *operands, setting("output_padding"), groups, setting("dilation"))
-        return r.call(op, *operands, setting("dilation"), groups)
+            return r.call(op, *operands, s["output_padding"], s["groups"], s["dilation"])
+        return r.call(op, *operands, s["dilation"], s["groups"])
 
     return form
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import sympy
@@ -25,7 +26,11 @@ from sardonyx.capture.graph import (
     Value,
     operator_name,
 )
+from sardonyx.capture.infer import type_of
+from sardonyx.capture.kept_calls import KeptCalls, calls_kept
 from sardonyx.capture.quantized.forms import FORMS
+from sardonyx.capture.quantized.kept import KeptQuantizedCall, QuantizedArgument
+from sardonyx.capture.quantized.packed import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, format_message
@@ -40,6 +45,10 @@ _RANGES = {
     torch.qint32: (torch.int32, -(2**31), 2**31 - 1),
 }
 """The integers of a quantized dtype."""
+
+_EXAMPLE_PARAMETERS = (0.5, 3)
+_OTHER_PARAMETERS = (0.25, 5)
+"""Scale and zero point of examples of tensors whose own are computed."""
 
 
 class QuantizedReader:
@@ -72,6 +81,12 @@ class QuantizedReader:
         """The results; quantized ones among them."""
         _torch_private.register_decomposed_quantization()
         self._location = location
+        kept = calls_kept()
+        if kept is not None and _can_be_kept(op) and kept.keeps(op):
+            return [self._kept(kept, op, arguments)]
+        return self._read(op, arguments)
+
+    def _read(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         reads = _READS.get(op._schema.name)
         if reads is not None:
             result = reads(self, **arguments)
@@ -116,6 +131,9 @@ class QuantizedReader:
         if dtype not in _RANGES:
             raise self.refusal(f"{dtype} has no ONNX form")
         integer, low, high = _RANGES[dtype]
+        if isinstance(scale, sympy.Basic) or isinstance(zero_point, sympy.Basic):
+            scale = self._part(scale, torch.float32)
+            zero_point = self._part(zero_point, torch.int64)
         if axis is not None:
             arguments = (x, scale, zero_point, axis, low, high, integer)
             integers = self.call(decomposed.quantize_per_channel.default, *arguments)
@@ -157,6 +175,13 @@ class QuantizedReader:
         self, packed: PackedParameters, unpack: Callable[[Any], Any]
     ) -> tuple[Value, Value | None]:
         """Weight (as real numbers) and bias."""
+        weight, bias = self.held(packed, unpack)
+        return self.real(weight), bias
+
+    def held(
+        self, packed: PackedParameters, unpack: Callable[[Any], Any]
+    ) -> tuple[QuantizedTensor | Value, Value | None]:
+        """Weight and bias."""
         if packed.name not in self._weights:
             weight, bias = unpack(packed.content)
             self._weights[packed.name] = (
@@ -165,11 +190,20 @@ class QuantizedReader:
                 else self._parameter(f"{packed.name}.weight", weight),
                 None if bias is None else self._parameter(f"{packed.name}.bias", bias.detach()),
             )
-        held, bias_value = self._weights[packed.name]
-        return self.real(held), bias_value
+        return self._weights[packed.name]
+
+    def zeros(self, name: str, count: int) -> Value:
+        return self._parameter(name, torch.zeros(count))
 
     def table(self, packed: PackedParameters) -> Value:
         """The rows of an embedding, whose zero points are real numbers."""
+        integers, scales, zeros = self.held_table(packed)
+        steps = self.call(aten.sub.Tensor, integers, zeros)
+        rows: Value = self.call(aten.mul.Tensor, steps, scales)
+        return rows
+
+    def held_table(self, packed: PackedParameters) -> tuple[Value, Value, Value]:
+        """The integers of an embedding, and columns with the scale and zero point of each row."""
         weight = torch.ops.quantized.embedding_bag_unpack(packed.content)
         if weight.dtype != torch.quint8:
             raise self.refusal(f"an embedding of {weight.dtype} has no ONNX form here")
@@ -181,9 +215,7 @@ class QuantizedReader:
                 ("weight_zero_point", weight.q_per_channel_zero_points()),
             )
         )
-        steps = self.call(aten.sub.Tensor, integers, zeros)
-        rows: Value = self.call(aten.mul.Tensor, steps, scales)
-        return rows
+        return integers, scales, zeros
 
     # -- kinds of operators ----------------------------------------------------------------------
 
@@ -205,7 +237,77 @@ class QuantizedReader:
             if arguments.get(scale) is not None:
                 return self.quantize(result, arguments[scale], arguments[zero_point], source.dtype)
         (example,) = self._example_results(op, arguments)
-        return self._requantized(result, example, source)
+        return self._requantized(result, example, source, partial(self._other, op, arguments, 0))
+
+    def _kept(self, kept: KeptCalls, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
+        """One operator for the call. What it means without the caller's function says of what type
+        the result is."""
+        expected = self._expected(op, arguments)
+        packed = {name: self._parts(argument) for name, argument in arguments.items()}
+        given = unpacked_arguments(self, op, packed)
+        parts = {name: self._parts(argument) for name, argument in given.items()}
+        if not isinstance(expected, QuantizedTensor):
+            call = KeptQuantizedCall(op, packed, parts, expected.shape, expected.dtype)
+            return self._call_kept(kept, call)
+        grid = self._parts(expected)
+        for scale, zero_point in _RESULT_PARAMETERS:
+            if parts.get(scale) is not None and zero_point in parts:
+                parts[zero_point] = grid.zero_point
+                if isinstance(parts[scale], sympy.Basic):
+                    parts[scale] = grid.scale
+                break
+        grid = replace(grid, integers=None)
+        call = KeptQuantizedCall(op, packed, parts, expected.shape, grid.dtype, grid)
+        return replace(expected, integers=self._call_kept(kept, call))
+
+    def _call_kept(self, kept: KeptCalls, call: KeptQuantizedCall) -> Value:
+        result: Value = self.call(kept.defined(call), *call.operands)
+        return result
+
+    def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
+        try:
+            (result,) = self._read(op, arguments)
+            return result
+        except UnsupportedOperatorError as error:
+            if not _is_static(list(arguments.values())):
+                raise self.refusal(
+                    f"{operator_name(op)} has a function, but the sizes of its result are not known"
+                    " where those of its arguments are dynamic: export it with fixed ones"
+                ) from error
+        (example,) = self._example_results(op, arguments)
+        if not example.is_quantized:
+            return self.call(aten.zeros.default, list(example.shape), example.dtype)
+        sizes = list(example.shape)
+        integers = self.call(aten.zeros.default, sizes, _RANGES[example.dtype][0])
+        return QuantizedTensor(integers, example.q_scale(), example.q_zero_point(), example.dtype)
+
+    def _parts(self, argument: Argument) -> Argument:
+        """A quantized tensor as its integers, its scale (float32) and its zero point (of the dtype
+        of the integers)."""
+        if isinstance(argument, list):
+            return [self._parts(item) for item in argument]
+        if not isinstance(argument, QuantizedTensor):
+            return argument
+        dtype = _RANGES[argument.dtype][0]
+        return QuantizedArgument(
+            argument.integers,
+            self._part(argument.scale, torch.float32),
+            self._part(argument.zero_point, dtype),
+            dtype,
+            argument.axis,
+        )
+
+    def _part(self, part: float | Value | sympy.Basic, dtype: torch.dtype) -> Value:
+        if isinstance(part, sympy.Basic):  # a program reads it off a tensor
+            read: Value = self.call(aten.full.default, [], part, dtype)
+            return read
+        if not isinstance(part, Value):
+            constant = torch.tensor(part, dtype=dtype)
+            return Value(f"constant_{part}", type_of(constant), constant=constant)
+        if part.dtype == dtype:
+            return part
+        converted: Value = self.call(aten._to_copy.default, part, dtype)
+        return converted
 
     def _moved(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         """The elements stay what they are: so do their integers."""
@@ -228,25 +330,41 @@ class QuantizedReader:
         if op._schema.is_mutable and isinstance(arguments.get("self"), QuantizedTensor):
             return [arguments["self"] for _ in results]
         return [
-            self._requantized(result, example, source) if example.is_quantized else result
-            for result, example in zip(results, examples, strict=True)
+            self._requantized(result, example, source, partial(self._other, op, arguments, place))
+            if example.is_quantized
+            else result
+            for place, (result, example) in enumerate(zip(results, examples, strict=True))
         ]
 
     def _same_grid(self, x: Value, like: QuantizedTensor) -> QuantizedTensor:
         return self.quantize(x, like.scale, like.zero_point, like.dtype, like.axis)
 
     def _requantized(
-        self, x: Value, example: torch.Tensor, source: QuantizedTensor
+        self,
+        x: Value,
+        example: torch.Tensor,
+        source: QuantizedTensor,
+        other: Callable[[], torch.Tensor],
     ) -> QuantizedTensor:
-        """On the grid PyTorch chose for the example."""
+        """On the grid PyTorch chose for the example. Where the scale of the source is computed, an
+        `other` example tells whether it chose the source's, or one for all sources."""
+        grid = example.q_scale(), example.q_zero_point()
         if isinstance(source.scale, Value):
-            if (example.q_scale(), example.q_zero_point()) != _EXAMPLE_PARAMETERS:
+            if grid == _EXAMPLE_PARAMETERS:
+                return self._same_grid(x, source)
+            compared = other()
+            if grid != (compared.q_scale(), compared.q_zero_point()):
                 raise self.refusal("the scale of its result depends on one that is computed")
-            return self._same_grid(x, source)
-        return self.quantize(x, example.q_scale(), example.q_zero_point(), example.dtype)
+        return self.quantize(x, *grid, example.dtype)
+
+    def _other(self, op: OpOverload, arguments: dict[str, Argument], place: int) -> torch.Tensor:
+        return self._example_results(op, arguments, _OTHER_PARAMETERS)[place]
 
     def _example_results(
-        self, op: OpOverload, arguments: dict[str, Argument]
+        self,
+        op: OpOverload,
+        arguments: dict[str, Argument],
+        parameters: tuple[float, int] = _EXAMPLE_PARAMETERS,
     ) -> list[torch.Tensor]:
         """What the operator gives for zeros: its scale and zero point depend on no values."""
         sizes = self._example_sizes()
@@ -261,13 +379,13 @@ class QuantizedReader:
                     raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
                 scale, zero = argument.scale, argument.zero_point
                 if isinstance(scale, Value) or isinstance(zero, Value):
-                    scale, zero = _EXAMPLE_PARAMETERS
+                    scale, zero = parameters
                 zeros = torch.zeros([example(d) for d in argument.shape])
                 return torch.quantize_per_tensor(zeros, scale, zero, argument.dtype)
             if isinstance(argument, Value):
                 shape = [example(d) for d in argument.shape]
                 return torch.zeros(shape, dtype=argument.dtype)
-            return argument
+            return argument.content if isinstance(argument, PackedParameters) else argument
 
         schema = op._schema.arguments
         try:
@@ -294,7 +412,6 @@ class QuantizedReader:
 
 _LEAST_SCALE = 6.1e-5
 """PyTorch's kernels choose no smaller one."""
-_EXAMPLE_PARAMETERS = (0.5, 3)
 _RESULT_PARAMETERS = (
     ("output_scale", "output_zero_point"),
     ("Y_scale_i", "Y_zero_point_i"),
@@ -309,6 +426,22 @@ def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
     elif isinstance(argument, list):
         for item in argument:
             yield from _quantized_in(item)
+
+
+def _can_be_kept(op: OpOverload) -> bool:
+    """Whether it is of quantized tensors, gives one result, and writes none."""
+    schema = op._schema
+    is_theirs = op.namespace == "quantized" or schema.name in _CONVERTS
+    return is_theirs and len(schema.returns) == 1 and not schema.is_mutable
+
+
+def _is_static(argument: Argument) -> bool:
+    """Whether no size in it is computed."""
+    if isinstance(argument, list):
+        return all(map(_is_static, argument))
+    if isinstance(argument, (QuantizedTensor, Value)):
+        return all(isinstance(d, int) for d in argument.shape)
+    return not isinstance(argument, sympy.Basic)
 
 
 def _integers(argument: Argument) -> Argument:
@@ -379,3 +512,5 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::q_per_channel_axis": lambda r, self: self.axis,
 }
 _CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize"))
+_CONVERTS = _CREATES | {"aten::dequantize"}
+"""Operators of PyTorch that give or take quantized tensors and are in no other graphs."""

@@ -18,7 +18,7 @@ from sardonyx import _torch_private
 def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str, Any]:
     """The arguments of a pointwise operator, fakes whose sizes may broadcast made by others of the
     size they have in common."""
-    if torch.Tag.pointwise not in op.tags and op._schema.name not in _ALSO_POINTWISE:
+    if not _is_pointwise(op):
         return arguments
     tensors = [t for a in arguments.values() for t in _tensors(a)]
     if len(tensors) < 2 or not any(isinstance(d, torch.SymInt) for t in tensors for d in t.shape):
@@ -40,7 +40,7 @@ def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str
 def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) -> Any:
     """What a pointwise operator gives, of sizes that are 0 where an operand is empty: PyTorch takes
     Min(1, n), the rows of x[:1], for 1."""
-    if op._schema.is_mutable or torch.Tag.pointwise not in op.tags:
+    if op._schema.is_mutable or not _is_pointwise(op):
         return result
     if not isinstance(result, torch.Tensor):
         return result
@@ -50,6 +50,10 @@ def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) 
     if all(size is old for size, old in zip(sizes, found, strict=True)):
         return result
     return _torch_private.fake_from_sizes(mode, sizes, result.dtype)
+
+
+def _is_pointwise(op: Any) -> bool:
+    return torch.Tag.pointwise in op.tags or op._schema.name in _ALSO_POINTWISE
 
 
 def _tensors(argument: Any) -> Iterator[torch.Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sardonyx.capture.shapes import (
+    before_2_13,
     convolution,
     creation,
     data_dependent,
@@ -25,6 +26,7 @@ from sardonyx.capture.shapes import (
 )
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **before_2_13.SHAPE_RULES,
     **convolution.SHAPE_RULES,
     **creation.SHAPE_RULES,
     **data_dependent.SHAPE_RULES,

@@ -62,9 +62,8 @@ def _piece(x: torch.Tensor, axis: int, start: Any, length: Any, step: Size = 1) 
 
 
 def _exact_length(self: torch.Tensor, size: Size, start: Size | None, end: Size | None) -> Any:
-    """The length where it depends on where the bounds lie in the dim. None leaves it to PyTorch's
-    own rule: that a size is a bound which fits a buffer, as in mask[:n, :n], is what a recorded
-    model takes for granted."""
+    """The length where it depends on where the bounds lie in the dim; None leaves it to PyTorch's
+    own rule. Of a table of 16 rows, table[:n] has Min(16, n)."""
     size, start, end = map(_plain, (size, start, end))
     bounds = [b for b in (start, end) if b is not None]
     if not all(_torch_private.is_input_size(self, b) for b in (size, *bounds)):
@@ -72,22 +71,14 @@ def _exact_length(self: torch.Tensor, size: Size, start: Size | None, end: Size 
     if all(isinstance(b, int) for b in bounds):
         may_be_cut = not isinstance(size, int) and any(b != 0 for b in bounds)
         return _length(start, end, size) if may_be_cut else None
-    if _torch_private.fake_mode_of(self) not in _OF_PROGRAMS and not any(
-        _is_given(b) for b in bounds
-    ):
-        if isinstance(size, int):
-            return None if _lies_in_fixed_memory(self) else _length(start, end, size)
+    is_program = _torch_private.fake_mode_of(self) in _OF_PROGRAMS
+    if not isinstance(size, int) and not is_program and not any(_is_given(b) for b in bounds):
         form = form_of_length(*map(_torch_private.dim_of, (size, start, end)))
         if form is fitting:
             return None
         if form is not None:
             return form(size, *counted_from_front(size, start, end), _max, _min)
     return _length(start, end, size)
-
-
-def _lies_in_fixed_memory(x: torch.Tensor) -> bool:
-    """Whether it is, or is a view of, a tensor all of whose sizes are numbers."""
-    return isinstance(_plain(x.untyped_storage().nbytes()), int)
 
 
 def _plain(size: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -31,7 +31,16 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.torchscript.aliases import copied, entangle, settled
+from sardonyx.capture.torchscript.aliases import (
+    OtherNames,
+    check_copies,
+    copied,
+    entangle,
+    other_names,
+    related_names,
+    settled,
+    states_in,
+)
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
@@ -46,13 +55,16 @@ from sardonyx.capture.torchscript.patterns import (
     TupleOf,
     instantiate,
     instantiate_state,
+    is_better_known,
     join,
+    join_carried,
     join_in_loop,
     leaf_type,
     pattern_of,
     state_pattern,
     with_open_ranks,
 )
+from sardonyx.capture.torchscript.rows import ITEM_CHANGED
 from sardonyx.capture.torchscript.stacking import Appended, is_list_in_file, take_appended
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
@@ -93,6 +105,10 @@ class ModelRaises(Exception):
 
     def place(self) -> str:
         return "a place that is not known" if self.location is None else self.location.describe()
+
+
+class TypesChange(CaptureError):
+    """A loop leaves a variable that it carries on another type than it found it in."""
 
 
 class CountedLoop:
@@ -139,6 +155,8 @@ class _Read:
     block: Block
     outputs: list[Argument]
     changes: dict[Mutable, Any]
+    shared: list[tuple[Mutable, str]] = field(default_factory=list)
+    """What it put into lists of copies."""
 
 
 class ScriptBlocks:
@@ -182,9 +200,11 @@ class ScriptBlocks:
         return self._joined(condition, reads, lambda d: _is_known(d, known), location, joined)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
-        with self._reader.heap.frame() as changes, self._reader.block() as block:
+        heap = self._reader.heap
+        count = heap.shared_count
+        with heap.frame() as changes, self._reader.block() as block:
             outputs = reading()
-        return _Read(block, outputs, changes)
+        return _Read(block, outputs, changes, heap.unshare(count))
 
     def _joined(
         self,
@@ -197,6 +217,8 @@ class ScriptBlocks:
         first, second = reads
         at_end = joined is _join_at_end
         merge = _merged_at_end if at_end else _merged
+        if joined is join_in_loop:
+            merge = partial(_merged, joined=join_carried)
         outputs = [
             merge(a, b, reads, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
@@ -207,6 +229,8 @@ class ScriptBlocks:
             _merged_states([r.changes.get(c, c.held) for r in reads], reads, joined, is_known)
             for c in changed
         ]
+        heap = self._reader.heap
+        count = heap.shared_count
         for read in reads:
             with self._inside(read):
                 leaves = [
@@ -217,17 +241,25 @@ class ScriptBlocks:
                     )
                 ]
                 for change, pattern in zip(changed, states, strict=True):
-                    state = read.changes.get(change, change.held)
+                    state = _settled_state(read.changes.get(change, change.held), read)
                     leaves += self._reader.conform.state_leaves(state, pattern)
+            read.shared += self._reader.heap.unshare(count)
             read.block.outputs = leaves
         results: list[Value] = []
         new = self._new_leaf(results)
         made = [instantiate(p, new, self._reader.heap.new) for p in outputs]
+        before = {change: change.held for change in changed}
         for change, pattern in zip(changed, states, strict=True):
             self._reader.heap.set(change, instantiate_state(pattern, new, self._reader.heap.new))
         for read in reads:
+            heap.share_again(read.shared)
             for result, side in zip(made, read.outputs, strict=True):
                 entangle(result, side)
+            for change in changed:
+                entangle(change.held, read.changes.get(change, before[change]))
+            heap.unshare(count)
+        for read in reads:
+            heap.share_again(read.shared)
         # Without a result, too: its blocks may write.
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
         arguments = bind(BRANCH, [truth])
@@ -349,12 +381,14 @@ class ScriptBlocks:
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
         notes = len(reader.notes)
+        names: OtherNames = set()
         for _ in range(_MOST_READINGS):
             del reader.notes[notes:]  # what the last reading says is so
-            read, inputs = self._iteration(given, patterns, carried, body, counted)
+            known_names = len(names)
+            read, inputs = self._iteration(given, patterns, carried, body, counted, location, names)
             again, *after = read.outputs
             joined = [
-                join(pattern, pattern_of(settled(argument, read.changes), is_known))
+                join_carried(pattern, pattern_of(settled(argument, read.changes), is_known))
                 for pattern, argument in zip(patterns, after, strict=True)
             ]
             objects = dict(carried)
@@ -363,20 +397,26 @@ class ScriptBlocks:
                 reads = [_Read(read.block, [], {}), read]
                 merged = _merged_states(sides, reads, join_in_loop, is_known)
                 objects[changed] = join_in_loop(carried.get(changed, merged), merged)
-            if joined == patterns and objects == carried:
+            if joined == patterns and objects == carried and len(names) == known_names:
                 break
             patterns, carried = joined, objects
         else:
             raise CannotJoin("its types change with every iteration")
         conform, heap = reader.conform, reader.heap
         every = [*patterns, *carried.values()]
+        if counted is not None and any(map(is_better_known, every)):
+            raise PreferUnrolled(counted)
         with self._inside(read):
             groups = [
                 list(conform.leaves(settled(argument, read.changes), pattern))
                 for argument, pattern in zip(after, patterns, strict=True)
             ]
             groups += [
-                list(conform.state_leaves(read.changes.get(changed, inputs[changed]), pattern))
+                list(
+                    conform.state_leaves(
+                        _settled_state(read.changes.get(changed, inputs[changed]), read), pattern
+                    )
+                )
                 for changed, pattern in carried.items()
             ]
         goes_on = again.value if isinstance(again, ComputedNumber) else again
@@ -481,8 +521,11 @@ class ScriptBlocks:
         carried: dict[Mutable, Pattern],
         body: Body,
         counted: CountedLoop | None,
+        location: SourceLocation,
+        names: OtherNames,
     ) -> tuple[_Read, dict[Mutable, Any]]:
-        """Any iteration, of inputs that fit the patterns; what it found in the objects."""
+        """Any iteration, of inputs that fit the patterns; what it found in the objects. `names`
+        gains what iterations leave under several names."""
         reader = self._reader
         self._count += 1
         iteration = Value(f"iteration_{self._count}", TensorType(torch.int64, ()))
@@ -499,7 +542,16 @@ class ScriptBlocks:
                 reader.heap.set(changed, found[changed])
             for result, side in zip(given, start, strict=True):
                 entangle(result, side)
-            outputs = body(ComputedNumber(iteration), given)
+            before, writes, age = states_in(given), reader.heap.writes, reader.heap.age()
+            with related_names(given, names):
+                outputs = body(ComputedNumber(iteration), given)
+                names |= other_names(given, outputs[1:], age)
+            for argument, left in zip(given, outputs[1:], strict=True):
+                if check_copies(before, argument, left, location):
+                    reader.heap.is_in_several = True
+            reader.heap.note_repeated(age)
+            if reader.heap.writes > writes and reader.heap.is_in_several:
+                raise CaptureError(format_message(ITEM_CHANGED, [("in", location.describe())]))
         changes = {c: state for c, state in changes.items() if state is not found.get(c)}
         return _Read(block, outputs, changes), found
 
@@ -611,14 +663,20 @@ def _settled_state(state: Any, read: _Read) -> Any:
     return settled(state, read.changes)
 
 
-def _merged(left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown) -> Pattern:
+def _merged(
+    left: Argument,
+    right: Argument,
+    reads: Sequence[_Read],
+    is_known: IsKnown,
+    joined: Callable[[Pattern, Pattern], Pattern] = join,
+) -> Pattern:
     """The pattern of a variable after two branches."""
     if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
         return Same(left)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         pairs = zip(left, right, strict=True)
-        return TupleOf(tuple(_merged(a, b, reads, is_known) for a, b in pairs))
-    return join(*_settled_patterns(left, right, reads, is_known))
+        return TupleOf(tuple(_merged(a, b, reads, is_known, joined) for a, b in pairs))
+    return joined(*_settled_patterns(left, right, reads, is_known))
 
 
 def _is_plain(argument: Argument) -> bool:
@@ -647,8 +705,8 @@ def _is_known(size: sympy.Basic, known: set[sympy.Symbol]) -> bool:
     return all(symbol in known for symbol in size.free_symbols)
 
 
-def _cannot_be_carried(reason: CannotJoin, location: SourceLocation) -> CaptureError:
-    return CaptureError(
+def _cannot_be_carried(reason: CannotJoin, location: SourceLocation) -> TypesChange:
+    return TypesChange(
         format_message(
             f"a loop changes the type of a variable that it carries on: {reason}",
             [("at", location.describe())],

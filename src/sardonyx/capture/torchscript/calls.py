@@ -12,13 +12,21 @@ import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.torchscript.blocks import ModelRaises
+from sardonyx.capture.torchscript.computed_keys import (
+    ComputedKeys,
+    is_computed,
+    keys_of,
+    values_of,
+)
 from sardonyx.capture.torchscript.list_contents import is_list_of_numbers
 from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.rows import holds_objects
 from sardonyx.capture.torchscript.values import (
     ABSENT,
     Absent,
+    ChosenConstant,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
@@ -55,6 +63,7 @@ class ScriptCalls:
         self._lists = lists
         self._numbers = numbers
         self._number_lists = NumberLists(lists, numbers)
+        self._computed_keys = ComputedKeys(heap, lists, self._number_lists, branch)
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _CALLS.get(kind)
@@ -68,7 +77,13 @@ class ScriptCalls:
         self._lists.insert(_list(target), None, item)
         return target
 
+    def _is_read_again(self, state: ListItems) -> None:
+        """Another list is made of these items: objects among them are in both."""
+        if holds_objects(state):
+            self._heap.is_in_several = True
+
     def extend(self, target: Argument, other: Argument, *rest: Argument) -> Argument:
+        self._is_read_again(_list(other).state)
         self._lists.extend(_list(target), _list(other).state)
         return target
 
@@ -76,6 +91,13 @@ class ScriptCalls:
         self._lists.insert(_list(target), position, item)
 
     def pop(self, target: Argument, position: Argument = -1, *default: Argument) -> Argument:
+        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
+            if default:
+                popped = partial(self.pop, target, position)
+                return self._branch(self.contains(target, position), popped, lambda: default[0])
+            found = self._entry(target, position)
+            self._computed_keys.erase(target, position)
+            return found
         if isinstance(target, ScriptDict):
             if default and _key(position) not in _all_certain(target):
                 return default[0]
@@ -87,7 +109,9 @@ class ScriptCalls:
         return found
 
     def delete(self, target: Argument, position: Argument) -> None:
-        if isinstance(target, ScriptDict):
+        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
+            self._computed_keys.erase(target, position)
+        elif isinstance(target, ScriptDict):
             if _key(position) not in target.state:
                 raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
             self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
@@ -102,20 +126,32 @@ class ScriptCalls:
 
     def dict_of(self, source: Argument = None, *rest: Argument) -> Argument:
         if isinstance(source, ScriptList):
-            assert isinstance(source.state, tuple)
+            if not isinstance(source.state, tuple):
+                raise CaptureError("dict() of a list whose length is known at run time")
             return self.new_dict(source.state)
+        if source is not None and isinstance(source.state, DynamicRows):
+            self._is_read_again(source.state)
+            return self._heap.new(ScriptDict(source.state))
         return self._heap.new(ScriptDict({} if source is None else dict(source.state)))
 
     def new_dict(self, entries: Iterable[Argument]) -> Argument:
-        return self._heap.new(ScriptDict({_key(key): item for key, item in entries}))
+        made = self._heap.new(ScriptDict({}))
+        for key, item in entries:
+            self.set_item(made, key, item)
+        return made
 
     def copy(self, target: Argument, *rest: Argument) -> Argument:
         if isinstance(target, ScriptDict):
             return self.dict_of(target)
+        self._is_read_again(_list(target).state)
         return self._lists.new(_list(target).state)
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
+        if isinstance(left, UnknownText) or isinstance(right, UnknownText):
+            return UnknownText(_made_of((left, right)))
         if isinstance(left, ScriptList) and isinstance(right, ScriptList):
+            self._is_read_again(left.state)
+            self._is_read_again(right.state)
             return self._lists.new(self._lists.joined(left.state, right.state))
         raise NotHere
 
@@ -124,9 +160,11 @@ class ScriptCalls:
             left, right = right, left
         if not isinstance(left, ScriptList):
             raise NotHere
+        self._is_read_again(left.state)
         return self._lists.new(self._lists.repeated(left.state, right))
 
     def multiply_itself(self, target: Argument, times: Argument, *rest: Argument) -> Argument:
+        self._is_read_again(_list(target).state)
         repeated = self._lists.repeated(_list(target).state, times)
         self._heap.set(target, repeated)
         return target
@@ -166,6 +204,7 @@ class ScriptCalls:
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
         if isinstance(target, ScriptList):
+            self._is_read_again(target.state)
             return self._lists.new(self._lists.sliced(target.state, *bounds))
         raise NotHere
 
@@ -173,12 +212,18 @@ class ScriptCalls:
         if isinstance(target, ScriptDict):
             return self._entry(target, key)
         if isinstance(target, ScriptList):
-            return self._lists.at(target.state, key)
+            return self._lists.item(target, key)
         raise NotHere
 
     def set_item(self, target: Argument, key: Argument, item: Argument) -> Argument:
-        if isinstance(target, ScriptDict):
-            if isinstance(target.state.get(_key(key)), MaybeEntry):
+        if isinstance(target, ScriptDict) and (
+            is_computed(key) or isinstance(target.state, DynamicRows)
+        ):
+            if isinstance(target.state, dict):
+                _all_certain(target)
+            self._computed_keys.set(target, key, item)
+        elif isinstance(target, ScriptDict):
+            if isinstance(target.state.get(self._key(key)), MaybeEntry):
                 item = MaybeEntry(True, item)  # its place among the others stays unknown
             self._heap.set(target, {**target.state, key: item})
         else:
@@ -189,14 +234,20 @@ class ScriptCalls:
         if isinstance(target, ScriptList):
             return self._lists.length(target.state)
         if isinstance(target, ScriptDict):
+            if isinstance(target.state, DynamicRows):
+                return self._lists.length(target.state)
             return len(_all_certain(target))
         raise NotHere
 
     def contains(self, target: Argument, item: Argument) -> Argument:
         if isinstance(target, ScriptDict):
+            if isinstance(target.state, DynamicRows):
+                return self._computed_keys.contains(target.state, item)
             if _is_computed_among(item, target):
-                return self._number_lists.contains(tuple(target.state), item)
-            found = target.state.get(_key(item), ABSENT)
+                return self._number_lists.contains(tuple(_all_certain(target)), item)
+            if not target.state and is_computed(item):
+                return False
+            found = target.state.get(self._key(item), ABSENT)
             return found.present if isinstance(found, MaybeEntry) else found is not ABSENT
         if isinstance(target, ScriptList):
             if isinstance(item, str):
@@ -206,47 +257,78 @@ class ScriptCalls:
 
     # -- dicts -----------------------------------------------------------------------------------
 
+    def _key(self, key: Argument) -> Argument:
+        if isinstance(key, UnknownText):
+            for number in key.made_of:
+                self._lists.ask_to_unroll(number)
+        return _key(key)
+
     def _entry(self, target: ScriptDict, key: Argument) -> Argument:
+        if isinstance(target.state, DynamicRows):
+            return self._computed_keys.at(target, key)
+        if not target.state and is_computed(key):
+            raise ModelRaises("the dict has no keys")
         if _is_computed_among(key, target):
             entries = _all_certain(target)
             place = self._number_lists.index(tuple(entries), key)
             return self._lists.at(tuple(entries.values()), place)
-        if _key(key) not in target.state:
+        if self._key(key) not in target.state:
             raise ModelRaises(f"the dict has no key {key!r}: it has {list(target.state)}")
         found = target.state[key]
         return found.content if isinstance(found, MaybeEntry) else found
 
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
-        if _is_computed_among(key, target):
+        if isinstance(target.state, DynamicRows) or _is_computed_among(key, target):
             entry = partial(self._entry, target, key)
             return self._branch(self.contains(target, key), entry, lambda: default)
-        found = target.state.get(_key(key), default)
+        if not target.state and is_computed(key):
+            return default
+        found = target.state.get(self._key(key), default)
         if isinstance(found, MaybeEntry):
             content = found.content
             return self._branch(found.present, lambda: content, lambda: default)
         return found
 
     def keys(self, target: Argument) -> Argument:
+        if isinstance(target.state, DynamicRows):
+            return self._lists.new(keys_of(target.state))
         return self._lists.new(tuple(_all_certain(target)))
 
     def values(self, target: Argument) -> Argument:
+        if isinstance(target.state, DynamicRows):
+            self._is_read_again(target.state)
+            return self._lists.new(values_of(target.state))
         return self._lists.new(tuple(_all_certain(target).values()))
 
     def items(self, target: Argument) -> Argument:
+        if isinstance(target.state, DynamicRows):
+            self._is_read_again(target.state)
+            return self._lists.new(target.state)
         return self._lists.new(tuple(_all_certain(target).items()))
 
     def update(self, target: Argument, other: Argument) -> None:
+        if isinstance(other.state, DynamicRows):
+            raise CaptureError("update() by a dict whose keys are known at run time")
+        if isinstance(target.state, DynamicRows):
+            for key, item in _all_certain(other).items():
+                self.set_item(target, key, item)
+            return
         self._heap.set(target, {**_all_certain(target), **_all_certain(other)})
 
     def pop_item(self, target: Argument) -> Argument:
         """TorchScript takes the first."""
+        if isinstance(target.state, DynamicRows):
+            return self._computed_keys.pop_first(target)
         if not _all_certain(target):
             raise CaptureError("popitem() of a dict that is empty")
         key = next(iter(target.state))
         return key, self.pop(target, key)
 
     def set_default(self, target: Argument, key: Argument, default: Argument) -> Argument:
-        if not isinstance(target.state.get(_key(key), ABSENT), (Absent, MaybeEntry)):
+        if isinstance(target.state, DynamicRows) or is_computed(key):
+            self.set_item(target, key, self.get(target, key, default))
+            return self._entry(target, key)
+        if not isinstance(target.state.get(self._key(key), ABSENT), (Absent, MaybeEntry)):
             return target.state[key]
         self.set_item(target, key, self.get(target, key, default))
         return self._entry(target, key)
@@ -259,6 +341,8 @@ class ScriptCalls:
                 return self._numbers.compute("aten::__not__", [one.present], torch.bool)
         if left is None or right is None:
             return left is right
+        if isinstance(left, ChosenConstant) or isinstance(right, ChosenConstant):
+            return self._is_same_choice(left, right)
         if isinstance(left, Value) and isinstance(right, Value):
             return _tensor_itself(left) is _tensor_itself(right)
         if isinstance(left, (Enum, bool)) and isinstance(right, (Enum, bool)):
@@ -268,20 +352,20 @@ class ScriptCalls:
     # -- strings ---------------------------------------------------------------------------------
 
     def text(self, argument: Argument) -> Argument:
-        if isinstance(argument, torch.device):
+        if isinstance(argument, (torch.device, int, str)):
             return str(argument)
         if is_constant(argument):
             raise NotHere
-        return UnknownText()
+        return UnknownText((argument,))
 
     def percent_format(self, template: str, *arguments: Argument) -> Argument:
         if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
-            return UnknownText()
+            return UnknownText(_made_of(arguments))
         return template % (arguments[0] if isinstance(arguments[0], tuple) else arguments)
 
     def format(self, template: str, *arguments: Argument) -> Argument:
         if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
-            return UnknownText()
+            return UnknownText(_made_of(arguments))
         return template.format(*arguments)
 
     def is_other(self, left: Argument, right: Argument) -> Argument:
@@ -299,7 +383,9 @@ class ScriptCalls:
     # -- numbers ---------------------------------------------------------------------------------
 
     def equal(self, left: Argument, right: Argument, *out: Argument) -> Argument:
-        """Of two members of an enum, or lists of numbers."""
+        """Of two strings or members of an enum, or lists of numbers."""
+        if isinstance(left, ChosenConstant) or isinstance(right, ChosenConstant):
+            return self._is_same_choice(left, right)
         if isinstance(left, Enum) and isinstance(right, Enum):
             return left is right
         if out or not (isinstance(left, ScriptList) and isinstance(right, ScriptList)):
@@ -315,6 +401,22 @@ class ScriptCalls:
         same = self._numbers.compute("aten::eq", lengths, torch.bool)
 
         return self._branch(same, partial(self._numbers.same_elements, *tensors), lambda: False)
+
+    def _is_same_choice(self, left: Argument, right: Argument) -> Argument:
+        """Whether two strings, or members of an enum, of which one is chosen at run time, are."""
+        compute = self._numbers.compute
+        if not isinstance(left, ChosenConstant):
+            left, right = right, left
+        found: Argument = False
+        for place, option in enumerate(left.options):
+            same = compute("aten::eq", [left.code, place], torch.bool)
+            if isinstance(right, ChosenConstant):
+                other = self._is_same_choice(right, option)
+                same = compute("aten::__and__", [same, other], torch.bool)
+            elif option != right:
+                continue
+            found = compute("aten::__or__", [found, same], torch.bool)
+        return found
 
     def unequal(self, left: Argument, right: Argument) -> Argument:
         return self.negated(self.equal(left, right))
@@ -436,16 +538,24 @@ def _tensor_itself(value: Value) -> Value:
     return value
 
 
+def _made_of(texts: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    return tuple(
+        part
+        for text in texts
+        for part in (text.made_of if isinstance(text, UnknownText) else (text,))
+    )
+
+
 def _key(key: Argument) -> Argument:
-    if isinstance(key, (Value, ComputedNumber, sympy.Basic, UnknownText)):
+    if isinstance(key, (Value, ComputedNumber, sympy.Basic, UnknownText, ChosenConstant)):
         raise CaptureError("the key of a dict is computed: keys have to be known")
     return key
 
 
 def _is_computed_among(key: Argument, target: ScriptDict) -> bool:
     """Whether a key is a number that is looked up, when the file runs, among those of the dict."""
-    is_computed = isinstance(key, (ComputedNumber, sympy.Expr))
-    return is_computed and bool(target.state) and all(map(is_number, target.state))
+    entries = target.state
+    return is_computed(key) and bool(entries) and all(map(is_number, entries))
 
 
 def _all_certain(target: ScriptDict) -> dict[Any, Argument]:

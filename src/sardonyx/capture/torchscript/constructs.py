@@ -21,6 +21,7 @@ from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,
+    DynamicRows,
     Heap,
     MaybeNone,
     ScriptInstance,
@@ -56,7 +57,12 @@ class Reader(Protocol):
 
 
 def _construct_list(reader: Reader, node: Any) -> None:
-    reader.set(node, reader.lists.new(reader.inputs_of(node)))
+    made = reader.lists.new(reader.inputs_of(node))
+    made.number = _NUMBERS.get(node.output().type().getElementType().kind())
+    reader.set(node, made)
+
+
+_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 def _construct_tuple(reader: Reader, node: Any) -> None:
@@ -197,6 +203,19 @@ def _tensor_of_list(reader: Reader, data: Argument, dtype: torch.dtype | None) -
     items = data.state if isinstance(data, ScriptList) else data
     if isinstance(items, DynamicItems):
         return reader.emit(torch.ops.aten.clone.default, [items.content])[0]
+    if isinstance(items, DynamicRows) and items.form.kind == "array":
+        (column,) = items.columns
+        assert isinstance(column, DynamicItems)
+        if not column.is_sequence:
+            return _tensor_of_list(reader, ScriptList(column), dtype)
+        return reader.lists.stacked_rows(column.content)
+    if isinstance(items, DynamicRows):
+        reader.note(
+            f"torch.tensor() at {reader.here.describe()} gives a tensor of {items.form.count}"
+            " columns of an empty list, too, where PyTorch gives one of no dims but the first"
+        )
+        columns = [_tensor_of_list(reader, ScriptList(c), dtype) for c in items.columns]
+        return reader.emit(torch.ops.aten.stack.default, [columns, 1])[0]
     if is_constant(data):
         tensor = torch.tensor(as_python(data), dtype=dtype)
         return Value("numbers", type_of(tensor), constant=tensor)

@@ -17,9 +17,11 @@ from sardonyx.capture.torchscript.patterns import (
     DynamicListOf,
     DynamicRowsOf,
     OpenDims,
+    TensorLeaf,
     as_dynamic,
     state_pattern,
 )
+from sardonyx.capture.torchscript.rows import HELD_CHANGED, parts_of
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
@@ -27,8 +29,10 @@ from sardonyx.capture.torchscript.values import (
     DynamicRows,
     Heap,
     ListItems,
+    Mutable,
+    RowForm,
     ScriptList,
-    column_of,
+    Uninitialized,
     is_number,
     number_dtype,
 )
@@ -74,6 +78,9 @@ class ListReader(Protocol):
     ) -> list[Argument]:
         """A loop that the program does not have itself; `body` gives what is carried on."""
 
+    def filler(self, leaf: TensorLeaf) -> Value:
+        """A tensor that nothing reads."""
+
     def note(self, text: str) -> None: ...
 
     def ask_to_unroll(self, index: Argument) -> None:
@@ -102,13 +109,51 @@ class ListContents:
 
     def converted(self, items: ListItems, pattern: DynamicListOf | DynamicRowsOf) -> Dynamic:
         if isinstance(pattern, DynamicRowsOf):
-            return DynamicRows(
-                tuple(
-                    self.converted(column_of(items, place), column)
-                    for place, column in enumerate(pattern.columns)
-                )
-            )
+            pairs = zip(self.columns(items, pattern), pattern.columns, strict=True)
+            return DynamicRows(tuple(self.converted(*pair) for pair in pairs), pattern.form)
         return DynamicItems(self.dynamic_content(items, pattern), pattern.of_numbers)
+
+    def columns(self, items: ListItems, pattern: DynamicRowsOf) -> Sequence[ListItems]:
+        """The list for each place of the items, which fit the pattern."""
+        form = pattern.form
+        if isinstance(items, DynamicRows):
+            if items.form == form:
+                return items.columns
+            contents = [c.content for c in items.columns if isinstance(c, DynamicItems)]
+            stacked = self._reader.emit(_aten.stack.default, [contents, 1])[0]
+            return (DynamicItems(stacked, of_numbers=False),)
+        assert isinstance(items, tuple)
+        objects = [id(item) for item in items if isinstance(item, Mutable)]
+        if len(set(objects)) < len(objects):
+            self._reader.heap.is_in_several = True
+        rows = [self.parts(item, form, items) for item in items]
+        return [tuple(row[place] for row in rows) for place in range(form.count)]
+
+    def parts(self, item: Argument, form: RowForm, within: Any = None) -> tuple[Argument, ...]:
+        """What an item that is put into a list, or is one of those `within`, holds at each of its
+        places."""
+        self._reader.heap.share(item, HELD_CHANGED, within)
+        if form.kind not in ("array", "list") or not isinstance(item, ScriptList):
+            return parts_of(item, form)
+        if form.kind == "array":
+            return (self._array(item.state, form),)
+        state = item.state
+        if isinstance(state, DynamicItems):
+            found = (
+                self._reader.emit(_aten.select.int, [state.content, 0, place])[0]
+                for place in range(form.count)
+            )
+            return tuple(ComputedNumber(f) if state.of_numbers else f for f in found)
+        return parts_of(item, form)
+
+    def _array(self, items: ListItems, form: RowForm) -> Value:
+        dtype, dims, of_numbers = form.keys
+        if isinstance(items, DynamicItems) and items.is_sequence:
+            raise CaptureError(
+                "a list of lists, whose lengths are known at run time, holds tensors of different"
+                " sizes: ONNX has no lists of lists"
+            )
+        return self.dynamic_content(items, DynamicListOf(dtype, dims, of_numbers, False))
 
     def dynamic_content(self, items: ListItems, pattern: DynamicListOf) -> Value:
         """The tensor or sequence of a list that fits the pattern."""
@@ -117,6 +162,7 @@ class ListContents:
                 return self._unstacked(items)
             return items.content
         assert isinstance(items, tuple)
+        items = tuple(self._filled(i, pattern) for i in items)
         if pattern.of_numbers:
             return self.numbers_tensor(items, pattern.dtype)
         if pattern.is_sequence:
@@ -125,6 +171,15 @@ class ListContents:
             sizes = [0, *pattern.dims]
             return self._reader.emit(_aten.zeros.default, [sizes], dtype=pattern.dtype)[0]
         return self.stack(items, pattern)
+
+    def _filled(self, item: Argument, pattern: DynamicListOf | DynamicRowsOf) -> Argument:
+        """Something that nothing reads, in the place of an item that is not there."""
+        if not isinstance(item, Uninitialized):
+            return item
+        assert isinstance(pattern, DynamicListOf)
+        if pattern.of_numbers:
+            return 0
+        return self._reader.filler(TensorLeaf(pattern.dtype, pattern.dims))
 
     def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
         _check_sequence_of(pattern.dtype)
@@ -162,6 +217,13 @@ class ListContents:
             return Value("numbers", TensorType(dtype, tuple(tensor.shape)), constant=tensor)
         parts = [self._reader.numbers.as_tensor(item, dtype) for item in items]
         return self._reader.emit(_aten.stack.default, [parts, 0])[0]
+
+    def stacked_rows(self, sequence: Value) -> Value:
+        """The tensor of a list of lists of one length."""
+        dims = (None, *sequence.shape)
+        return self._reader.emit_typed(
+            sequences.SEQUENCE_CONCAT, [sequence, 0, True], sequence.dtype, dims
+        )
 
     def as_sequence(self, items: DynamicItems) -> Value:
         return items.content if items.is_sequence else self._unstacked(items)
@@ -235,7 +297,7 @@ def _stacked_where_possible(
 ) -> DynamicListOf | DynamicRowsOf:
     if isinstance(pattern, DynamicRowsOf):
         columns = (_stacked_where_possible(c, length) for c in pattern.columns)
-        return DynamicRowsOf(tuple(columns))
+        return replace(pattern, columns=tuple(columns))
     if pattern.is_sequence and None not in pattern.dims:
         return replace(pattern, is_sequence=False, length=length)
     return pattern

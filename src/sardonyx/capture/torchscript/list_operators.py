@@ -251,7 +251,7 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
     if not isinstance(operand, ScriptList) or isinstance(operand.state, tuple):
         return None
     if isinstance(operand.state, DynamicRows):
-        raise CaptureError("an operator takes a list of tensors, and this is one of tuples")
+        raise CaptureError("an operator takes a list of tensors, and this is one of other things")
     assert isinstance(operand.state, DynamicItems)
     return operand.state
 

@@ -8,6 +8,8 @@ its first dim. What is left are sequences.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
 
 import torch
 
@@ -23,19 +25,29 @@ from sardonyx.capture.torchscript.list_contents import (
 from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
     DynamicListOf,
+    DynamicRowsOf,
+    ListOf,
+    Maybe,
     OpenDims,
     as_dynamic,
     dynamic_pattern,
     join_dynamic,
+    pattern_of,
     state_pattern,
 )
+from sardonyx.capture.torchscript.rows import row_of
 from sardonyx.capture.torchscript.values import (
+    ChosenConstant,
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
     ListItems,
+    Mutable,
+    Origin,
+    ScriptDict,
     ScriptList,
+    Uninitialized,
 )
 from sardonyx.errors import CaptureError
 
@@ -57,7 +69,11 @@ class ScriptLists(ListContents):
             return ComputedNumber(length)
         return items.content.shape[0]
 
-    def at(self, items: ListItems, index: Argument) -> Argument:
+    def item(self, target: ScriptList, index: Argument) -> Argument:
+        return self.at(target.state, index, Origin(target, index, target.state))
+
+    def at(self, items: ListItems, index: Argument, origin: Origin | None = None) -> Argument:
+        """`origin`: where what is read is to be changed, where a copy of it is."""
         length = known_length(items)
         if length is not None and isinstance(index, int) and not -length <= index < length:
             raise _out_of_range(index, length)
@@ -68,9 +84,12 @@ class ScriptLists(ListContents):
                 raise _out_of_range(index, 0)
             if not is_list_of_numbers(items):
                 self._reader.ask_to_unroll(index)
+            if len(items) > 1 and all(isinstance(item, (str, Enum)) for item in items):
+                return ChosenConstant(self._from_start(index, len(items)), items)
             items = self.as_dynamic(items)
         if isinstance(items, DynamicRows):
-            return tuple(self.at(column, index) for column in items.columns)
+            parts = tuple(self.at(column, index) for column in items.columns)
+            return row_of(parts, items.form, self._reader.heap.new, origin)
         position = self._reader.numbers.as_scalar(index)
         content = items.content
         if items.is_sequence:
@@ -102,9 +121,8 @@ class ScriptLists(ListContents):
             first, last = (self._from_behind(items, bound) for bound in (start, end))
             return self.sliced(self.reversed(items), first, last, -step)
         if isinstance(items, DynamicRows):
-            return DynamicRows(
-                tuple(_dynamic(self.sliced(c, start, end, step)) for c in items.columns)
-            )
+            columns = (self.sliced(c, start, end, step) for c in items.columns)
+            return replace(items, columns=tuple(map(_dynamic, columns)))
         if not items.is_sequence:
             return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
         return self._slice_of_sequence(items, start, end, step)
@@ -180,6 +198,9 @@ class ScriptLists(ListContents):
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
 
+    def ask_to_unroll(self, index: Argument) -> None:
+        self._reader.ask_to_unroll(index)
+
     # -- what changes a list ---------------------------------------------------------------------
 
     def insert(self, target: ScriptList, position: Argument, item: Argument) -> None:
@@ -203,11 +224,13 @@ class ScriptLists(ListContents):
                 return tuple(held)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
+            items = self._with_row(items, item)
             columns = (
                 self._with_item(c, position, part)
-                for c, part in zip(items.columns, item, strict=True)
+                for c, part in zip(items.columns, self.parts(item, items.form), strict=True)
             )
-            return DynamicRows(tuple(map(_dynamic, columns)))
+            return replace(items, columns=tuple(map(_dynamic, columns)))
+        item = self._filled(item, dynamic_pattern(items, is_any_known))
         dims: OpenDims = ()
         if not items.of_numbers:
             items, dims = self._fitting(items, item)
@@ -223,6 +246,29 @@ class ScriptLists(ListContents):
             index = self._reader.numbers.as_scalar(self._bounded(position, self.length(items)))
         sequence = items.content
         return DynamicItems(self.inserted(sequence, item, index, dims), of_numbers=False)
+
+    def _with_row(self, items: DynamicRows, item: Argument) -> DynamicRows:
+        """The list as one that can hold the item, too."""
+        is_optional = items.form.kind == "optional"
+        if isinstance(item, Uninitialized) or (is_optional and item is None):
+            return items
+        here = dynamic_pattern(items, is_any_known)
+        held = pattern_of(item, is_any_known)
+        if is_optional and not isinstance(held, Maybe):
+            held = Maybe(held)
+        try:
+            there = as_dynamic(ListOf((held,)), like=here)
+            common = join_dynamic(here, there)
+        except CannotJoin as reason:
+            raise CaptureError(
+                f"a list of dynamic length holds different types: {reason}"
+            ) from reason
+        assert isinstance(common, DynamicRowsOf)
+        if common.form == items.form:
+            return items
+        made = self.converted(items, common)
+        assert isinstance(made, DynamicRows)
+        return made
 
     def _fitting(self, items: DynamicItems, item: Argument) -> tuple[DynamicItems, OpenDims]:
         """The list as one that can hold the item, too, and the dims that both have."""
@@ -249,7 +295,7 @@ class ScriptLists(ListContents):
             items = self.as_dynamic(items)
         if isinstance(items, DynamicRows):
             columns = (self._without(c, position) for c in items.columns)
-            return DynamicRows(tuple(map(_dynamic, columns)))
+            return replace(items, columns=tuple(map(_dynamic, columns)))
         if items.is_sequence:
             return DynamicItems(self._erased(items.content, position), of_numbers=False)
         if position in (0, -1):
@@ -273,6 +319,13 @@ class ScriptLists(ListContents):
             is_sequence=True,
         )
 
+    def replaced(self, holder: Mutable, place: Argument, item: Mutable) -> ListItems:
+        """What a list, or a dict of computed keys, holds with an item at a place."""
+        if isinstance(holder, ScriptDict):
+            key = self.at(holder.state.columns[0], place)
+            return self._with_replaced(holder.state, place, (key, item))
+        return self._with_replaced(holder.held, place, item)
+
     def _with_replaced(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
         length = known_length(items)
         if length is not None and isinstance(position, int) and not -length <= position < length:
@@ -288,12 +341,14 @@ class ScriptLists(ListContents):
                 self._reader.ask_to_unroll(position)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
+            items = self._with_row(items, item)
             columns = (
                 self._with_replaced(c, position, part)
-                for c, part in zip(items.columns, item, strict=True)
+                for c, part in zip(items.columns, self.parts(item, items.form), strict=True)
             )
-            return DynamicRows(tuple(map(_dynamic, columns)))
+            return replace(items, columns=tuple(map(_dynamic, columns)))
         content = items.content
+        item = self._filled(item, dynamic_pattern(items, is_any_known))
         if items.of_numbers:
             number = self._reader.numbers.as_tensor(item, content.dtype)
             index = self._reader.numbers.as_tensor(position)
@@ -329,7 +384,7 @@ class ScriptLists(ListContents):
         start = _dynamic(first) if not isinstance(first, tuple) else self._like(first, second)
         if isinstance(start, DynamicRows) and isinstance(second, DynamicRows):
             pairs = zip(start.columns, second.columns, strict=True)
-            return DynamicRows(tuple(_dynamic(self.joined(a, b)) for a, b in pairs))
+            return replace(start, columns=tuple(_dynamic(self.joined(a, b)) for a, b in pairs))
         assert isinstance(start, DynamicItems) and isinstance(second, DynamicItems)
         common = join_dynamic(
             dynamic_pattern(start, is_any_known), dynamic_pattern(second, is_any_known)
@@ -375,7 +430,7 @@ class ScriptLists(ListContents):
         if isinstance(items, tuple):
             return items[::-1]
         if isinstance(items, DynamicRows):
-            return DynamicRows(tuple(_dynamic(self.reversed(c)) for c in items.columns))
+            return replace(items, columns=tuple(_dynamic(self.reversed(c)) for c in items.columns))
         content = items.content
         if items.of_numbers:
             return DynamicItems(self._reader.emit(_aten.flip.default, [content, [0]])[0], True)

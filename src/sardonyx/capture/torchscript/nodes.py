@@ -30,7 +30,8 @@ from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.shapes.rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.shapes.slice import take_no_bound_for_granted
-from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.capture.size_conditions import SizeCondition, in_callers_names
+from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.scalars import ScalarTracker
@@ -123,7 +124,7 @@ class NodeWriter:
         self.graph.nodes.append(Node(op, bind(op, args), [value], self.here))
         return value
 
-    def _filler(self, leaf: TensorLeaf) -> Value:
+    def filler(self, leaf: TensorLeaf) -> Value:
         """A tensor that nothing reads, of the sizes that the file states: runtimes plan by them."""
         sizes = [1 if d is None else _at_any_sizes(d) for d in leaf.dims or ()]
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
@@ -206,11 +207,14 @@ class NodeWriter:
                         [("at", location.describe())],
                     )
                 ) from error
+            if isinstance(error, IndexError) and not self.is_trace:
+                # Of dims: what PyTorch itself says, whatever the sizes are.
+                raise ModelRaises(str(error).strip().splitlines()[0], location) from error
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
                 format_message(
                     f"an operator of the {'trace' if self.is_trace else 'program'} cannot take the"
-                    " dynamic sizes:"
-                    f" {(str(error).strip() or type(error).__name__).splitlines()[0]}",
+                    f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
                     [("at", location.describe())],
                 )
             ) from error

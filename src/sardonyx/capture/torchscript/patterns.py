@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, TypeAlias
 
 import sympy
@@ -24,17 +25,19 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.torchscript.values import (
     ABSENT,
+    ChosenConstant,
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
+    ListItems,
     MaybeEntry,
     MaybeNone,
+    RowForm,
     ScriptDict,
     ScriptInstance,
     ScriptList,
     Uninitialized,
-    column_of,
     is_number,
     number_dtype,
 )
@@ -92,6 +95,8 @@ class TupleOf:
 @dataclass(frozen=True, slots=True)
 class ListOf:
     items: tuple[Pattern, ...]
+    number: torch.dtype | None = None
+    """Of what it would hold, of an empty list of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +112,27 @@ class DynamicListOf:
 @dataclass(frozen=True, slots=True)
 class DynamicRowsOf:
     columns: tuple[DynamicListOf | DynamicRowsOf, ...]
+    form: RowForm
 
 
 @dataclass(frozen=True, slots=True)
 class DictOf:
     keys: tuple[Any, ...]
     items: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesOf:
+    """A dict whose keys are known at run time."""
+
+    pairs: DynamicRowsOf
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceOf:
+    """One of several constants."""
+
+    options: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +155,8 @@ Pattern: TypeAlias = (
     | DynamicListOf
     | DynamicRowsOf
     | DictOf
+    | EntriesOf
+    | ChoiceOf
     | InstanceOf
 )
 IsKnown = Callable[[sympy.Basic], bool]
@@ -156,8 +178,14 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
     if isinstance(argument, tuple):
         return TupleOf(tuple(pattern_of(a, is_known) for a in argument))
     if isinstance(argument, ScriptList):
-        return state_pattern(argument.state, is_known)
+        return state_pattern(argument.state, is_known, argument.number)
+    if isinstance(argument, ChosenConstant):
+        return ChoiceOf(argument.options)
     if isinstance(argument, ScriptDict):
+        if isinstance(argument.state, DynamicRows):
+            pairs = dynamic_pattern(argument.state, is_known)
+            assert isinstance(pairs, DynamicRowsOf)
+            return EntriesOf(pairs)
         return _entries_pattern(argument.state, is_known)
     if isinstance(argument, ScriptInstance):
         entries = _entries_pattern(argument.state, is_known)
@@ -165,18 +193,18 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
     return Same(argument)
 
 
-def state_pattern(state: Any, is_known: IsKnown) -> Pattern:
+def state_pattern(state: Any, is_known: IsKnown, number: torch.dtype | None = None) -> Pattern:
     """Of what a list, a dict or an object holds."""
     if isinstance(state, (DynamicItems, DynamicRows)):
         return dynamic_pattern(state, is_known)
     if isinstance(state, dict):
         return _entries_pattern(state, is_known)
-    return ListOf(tuple(pattern_of(a, is_known) for a in state))
+    return ListOf(tuple(pattern_of(a, is_known) for a in state), None if state else number)
 
 
 def dynamic_pattern(state: Dynamic, is_known: IsKnown) -> DynamicListOf | DynamicRowsOf:
     if isinstance(state, DynamicRows):
-        return DynamicRowsOf(tuple(dynamic_pattern(c, is_known) for c in state.columns))
+        return DynamicRowsOf(tuple(dynamic_pattern(c, is_known) for c in state.columns), state.form)
     content = state.content
     dims = _dims(content.shape, is_known)
     if state.is_sequence:
@@ -209,6 +237,12 @@ def join(left: Pattern, right: Pattern) -> Pattern:
         return TensorLeaf(left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims))
     if isinstance(left, _LISTS) and isinstance(right, _LISTS):
         return _join_lists(left, right)
+    if isinstance(left, EntriesOf) or isinstance(right, EntriesOf):
+        pairs = _join_pairs(left, right)
+        assert isinstance(pairs, DynamicRowsOf)
+        return EntriesOf(pairs)
+    if isinstance(left, DynamicRowsOf) or isinstance(right, DynamicRowsOf):
+        return _join_pairs(left, right)  # what dicts hold
     if isinstance(left, NumberLeaf) and isinstance(right, NumberLeaf):
         raise CannotJoin(f"a number is {_name(left.dtype)} here and {_name(right.dtype)} there")
     if (
@@ -219,6 +253,21 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     ):
         return type(left)(**{**_fields(left), "items": _join_each(left.items, right.items)})
     raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
+
+
+def _join_pairs(left: Pattern, right: Pattern) -> Pattern:
+    """Of dicts, of which one has keys that are known at run time."""
+    lists = [_pairs_pattern(p.pairs if isinstance(p, EntriesOf) else p) for p in (left, right)]
+    return _join_lists(*lists)
+
+
+def _pairs_pattern(pattern: Pattern) -> ListOf | DynamicListOf | DynamicRowsOf:
+    if isinstance(pattern, DynamicRowsOf):
+        return pattern
+    if not isinstance(pattern, DictOf) or not all(map(is_number, pattern.keys)):
+        raise CannotJoin(f"a dict with computed keys here and {_describe(pattern)} there")
+    pairs = zip(pattern.keys, pattern.items, strict=True)
+    return ListOf(tuple(TupleOf((NumberLeaf(number_dtype(key)), item)) for key, item in pairs))
 
 
 def _join_entries(left: Pattern, right: Pattern) -> Pattern:
@@ -235,7 +284,41 @@ def join_in_loop(left: Pattern, right: Pattern) -> Pattern:
     if isinstance(left, DictOf) and isinstance(right, DictOf) and left.keys != right.keys:
         keys = tuple(dict.fromkeys(left.keys + right.keys))
         left, right = (_with_keys(pattern, keys) for pattern in (left, right))
-    return join(left, right)
+    return join_carried(left, right)
+
+
+def join_carried(left: Pattern, right: Pattern) -> Pattern:
+    """As `join`; a string or a member of an enum may be another one in the next iteration."""
+    return join(*with_choices(left, right))
+
+
+def with_choices(left: Pattern, right: Pattern) -> tuple[Pattern, Pattern]:
+    """The patterns, constants that are others in the other one a choice of them in both."""
+    options = [_options(pattern) for pattern in (left, right)]
+    if all(options):
+        kinds = {type(option) for each in options for option in each}
+        if len(kinds) == 1 and options[0] != options[1]:
+            choice = ChoiceOf(tuple(dict.fromkeys(options[0] + options[1])))
+            return choice, choice
+    if (
+        isinstance(left, (TupleOf, ListOf, DictOf, InstanceOf))
+        and isinstance(right, type(left))
+        and len(left.items) == len(right.items)
+    ):
+        pairs = [with_choices(*p) for p in zip(left.items, right.items, strict=True)]
+        return (
+            type(left)(**{**_fields(left), "items": tuple(one for one, _ in pairs)}),
+            type(right)(**{**_fields(right), "items": tuple(other for _, other in pairs)}),
+        )
+    return left, right
+
+
+def _options(pattern: Pattern) -> tuple[Any, ...]:
+    if isinstance(pattern, ChoiceOf):
+        return pattern.options
+    if isinstance(pattern, Same) and isinstance(pattern.argument, (str, Enum)):
+        return (pattern.argument,)
+    return ()
 
 
 def _with_keys(pattern: DictOf, keys: tuple[Any, ...]) -> DictOf:
@@ -293,7 +376,7 @@ def _join_with_known(known: ListOf, dynamic: Pattern) -> Pattern:
 
 def without_length(pattern: DynamicListOf | DynamicRowsOf) -> DynamicListOf | DynamicRowsOf:
     if isinstance(pattern, DynamicRowsOf):
-        return DynamicRowsOf(tuple(map(without_length, pattern.columns)))
+        return replace(pattern, columns=tuple(map(without_length, pattern.columns)))
     return replace(pattern, length=None)
 
 
@@ -301,12 +384,16 @@ def join_dynamic(
     first: DynamicListOf | DynamicRowsOf, second: DynamicListOf | DynamicRowsOf
 ) -> DynamicListOf | DynamicRowsOf:
     if isinstance(first, DynamicRowsOf) and isinstance(second, DynamicRowsOf):
-        if len(first.columns) == len(second.columns):
+        if first.form != second.form:
+            first, second = (as_arrays(rows) for rows in (first, second))
+        if first.form == second.form:
             pairs = zip(first.columns, second.columns, strict=True)
-            return DynamicRowsOf(tuple(join_dynamic(a, b) for a, b in pairs))
-        raise CannotJoin("a list holds tuples of different lengths")
+            return replace(first, columns=tuple(join_dynamic(a, b) for a, b in pairs))
+        raise CannotJoin(f"{_rows_name(first.form)} here and {_rows_name(second.form)} there")
     if isinstance(first, DynamicRowsOf) or isinstance(second, DynamicRowsOf):
-        raise CannotJoin("a list holds tuples here and other things there")
+        rows = first if isinstance(first, DynamicRowsOf) else second
+        assert isinstance(rows, DynamicRowsOf)
+        raise CannotJoin(f"{_rows_name(rows.form)} here and one of other things there")
     if first.of_numbers != second.of_numbers:
         raise CannotJoin("a list of numbers here and one of tensors there")
     dims = _join_tensors(first.dtype, second.dtype, first.dims, second.dims)
@@ -323,6 +410,8 @@ def as_dynamic(pattern: Pattern, like: Pattern | None = None) -> DynamicListOf |
     if isinstance(pattern, (DynamicListOf, DynamicRowsOf)):
         return pattern
     assert isinstance(pattern, ListOf)
+    if not pattern.items and pattern.number is not None:
+        return DynamicListOf(pattern.number, (), True, False, 0)
     if not pattern.items:
         raise CannotJoin("an empty list, of which nothing says what it would hold")
     item = pattern.items[0]
@@ -336,18 +425,86 @@ def as_dynamic(pattern: Pattern, like: Pattern | None = None) -> DynamicListOf |
         return DynamicListOf(item.dtype, item.dims, of_numbers=False, is_sequence=True)
     if isinstance(item, NumberLeaf):
         return DynamicListOf(item.dtype, (), True, False, length)
-    if isinstance(item, TupleOf) and item.items:
-        columns = like.columns if isinstance(like, DynamicRowsOf) else [None] * len(item.items)
-        rows = [row for row in pattern.items if isinstance(row, TupleOf)]
+    form = _row_form(item)
+    if form is not None:
+        columns: Sequence[Pattern | None] = [None] * form.count
+        if isinstance(like, DynamicRowsOf) and like.form == form:
+            columns = like.columns
+        rows = [_row_parts(row, form) for row in pattern.items]
         return DynamicRowsOf(
             tuple(
-                as_dynamic(ListOf(tuple(row.items[place] for row in rows)), column)
+                as_dynamic(ListOf(tuple(row[place] for row in rows)), column)
                 for place, column in enumerate(columns)
-            )
+            ),
+            form,
         )
     raise CannotJoin(
         f"a list of {_describe(item)}, and its length differs: ONNX has lists of tensors"
     )
+
+
+def _row_form(item: Pattern) -> RowForm | None:
+    """How the items of a list are taken apart; None where they cannot be."""
+    if isinstance(item, Maybe):
+        return RowForm("optional", 2)
+    if isinstance(item, ListOf) and item.number is not None:
+        return _array_form(item.number, (), True)
+    if isinstance(item, DynamicListOf) and None not in item.dims:
+        return _array_form(item.dtype, item.dims, item.of_numbers)
+    if not isinstance(item, (TupleOf, ListOf, DictOf, InstanceOf)) or not item.items:
+        return None
+    count = len(item.items)
+    if isinstance(item, InstanceOf):
+        return RowForm("object", count, item.keys, item.class_name)
+    if isinstance(item, DictOf):
+        certain = not any(isinstance(i, (NoEntry, MaybeEntryOf)) for i in item.items)
+        return RowForm("dict", count, item.keys) if certain else None
+    return RowForm("list" if isinstance(item, ListOf) else "tuple", count)
+
+
+def _array_form(dtype: torch.dtype, dims: OpenDims, of_numbers: bool) -> RowForm:
+    return RowForm("array", 1, (dtype, dims, of_numbers))
+
+
+def as_arrays(rows: DynamicRowsOf) -> DynamicRowsOf:
+    """A list of lists of one length, as one of lists of any length."""
+    if rows.form.kind != "list":
+        return rows
+    first, *others = rows.columns
+    if not isinstance(first, DynamicListOf) or None in first.dims:
+        return rows
+    kinds = {
+        (c.dtype, c.dims, c.of_numbers) for c in (first, *others) if isinstance(c, DynamicListOf)
+    }
+    if len(kinds) > 1 or any(isinstance(c, DynamicRowsOf) or c.is_sequence for c in rows.columns):
+        return rows
+    column = DynamicListOf(first.dtype, (rows.form.count, *first.dims), False, True)
+    return DynamicRowsOf((column,), _array_form(first.dtype, first.dims, first.of_numbers))
+
+
+def _row_parts(row: Pattern, form: RowForm) -> tuple[Pattern, ...]:
+    if isinstance(row, Nothing):
+        return (row,) * form.count
+    if form.kind == "array":
+        dtype, dims, _ = form.keys
+        length = row.length if isinstance(row, DynamicListOf) else None
+        length = len(row.items) if isinstance(row, ListOf) else length
+        return (TensorLeaf(dtype, (length, *dims)),)
+    if form.kind == "optional":
+        content = Nothing() if row == Same(None) else _content(row)
+        return NumberLeaf(torch.bool), content
+    assert isinstance(row, (TupleOf, ListOf, DictOf, InstanceOf))
+    return row.items
+
+
+def _rows_name(form: RowForm) -> str:
+    if form.kind == "dict":
+        return f"a list of dicts with the keys {list(form.keys)}"
+    if form.kind == "array":
+        return "a list of lists of different lengths"
+    if form.kind in ("tuple", "list"):
+        return f"a list of {form.kind}s of {form.count}"
+    return f"a list of {form.kind}s"
 
 
 def _join_tensors(
@@ -376,6 +533,19 @@ def with_open_ranks(pattern: Pattern, other: Pattern) -> Pattern:
     return pattern
 
 
+def is_better_known(pattern: Pattern) -> bool:
+    """Whether less can be done with such a value than with the known ones of an unrolled loop."""
+    if isinstance(pattern, (ChoiceOf, EntriesOf)):
+        return True
+    if isinstance(pattern, DynamicRowsOf):
+        is_object = pattern.form.kind in ("list", "dict", "object", "array")
+        return is_object or any(map(is_better_known, pattern.columns))
+    if isinstance(pattern, (Maybe, MaybeEntryOf)):
+        return is_better_known(pattern.content)
+    items = getattr(pattern, "items", ())
+    return any(map(is_better_known, items))
+
+
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -385,10 +555,13 @@ def _describe(pattern: Pattern) -> str:
         return repr(pattern.argument)
     if isinstance(pattern, DictOf):
         return f"a dict with the keys {list(pattern.keys)}"
+    if isinstance(pattern, ChoiceOf):
+        return f"one of {list(pattern.options)}"
     names: dict[type, str] = {
         TensorLeaf: "a tensor", NumberLeaf: "a number", Maybe: "an optional", TupleOf: "a tuple",
-        ListOf: "a list", DynamicListOf: "a list",
-        DynamicRowsOf: "a list", InstanceOf: "an object",
+        ListOf: "a list", DynamicListOf: "lists of different lengths",
+        DynamicRowsOf: "lists of different lengths", InstanceOf: "an object",
+        EntriesOf: "a dict with computed keys",
     }  # fmt: skip
     return names.get(type(pattern), "nothing")
 
@@ -409,6 +582,10 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
         return new(pattern.dtype, pattern.dims, False)
     if isinstance(pattern, NumberLeaf):
         return ComputedNumber(new(pattern.dtype, (), False))
+    if isinstance(pattern, ChoiceOf):
+        return ChosenConstant(ComputedNumber(new(torch.int64, (), False)), pattern.options)
+    if isinstance(pattern, EntriesOf):
+        return keep(ScriptDict(instantiate_state(pattern.pairs, new, keep)))
     if isinstance(pattern, (Maybe, MaybeEntryOf)):
         present = ComputedNumber(new(torch.bool, (), False))
         made_of = MaybeNone if isinstance(pattern, Maybe) else MaybeEntry
@@ -425,7 +602,9 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
 
 def instantiate_state(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> Any:
     if isinstance(pattern, DynamicRowsOf):
-        return DynamicRows(tuple(instantiate_state(c, new, keep) for c in pattern.columns))
+        return DynamicRows(
+            tuple(instantiate_state(c, new, keep) for c in pattern.columns), pattern.form
+        )
     if isinstance(pattern, DynamicListOf):
         dims = pattern.dims if pattern.is_sequence else (pattern.length, *pattern.dims)
         return DynamicItems(new(pattern.dtype, dims, pattern.is_sequence), pattern.of_numbers)
@@ -444,7 +623,11 @@ class Conform:
         as_tensor: Callable[[Argument, torch.dtype], Value],
         as_dynamic_items: Callable[[Any, DynamicListOf], Value],
         filler: Callable[[TensorLeaf], Value],
+        columns: Callable[[ListItems, DynamicRowsOf], Sequence[ListItems]],
+        code: Callable[[Argument, tuple[Any, ...]], Argument],
     ) -> None:
+        self._columns = columns
+        self._code = code
         self._as_tensor = as_tensor
         self._as_dynamic_items = as_dynamic_items
         self._filler = filler
@@ -471,6 +654,10 @@ class Conform:
         elif isinstance(pattern, TupleOf):
             for item, inner in zip(argument, pattern.items, strict=True):
                 yield from self.leaves(item, inner)
+        elif isinstance(pattern, ChoiceOf):
+            yield self._as_tensor(self._code(argument, pattern.options), torch.int64)
+        elif isinstance(pattern, EntriesOf):
+            yield from self.state_leaves(argument.state, pattern.pairs)
         else:
             yield from self.state_leaves(argument.state, pattern)
 
@@ -478,8 +665,10 @@ class Conform:
         if isinstance(pattern, DynamicListOf):
             yield self._as_dynamic_items(state, pattern)
         elif isinstance(pattern, DynamicRowsOf):
-            for place, column in enumerate(pattern.columns):
-                yield from self.state_leaves(column_of(state, place), column)
+            if isinstance(state, dict):
+                state = tuple(state.items())
+            for part, column in zip(self._columns(state, pattern), pattern.columns, strict=True):
+                yield from self.state_leaves(part, column)
         elif isinstance(pattern, (DictOf, InstanceOf)):
             for key, inner in zip(pattern.keys, pattern.items, strict=True):
                 yield from self.leaves(state.get(key, ABSENT), inner)
@@ -491,8 +680,11 @@ class Conform:
         """Leaves that nothing reads."""
         if isinstance(pattern, TensorLeaf):
             yield self._filler(pattern)
-        elif isinstance(pattern, NumberLeaf):
-            yield self._as_tensor(0, pattern.dtype)
+        elif isinstance(pattern, (NumberLeaf, ChoiceOf)):
+            dtype = pattern.dtype if isinstance(pattern, NumberLeaf) else torch.int64
+            yield self._as_tensor(0, dtype)
+        elif isinstance(pattern, EntriesOf):
+            yield from self._fillers(pattern.pairs)
         elif isinstance(pattern, DynamicListOf) and pattern.is_sequence:
             yield self._as_dynamic_items((), pattern)
         elif isinstance(pattern, DynamicListOf):

@@ -16,8 +16,10 @@ from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.torchscript.values import (
+    ChosenConstant,
     ComputedNumber,
     DynamicItems,
+    DynamicRows,
     ListItems,
     MaybeEntry,
     MaybeNone,
@@ -143,6 +145,16 @@ class _Results:
     def of(self, result: Argument) -> Any:
         if isinstance(result, ScriptList):
             return self._list(result.state)
+        if isinstance(result, ScriptDict) and isinstance(result.state, DynamicRows):
+            raise CaptureError(
+                "the model returns a dict whose keys are known at run time, which ONNX does not"
+                " have: return the list of its keys and the list of its values"
+            )
+        if isinstance(result, ChosenConstant):
+            raise CaptureError(
+                f"the model returns a constant that is chosen at run time, one of"
+                f" {list(result.options)}, which a file cannot: return a number for each"
+            )
         if isinstance(result, ScriptDict):
             return {key: self._entry(key, item) for key, item in result.state.items()}
         if isinstance(result, tuple):
@@ -168,11 +180,13 @@ class _Results:
         known = self._reader.lists.known_items(items)
         if known is not None:
             return [self.of(item) for item in known]
-        if not isinstance(items, DynamicItems):
+        if isinstance(items, DynamicRows):
+            places = "key of the dicts" if items.form.kind == "dict" else "place of the tuples"
             raise CaptureError(
-                "the model returns a list of tuples whose length is known at run time, which ONNX"
-                " does not have: return a list for each place of the tuples"
+                f"the model returns a list of {items.form.kind}s whose length is known at run time,"
+                f" which ONNX does not have: return a list for each {places}"
             )
+        assert isinstance(items, DynamicItems)
         content = items.content
         if not items.of_numbers:
             content = self._reader.lists.as_sequence(items)

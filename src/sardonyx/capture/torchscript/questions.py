@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.quantized.tensor import QuantizedTensor
+from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.calls import Branch, NotHere
 from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
@@ -55,10 +56,15 @@ class TensorQuestions:
         if dim is None:
             return self._lists.new(tensor.shape)
         if isinstance(dim, int):
-            return tensor.shape[dim % len(tensor.shape)]
+            rank = len(tensor.shape)
+            if not -rank <= dim < rank:
+                raise ModelRaises(f"size({dim}) of a tensor of {rank} dims")
+            return tensor.shape[dim]
         return self._lists.at(tensor.shape, dim)
 
     def length(self, tensor: Value) -> Argument:
+        if not tensor.shape:
+            raise ModelRaises("len() of a 0-d tensor")
         return tensor.shape[0]
 
     def element_count(self, tensor: Value) -> Argument:

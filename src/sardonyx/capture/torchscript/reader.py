@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.asked_nodes import call_in_trace
 from sardonyx.capture.autograd_functions import operator_in_torchscript
 from sardonyx.capture.bind import bind
 from sardonyx.capture.flat_model import without_prefix
@@ -37,23 +38,34 @@ from sardonyx.capture.torchscript.blocks import (
     FOREVER,
     ModelRaises,
     ScriptBlocks,
+    TypesChange,
     known_truth,
 )
 from sardonyx.capture.torchscript.calls import NotHere, ScriptCalls
-from sardonyx.capture.torchscript.chosen_memory import read_for_each_choice
+from sardonyx.capture.torchscript.chosen_objects import (
+    changes_in,
+    is_one_of_two_changed,
+)
 from sardonyx.capture.torchscript.constructs import CONSTRUCTS, dtype_of, no_form
 from sardonyx.capture.torchscript.exits import constants_at_exit
 from sardonyx.capture.torchscript.list_operators import ListOperators
 from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.node_values import inputs as node_inputs
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.nodes import NodeWriter
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
 from sardonyx.capture.torchscript.questions import TensorQuestions
-from sardonyx.capture.torchscript.reshaped import ReshapedTensors
+from sardonyx.capture.torchscript.read_apart import (
+    MOST_COPIES,
+    ReadsApart,
+    TwoTypes,
+    different_types,
+)
+from sardonyx.capture.torchscript.reshaped import ReshapedTensors, check_shape_is_its_own
+from sardonyx.capture.torchscript.squeezes import SQUEEZES
 from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
+    ChosenConstant,
     ComputedNumber,
     Heap,
     ListItems,
@@ -74,11 +86,9 @@ from sardonyx.errors import (
 )
 
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
-_MOST_COPIES = 6
-"""Branches, one inside the other, that each take a copy of what follows them."""
 
 
-class GraphReader(NodeWriter):
+class GraphReader(ReadsApart):
     def __init__(
         self, root: torch.nn.Module, modules: ModuleNames, captured_by: str = "torch.jit.trace"
     ) -> None:
@@ -89,20 +99,28 @@ class GraphReader(NodeWriter):
         self._reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
         self.lists = ScriptLists(self)
+        self.heap.replaced = self.lists.replaced
         self._list_operators = ListOperators(self, self.lists)
         self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self._either)
         self._questions = TensorQuestions(
             self.numbers, self.lists, self._either, is_trace=self.is_trace
         )
         self._blocks = ScriptBlocks(self)
-        self.conform = Conform(self.numbers.as_tensor, self.lists.dynamic_content, self._filler)
+        self.conform = Conform(
+            self.numbers.as_tensor,
+            self.lists.dynamic_content,
+            self.filler,
+            self.lists.columns,
+            self.code_among,
+        )
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
         self._quantized = QuantizedReader(
             self._emit, self._held, self._loop, lambda: self.example_sizes
         )
         self.notes: list[str] = []
         self._env: dict[str, Argument] = {}
-        self._copies = 0
+        self._changes: list[Any] = []
+        """The nodes that change an object, or the shape of a tensor."""
         self._by_storage: dict[Any, Value] = {}
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
 
@@ -128,12 +146,17 @@ class GraphReader(NodeWriter):
         `self` among them."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
             self._env[source.debugName()] = argument
+        self._changes = changes_in(graph.nodes())
         try:
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
             raise CaptureError(
                 format_message(f"the model raises: {error}", [("at", error.place())])
             ) from error
+        except CannotJoin as reason:
+            raise CaptureError(f"values of different types meet: {reason}") from reason
+        except TypesChange as error:
+            raise CaptureError(str(error)) from error
         except (CaptureError, UnsupportedOperatorError) as error:
             others = self._further_refusals(list(graph.nodes()))
             if not others:
@@ -211,43 +234,50 @@ class GraphReader(NodeWriter):
         *,
         at_end: bool = False,
         is_body: bool = False,
-        after: Sequence[Any] = (),
     ) -> list[Argument]:
         """Reads nodes into the current block; what the outputs hold at the end, or what comes of
         it where more is read after them. `at_end`: the program ends there; `is_body`: an iteration
-        of a loop. `after`: the nodes that `then` reads."""
-        done = 0
+        of a loop."""
+        ends = {"at_end": at_end, "is_body": is_body}
+
+        def from_place(start: int) -> Callable[[], list[Argument]]:
+            return partial(self.read_block, nodes[start:], outputs, then, **ends)
+
         for place, node in enumerate(nodes):
-            if place < done:
-                continue
-            if node.kind() != "prim::If":
-                self._node(node)
-                continue
+            kind = node.kind()
+            if kind in SQUEEZES:
+                squeeze = self._open_squeeze(node)
+                if squeeze is not None:
+                    return self._squeezed(node, squeeze, from_place(place + 1), ends)
+            if kind == "prim::Loop":
+                try:
+                    with self.attempt():
+                        self._node(node)
+                    continue
+                except TypesChange as refusal:
+                    return self._first_apart(node, refusal, from_place(place + 1), ends)
+            if kind != "prim::If":
+                try:
+                    self._node(node)
+                    continue
+                except TwoTypes as choice:
+                    return self._operand_apart(node, choice, from_place(place), ends)
             readings = [partial(self._branch, block) for block in node.blocks()]
             (condition,) = self.inputs_of(node)
             location = self.here = self.location(node)
             try:
-                following = [*nodes[place + 1 :], *after]
-                count = self._read_apart(node, following, outputs)
-                if count is not None:
-                    done = place + 1 + count
-                    if done > len(nodes):
-                        raise CannotJoin("memory that is written")
-                    self._read_for_each(node, condition, following, count, outputs)
-                    continue
+                if self._is_read_apart(node):
+                    raise CannotJoin("one of two objects, which is changed")
                 with self.attempt():
                     results = self._blocks.branch(condition, readings, location)
             except CannotJoin as reason:
                 copies = int(known_truth(condition) is None)
-                if copies and self._copies >= _MOST_COPIES:
-                    raise _different_types(reason, location) from reason
+                if copies and self._copies >= MOST_COPIES:
+                    raise different_types(reason, location) from reason
                 # What follows is read once more in each branch, where its types are known.
-                ends = {"at_end": at_end, "is_body": is_body}
-                rest = partial(
-                    self.read_block, nodes[place + 1 :], outputs, then, **ends, after=after
-                )
+                rest = from_place(place + 1)
                 readings = [
-                    partial(self._branch_and_rest, node, block, rest, ends, following)
+                    partial(self._branch_and_rest, node, block, rest, ends)
                     for block in node.blocks()
                 ]
                 self._copies += copies
@@ -255,7 +285,7 @@ class GraphReader(NodeWriter):
                     return self._blocks.branch(condition, readings, location, **ends)
                 except CannotJoin as again:
                     if at_end:
-                        raise _different_types(again, location) from again
+                        raise different_types(again, location) from again
                     raise
                 finally:
                     self._copies -= copies
@@ -264,50 +294,11 @@ class GraphReader(NodeWriter):
         results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 
-    def _read_apart(
-        self, branch: Any, following: Sequence[Any], outputs: Sequence[Any]
-    ) -> int | None:
-        """How many of the nodes that follow are to know which side was taken, though what both
-        leave fits."""
-        if self.is_trace or self._copies >= _MOST_COPIES:
-            return None
-        count = read_for_each_choice(branch, following, outputs)
-        place = 0
-        while count is not None and place < count:  # choices among them may ask for more
-            if following[place].kind() == "prim::If":
-                inner = read_for_each_choice(following[place], following[place + 1 :], outputs)
-                count = max(count, place + 1 + (inner or 0))
-            place += 1
-        return count
-
-    def _read_for_each(
-        self,
-        branch: Any,
-        condition: Argument,
-        following: Sequence[Any],
-        count: int,
-        outputs: Sequence[Any],
-    ) -> None:
-        """A branch and some of the nodes after it, read once for each side; what those that come
-        after them use is joined."""
-        location = self.here
-        used = {o.debugName() for o in outputs}.union(*map(_names_read, following[count:]))
-        made = [o for node in (branch, *following[:count]) for o in node_outputs(node)]
-        left = [o for o in made if o.debugName() in used]
-        rest = partial(self.read_block, following[:count], left, after=following[count:])
-        readings = [
-            partial(self._branch_and_rest, branch, block, rest, {}, following)
-            for block in branch.blocks()
-        ]
-        copies = int(known_truth(condition) is None)
-        self._copies += copies
-        try:
-            with self.attempt():
-                results = self._blocks.branch(condition, readings, location)
-        finally:
-            self._copies -= copies
-        for output, result in zip(left, results, strict=True):
-            self._env[output.debugName()] = result
+    def _is_read_apart(self, branch: Any) -> bool:
+        """Whether what follows is to know which side was taken, though what both leave fits."""
+        if self.is_trace or self._copies >= MOST_COPIES:
+            return False
+        return is_one_of_two_changed(branch, self._changes)
 
     def _branch(self, block: Any) -> list[Argument]:
         return self.read_block(list(block.nodes()), list(block.outputs()))
@@ -318,7 +309,6 @@ class GraphReader(NodeWriter):
         block: Any,
         rest: Callable[[], list[Argument]],
         ends: dict[str, bool],
-        following: Sequence[Any],
     ) -> list[Argument]:
         def go_on(results: list[Argument]) -> list[Argument]:
             for output, result in zip(node_outputs(node), results, strict=True):
@@ -326,18 +316,12 @@ class GraphReader(NodeWriter):
             return rest()
 
         nodes, outputs = list(block.nodes()), list(block.outputs())
-        return self.read_block(nodes, outputs, go_on, **ends, after=following)
+        return self.read_block(nodes, outputs, go_on, **ends)
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
-        sources, nodes, outputs = list(block.inputs()), list(block.nodes()), list(block.outputs())
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            for source, argument in zip(sources, (iteration, *carried), strict=True):
-                self._env[source.debugName()] = argument
-            return self.read_block(nodes, outputs, is_body=True)
-
+        body = partial(self._iteration, block)
         results = self._blocks.loop(count, condition, start, body, self.here)
         if count == FOREVER and condition is True:
             for place, flag in constants_at_exit(block).items():
@@ -362,6 +346,17 @@ class GraphReader(NodeWriter):
         return self._blocks.loop(
             count, True, start, lambda i, carried: [True, *body(i, carried)], self.here
         )
+
+    def code_among(self, constant: Argument, options: tuple[Any, ...]) -> Argument:
+        """The place of a constant, which may be chosen at run time itself, among options."""
+        if not isinstance(constant, ChosenConstant):
+            return options.index(constant)
+        if constant.options == options[: len(constant.options)]:
+            return constant.code
+        places = torch.tensor([options.index(option) for option in constant.options])
+        table = Value("places", type_of(places), constant=places)
+        place = self.numbers.as_scalar(constant.code)
+        return ComputedNumber(self.emit(torch.ops.aten.select.int, [table, 0, place])[0])
 
     def ask_to_unroll(self, index: Argument) -> None:
         self._blocks.ask_to_unroll(index)
@@ -400,6 +395,10 @@ class GraphReader(NodeWriter):
         if kind in _WITHOUT_EFFECT:
             return
         operands = self.inputs_of(node)
+        chosen = next((o for o in operands if isinstance(o, ChosenConstant)), None)
+        if chosen is not None and not _takes_chosen(kind, operands):
+            self._of_each_option(kind, node, chosen)
+            return
         for calls in (self.calls, self._questions):
             with contextlib.suppress(NotHere):
                 self._set_call_result(node, calls.call(kind, operands))
@@ -438,8 +437,11 @@ class GraphReader(NodeWriter):
         operand: Argument,
         condition: Argument,
         ways: list[Argument],
+        *,
+        of_constants: bool = False,
     ) -> None:
-        """One call where an operand, which a condition decides, is this, one where it is that."""
+        """One call where an operand, which a condition decides, is this, one where it is that.
+        `of_constants`: what they give may be a choice of constants again."""
         names = [i.debugName() for i in node_inputs(node) if self._env[i.debugName()] is operand]
         outputs = [o.debugName() for o in node_outputs(node)]
 
@@ -453,10 +455,23 @@ class GraphReader(NodeWriter):
 
         readings = [partial(reading, way) for way in ways]
         try:
-            results = self._blocks.branch(condition, readings, self.here)
+            results = self._blocks.branch(condition, readings, self.here, is_body=of_constants)
         except CannotJoin as reason:
-            raise CaptureError(f"what {kind} gives has two types: {reason}") from reason
+            raise TwoTypes(
+                f"what {kind} gives has two types: {reason}", names, operand, condition, ways
+            ) from reason
         self._env.update(dict(zip(outputs, results, strict=True)))
+
+    def _of_each_option(self, kind: str, node: Any, chosen: ChosenConstant) -> None:
+        first, *others = chosen.options
+        if not others:
+            raise AssertionError("a choice of one")
+        rest: Argument = others[0]
+        if len(others) > 1:
+            code = self.numbers.compute("aten::sub", [chosen.code, 1], torch.int64)
+            rest = ChosenConstant(code, tuple(others))
+        is_first = self.numbers.compute("aten::eq", [chosen.code, 0], torch.bool)
+        self._of_either(kind, node, chosen, is_first, [first, rest], of_constants=True)
 
     def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
         """What TorchScript alone has: run by it where all is known."""
@@ -528,7 +543,7 @@ class GraphReader(NodeWriter):
         if found is not None:
             self.set(node, found)
             return
-        arguments = bind(op, self._operands(node, op))
+        op, arguments = call_in_trace(op, bind(op, self._operands(node, op)))
         scalar = self.scalars.read(op, arguments)
         if scalar is not None:
             self.set(node, self.wrapped(scalar.value))
@@ -551,6 +566,7 @@ class GraphReader(NodeWriter):
 
     def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
         tensor = self._env[node.inputsAt(0).debugName()]
+        check_shape_is_its_own(node, tensor)
         view = METADATA_WRITES[op._schema.name](op)
         made = self._inferred(view, arguments, self.here)
         self.graph.nodes.append(made)
@@ -669,12 +685,13 @@ class GraphReader(NodeWriter):
     def _fork(self, node: Any) -> None:
         """What would run beside the rest, in its place."""
         body = _torch_private.inlined_subgraph(node)
-        outer, given = self._env, self.inputs_of(node)
+        outer, given = (self._env, self._changes), self.inputs_of(node)
         self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
+        self._changes = changes_in(body.nodes())
         try:
             results = self.read_block(list(body.nodes()), list(body.outputs()))
         finally:
-            self._env = outer
+            self._env, self._changes = outer
         self.set(node, results[0])
 
     def _autograd_function(self, node: Any) -> None:
@@ -734,6 +751,22 @@ def numberdtype_of(operands: Sequence[Argument]) -> torch.dtype:
     return torch.float64 if torch.float64 in kinds else kinds[0]
 
 
+def _takes_chosen(kind: str, operands: Sequence[Argument]) -> bool:
+    """Whether an operator takes a constant that is chosen at run time as it is."""
+    if kind in _HOLDS_LAST_OPERAND:
+        return not any(isinstance(o, ChosenConstant) for o in operands[:-1])
+    return kind in _TAKES_CHOSEN
+
+
+_HOLDS_LAST_OPERAND = frozenset({"aten::append", "aten::insert", "aten::_set_item"})
+_TAKES_CHOSEN = frozenset(
+    {
+        "aten::eq", "aten::ne", "aten::__is__", "aten::__isnot__", "aten::format",
+        "aten::percentFormat", "aten::str", "prim::unchecked_cast", "aten::warn",
+    }
+)  # fmt: skip
+
+
 def _unpacked(node: Any) -> int | None:
     """The number of variables that its result is at once unpacked into."""
     uses = node.output().uses() if node.outputsSize() == 1 else []
@@ -756,12 +789,3 @@ def _names_read(node: Any) -> set[str]:
 
 def _lines(error: SardonyxError) -> list[str]:
     return str(error).splitlines()
-
-
-def _different_types(reason: CannotJoin, location: SourceLocation) -> CaptureError:
-    return CaptureError(
-        format_message(
-            f"the branches of an if leave different types: {reason}",
-            [("at", location.describe())],
-        )
-    )

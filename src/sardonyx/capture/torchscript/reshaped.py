@@ -6,8 +6,12 @@ branches and loops hand it on.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sardonyx.capture.graph import Argument, Block, Value
+from sardonyx.capture.torchscript.chosen_objects import may_have_other_names
 from sardonyx.capture.torchscript.values import Heap, ScriptInstance
+from sardonyx.errors import CaptureError
 
 _NOW = "now"
 
@@ -47,3 +51,13 @@ class ReshapedTensors:
             if tensor in block.inputs or any(n is tensor.producer for n in block.nodes):
                 return age
         return 0
+
+
+def check_shape_is_its_own(change: Any, tensor: Value) -> None:
+    """A branch that gave the tensor, or a loop that carries it, does not hand its shape back."""
+    made_by = tensor.producer
+    if (made_by is None or made_by.blocks) and may_have_other_names(change):
+        raise CaptureError(
+            f"{change.kind()} changes the shape of a tensor that another variable may hold, too,"
+            " which depends on a branch or a loop: use the operator that gives a new one"
+        )

@@ -12,12 +12,12 @@ from sardonyx.capture import sequences
 from sardonyx.capture.control_flow import values_read
 from sardonyx.capture.graph import Argument, Block, Node, Value
 from sardonyx.capture.torchscript.patterns import DynamicListOf, DynamicRowsOf, Pattern
+from sardonyx.capture.torchscript.rows import parts_of
 from sardonyx.capture.torchscript.values import (
     Dynamic,
     DynamicItems,
     DynamicRows,
     ListItems,
-    column_of,
 )
 
 _aten = torch.ops.aten
@@ -37,7 +37,7 @@ class Appended:
 
 def _filled(pattern: DynamicListOf | DynamicRowsOf, contents: Iterator[Value]) -> Dynamic:
     if isinstance(pattern, DynamicRowsOf):
-        return DynamicRows(tuple(_filled(c, contents) for c in pattern.columns))
+        return DynamicRows(tuple(_filled(c, contents) for c in pattern.columns), pattern.form)
     return DynamicItems(next(contents), pattern.of_numbers)
 
 
@@ -78,7 +78,9 @@ def _joins(
 ) -> bool:
     """Whether what the list holds before the loop can be stacked with what is appended."""
     if isinstance(pattern, DynamicRowsOf):
-        columns = [column_of(start, place) for place in range(len(pattern.columns))]
+        columns = _columns(start, pattern)
+        if columns is None:
+            return False
         pairs = zip(pattern.columns, columns, strict=True)
         # Not lazily: each takes its appends.
         found = [_joins(p, column, appends) for p, column in pairs]
@@ -90,6 +92,16 @@ def _joins(
     return pattern.of_numbers or all(
         held.has_shape and held.shape == item.shape and held.dtype == item.dtype for held in start
     )
+
+
+def _columns(start: ListItems, pattern: DynamicRowsOf) -> Sequence[ListItems] | None:
+    if isinstance(start, DynamicRows):
+        return start.columns if start.form == pattern.form else None
+    assert isinstance(start, tuple)
+    if start and pattern.form.kind == "array":
+        return None
+    rows = [parts_of(item, pattern.form) for item in start]
+    return [tuple(row[place] for row in rows) for place in range(pattern.form.count)]
 
 
 @dataclass(slots=True)

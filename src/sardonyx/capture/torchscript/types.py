@@ -46,6 +46,8 @@ def _is_of(argument: Argument, kind: Any) -> bool:
             and all(map(_is_of, argument, members))
         )
     if name == "DictType":
+        if isinstance(argument, ScriptDict) and not isinstance(argument.state, dict):
+            return kind.getKeyType().kind() in _NUMBERS
         return isinstance(argument, ScriptDict) and all(
             _is_of(key, kind.getKeyType()) and _is_of(item, kind.getValueType())
             for key, item in argument.state.items()
@@ -61,10 +63,20 @@ def _is_of(argument: Argument, kind: Any) -> bool:
     return name == "AnyType" or isinstance(argument, plain.get(name, ()))
 
 
+_ROWS = {
+    "tuple": ("TupleType", "AnyTupleType"),
+    "list": ("ListType", "AnyListType"),
+    "array": ("ListType", "AnyListType"),
+    "dict": ("DictType",),
+    "object": ("ClassType", "InstanceType"),
+    "optional": ("OptionalType",),
+}
+
+
 def _holds(items: ScriptList, kind: Any) -> bool:
     held = items.state
     if isinstance(held, DynamicRows):
-        return kind.kind() in ("TupleType", "AnyTupleType")
+        return kind.kind() in _ROWS[held.form.kind]
     if not isinstance(held, DynamicItems):
         return all(_is_of(item, kind) for item in held)
     return _is_of(ComputedNumber(held.content) if held.of_numbers else held.content, kind)

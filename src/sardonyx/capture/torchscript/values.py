@@ -6,10 +6,10 @@ Lists, dicts and objects are mutable and shared: a write of one variable is seen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import sympy
 import torch
@@ -32,8 +32,19 @@ class Uninitialized:
 UNINITIALIZED = Uninitialized()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class UnknownText:
     """A string made of what is known at run time: the message of an exception may be one."""
+
+    made_of: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChosenConstant:
+    """One of several strings, or members of an enum: the number `code` says which of them."""
+
+    code: Argument
+    options: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,24 +86,29 @@ class DynamicItems:
         return self.content.shape[0]
 
 
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """What the items of a list are that has a list for each of their places. An array is a list
+    whose length differs from item to item: its items are stacked in one tensor, and the keys are
+    the dtype and the dims of each, and whether they are numbers."""
+
+    kind: Literal["tuple", "list", "dict", "object", "optional", "array"]
+    count: int
+    keys: tuple[Any, ...] = ()
+    class_name: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicRows:
-    """The items of a list of tuples whose length is known at run time: a list for each place of
-    the tuples."""
+    """The items of a list of tuples, or of others of that form, whose length is known at run time:
+    a list for each place of the items."""
 
     columns: tuple[DynamicItems | DynamicRows, ...]
+    form: RowForm
 
 
 Dynamic: TypeAlias = DynamicItems | DynamicRows
 ListItems: TypeAlias = tuple[Argument, ...] | DynamicItems | DynamicRows
-
-
-def column_of(items: ListItems, place: int) -> ListItems:
-    """One place of the tuples in a list."""
-    if isinstance(items, DynamicRows):
-        return items.columns[place]
-    assert isinstance(items, tuple)
-    return tuple(item[place] for item in items)
 
 
 class Mutable:
@@ -102,12 +118,25 @@ class Mutable:
     serial: int = 0
     entangled: str = ""
     """Why a change of it could not be followed."""
+    original: Mutable | None = None
+    """Whose state at another time it shows."""
+    is_copied: bool = False
+    """Whether that is because a list holds a copy of it, or it is one of what a list holds."""
+    copied_at: int = 0
+    copied_within: Any = None
+    """The items of the list whose copies were made last."""
+    origin: Origin | None = None
+    """Where a copy was read: a change of it is one of what is there, too."""
+    shown: tuple[Mutable, ...] = ()
+    """Copies of its items that were read."""
     outdated: str = ""
     """Why it is not known any more what it holds."""
     maybe: tuple[Mutable, ...] = ()
     """Objects that may be this one."""
     maybe_of: tuple[Mutable, ...] = ()
     """Objects that this one may be."""
+    other_names: tuple[Mutable, ...] = ()
+    """Objects that may be this one in a later iteration than the first."""
 
     @property
     def state(self) -> Any:
@@ -120,8 +149,21 @@ class Mutable:
         self.held = state
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """The place of an item, of which a copy was read: the list or dict, the index or key, and what
+    the list or dict held then."""
+
+    holder: Mutable
+    place: Argument
+    state: Any
+
+
 class ScriptList(Mutable):
     """`state` is a tuple of the items where each is a value of its own."""
+
+    number: torch.dtype | None = None
+    """Of what it would hold, where the program says that it is a list of numbers."""
 
     def __init__(self, items: Any = ()) -> None:
         is_dynamic = isinstance(items, (DynamicItems, DynamicRows))
@@ -129,8 +171,10 @@ class ScriptList(Mutable):
 
 
 class ScriptDict(Mutable):
-    def __init__(self, entries: dict[Any, Argument]) -> None:
-        self.held: dict[Any, Argument] = entries
+    """`state` is a dict, or a list of pairs where keys are known at run time."""
+
+    def __init__(self, entries: dict[Any, Argument] | DynamicRows) -> None:
+        self.held: dict[Any, Argument] | DynamicRows = entries
 
 
 class ScriptInstance(Mutable):
@@ -147,7 +191,15 @@ class Heap:
 
     _frames: list[dict[Mutable, Any]] = field(default_factory=list)
     _outdated: list[Mutable] = field(default_factory=list)
+    _shared: list[tuple[Mutable, str]] = field(default_factory=list)
+    """With why their changes could not be followed before."""
     _count: int = 0
+    replaced: Callable[[Mutable, Argument, Mutable], Any] | None = None
+    """What a list or dict holds with an item at a place."""
+    is_in_several: bool = False
+    """Whether an object may be in two places of lists that hold copies: no change reaches both."""
+    writes: int = 0
+    """How many changes of copies were changes of what they were copied from."""
 
     def new(self, made: Any) -> Any:
         made.serial = self.age()
@@ -159,16 +211,83 @@ class Heap:
         return self._count
 
     def set(self, changed: Mutable, state: Any) -> None:
-        if changed.entangled:
+        origin = changed.origin
+        if changed.entangled and (
+            origin is None or self.is_in_several or origin.holder.held is not origin.state
+        ):
             raise CaptureError(changed.entangled)
         if self._frames:
             self._frames[-1].setdefault(changed, changed.held)
         changed.held = state
-        for other in changed.maybe_of:
-            for relative in (other, *other.maybe):
-                if relative is not changed and not relative.outdated:
-                    self._outdated.append(relative)
-                    relative.outdated = _OUTDATED
+        if origin is not None:
+            self._write_through(changed, origin)
+        relatives = [o for other in changed.maybe_of for o in (other, *other.maybe)]
+        for relative in (*relatives, *changed.other_names):
+            if relative is not changed and not relative.outdated:
+                self._outdated.append(relative)
+                relative.outdated = _OUTDATED
+
+    def _write_through(self, changed: Mutable, origin: Origin) -> None:
+        holder = origin.holder
+        assert self.replaced is not None
+        self.writes += 1
+        is_in_several = self.is_in_several
+        state = self.replaced(holder, origin.place, changed)
+        self.is_in_several = is_in_several  # it goes where it was
+        self.set(holder, state)
+        changed.origin = replace(origin, state=holder.held)
+        for copied in (*holder.shown, *(shared for shared, _ in self._shared)):
+            self._outdate(copied, changed)
+
+    @property
+    def shared_count(self) -> int:
+        return len(self._shared)
+
+    def unshare(self, count: int) -> list[tuple[Mutable, str]]:
+        """Takes back which objects lists of copies hold, but for the first `count`; what was taken
+        back."""
+        taken = []
+        while len(self._shared) > count:
+            held, before = self._shared.pop()
+            taken.append((held, held.entangled))
+            held.entangled, held.is_copied = before, False
+        return taken
+
+    def share_again(self, taken: list[tuple[Mutable, str]]) -> None:
+        for held, reason in reversed(taken):
+            if not held.is_copied:
+                self._shared.append((held, held.entangled))
+                held.entangled, held.is_copied = reason, True
+
+    def note_repeated(self, age: int) -> None:
+        """Of a loop whose body is read since an age: what was there before, and is put into a list
+        of copies, is put there by every iteration."""
+        for shared, _ in self._shared:
+            if shared.copied_within is None and shared.serial < age and shared.copied_at > age:
+                self.is_in_several = True
+
+    def _outdate(self, copied: Mutable, changed: Mutable) -> None:
+        if copied is not changed and not copied.outdated:
+            self._outdated.append(copied)
+            copied.outdated = _OUTDATED
+            for relative in copied.maybe:
+                self._outdate(relative, changed)
+
+    def share(self, held: Argument, reason: str, within: Any = None) -> None:
+        """A list of copies holds one of an object: its changes cannot be followed any more.
+        `within`: the items of a list that becomes one of copies."""
+        if not isinstance(held, Mutable):
+            return
+        held = held.original or held
+        if held.maybe or held.maybe_of:
+            self.is_in_several = True
+        if held.is_copied and (within is None or held.copied_within is not within):
+            self.is_in_several = True
+        if not held.is_copied:
+            self._shared.append((held, held.entangled))
+            held.entangled, held.is_copied = reason, True
+            held.copied_at = self.age()
+        held.copied_within = within
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
@@ -193,13 +312,15 @@ class Heap:
     def attempt(self) -> Iterator[None]:
         """Changes that are taken back where what makes them fails."""
         self._frames.append({})
-        known = len(self._outdated)
+        known, shared, is_in_several = len(self._outdated), len(self._shared), self.is_in_several
         try:
             yield
         except BaseException:
             for changed, before in self._frames.pop().items():
                 changed.held = before
             self._forget_outdated(known)
+            self.is_in_several = is_in_several
+            self.unshare(shared)
             raise
         made = self._frames.pop()
         if self._frames:
@@ -224,13 +345,23 @@ def is_number(argument: Argument) -> bool:
 def is_constant(argument: Argument) -> bool:
     """Whether it is known while the graph is read, all of it."""
     if isinstance(
-        argument, (Value, sympy.Basic, ComputedNumber, MaybeNone, Uninitialized, UnknownText)
+        argument,
+        (
+            Value,
+            sympy.Basic,
+            ComputedNumber,
+            MaybeNone,
+            Uninitialized,
+            UnknownText,
+            ChosenConstant,
+        ),
     ):
         return False
     if isinstance(argument, ScriptList):
         return isinstance(argument.state, tuple) and all(map(is_constant, argument.state))
     if isinstance(argument, ScriptDict):
-        return all(map(is_constant, argument.state.values()))
+        state = argument.state
+        return isinstance(state, dict) and all(map(is_constant, state.values()))
     if isinstance(argument, tuple):
         return all(map(is_constant, argument))
     return not isinstance(argument, ScriptInstance)

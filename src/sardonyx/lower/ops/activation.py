@@ -140,9 +140,9 @@ def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
 
 @lowering("aten::glu")
 def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
-    value, gate = b.Split(self, axis=dim % self.rank, num_outputs=2, outputs=2)
-    result: Tensor = b.Mul(value, b.Sigmoid(gate))
-    return result
+    x = b.cast(self, promote.once_rounded_dtype(self.dtype))
+    value, gate = b.Split(x, axis=dim % self.rank, num_outputs=2, outputs=2)
+    return b.cast(b.Mul(value, b.Sigmoid(gate)), self.dtype)
 
 
 @lowering("aten::rrelu")

@@ -27,13 +27,22 @@ def _combine(b: Builder, op: str, x: Tensor, y: Tensor) -> Tensor:
 @lowering("aten::add.Tensor", "aten::add.Scalar")
 def add(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
     x, y = b.promote(self, other)
-    return _combine(b, "Add", x, elementwise.multiply(b, y, alpha))
+    return _with_scaled(b, "Add", x, y, alpha)
 
 
 @lowering("aten::sub.Tensor", "aten::sub.Scalar", "aten::subtract.Tensor", "aten::subtract.Scalar")
 def sub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
     x, y = b.promote(self, other)
-    return _combine(b, "Sub", x, elementwise.multiply(b, y, alpha))
+    return _with_scaled(b, "Sub", x, y, alpha)
+
+
+def _with_scaled(b: Builder, op: str, x: Tensor, y: Tensor, alpha: Scalar) -> Tensor:
+    """A sum or difference of `x` and `alpha * y`. Of halves, `alpha` is rounded, and the result."""
+    wide = promote.once_rounded_dtype(x.dtype)
+    if wide == x.dtype or alpha == 1:
+        return _combine(b, op, x, elementwise.multiply(b, y, alpha))
+    factor = b.cast(b.scalar(alpha, x.dtype), wide)
+    return b.cast(b.op(op, b.cast(x, wide), b.Mul(b.cast(y, wide), factor)), x.dtype)
 
 
 @lowering("aten::rsub.Tensor", "aten::rsub.Scalar")
@@ -195,7 +204,8 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     if exponent == 0.5:
         result: Tensor = b.Sqrt(base)
     elif exponent == -0.5:
-        result = b.Reciprocal(b.Sqrt(base))
+        wide = promote.once_rounded_dtype(base.dtype)
+        result = b.cast(b.Reciprocal(b.Sqrt(b.cast(base, wide))), base.dtype)
     elif exponent == -1:
         result = b.Reciprocal(base)
     else:
@@ -258,14 +268,15 @@ def square(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::hypot")
 def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    x, y = (b.Abs(operand) for operand in b.promote(self, other))
+    dtype = promote.result_dtype(self, other)
+    x, y = (b.Abs(operand) for operand in _rounded_once(b, b.promote(self, other)))
     longer, shorter = b.Max(x, y), b.Min(x, y)
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
     ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
     result: Tensor = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
     # An infinite side makes it infinite, even if the other is NaN.
     result = b.Where(b.Or(b.IsInf(x), b.IsInf(y)), math.inf, result)
-    return result
+    return b.cast(result, dtype)
 
 
 # -- signs -------------------------------------------------------------------------------------
@@ -328,15 +339,14 @@ def addcmul(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _wide_for(b, operands, value)
+    x, first, second = _rounded_once(b, operands)
     product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
     return b.cast(_combine(b, "Add", x, product), dtype)
 
 
-def _wide_for(b: Builder, operands: Sequence[Tensor], number: Tensor | Scalar) -> list[Tensor]:
-    """Operands of one dtype; of a wider one, where that does not hold the number they meet."""
-    wide = promote.computing_dtype(operands[0].dtype, number)
-    return [b.cast(operand, wide) for operand in operands]
+def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
+    """Operands of one dtype, in the one that PyTorch computes with."""
+    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 @lowering("aten::addcdiv")
@@ -345,7 +355,7 @@ def addcdiv(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _wide_for(b, operands, value)
+    x, first, second = _rounded_once(b, operands)
     return b.cast(b.Add(x, b.Div(elementwise.multiply(b, first, value), second)), dtype)
 
 
@@ -353,8 +363,9 @@ def addcdiv(
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tensor:
     """From the nearer of both ends, so that it is exact there, as in ATen."""
     dtype = self.dtype
-    if not isinstance(weight, Tensor):  # a tensor is rounded first
-        self, end = _wide_for(b, [self, end], weight)
+    if isinstance(weight, Tensor):  # a number is not rounded
+        weight = b.cast(weight, dtype)
+    self, end = _rounded_once(b, [self, end])
     share = b.scalar(weight, self.dtype)
     distance = b.Sub(end, self)
     near: Tensor = b.Add(self, b.Mul(share, distance))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sympy
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.random import native_dropout
@@ -126,12 +128,27 @@ def _mask(b: Builder, mask: Tensor, lead: list[Dim], queries: Dim, keys: Dim) ->
     if (rows == 1 != queries) or (columns == 1 != keys):
         wanted = [queries if rows == 1 else rows, keys if columns == 1 else columns]
         mask = b.expand(mask, [*b.dims(mask)[:-2], *wanted])
+    mask = _as_long_as_asked_for(b, mask, [queries, keys])
     if mask.rank < 4 or len(lead) <= 1:
         return mask
     own = b.dims(mask)
     if all(d == 1 for d in own[:-3]):
         return b.reshape(mask, own[-3:])
     return b.reshape(b.expand(mask, [*lead, *own[-3:]]), [product_of(lead), *own[-3:]])
+
+
+def _as_long_as_asked_for(b: Builder, mask: Tensor, wanted: list[Dim]) -> Tensor:
+    """A piece of a table, mask[:n, :n], with the sizes of what it masks: ATen takes no shorter one,
+    while ONNX pads it."""
+    own = b.dims(mask)
+    asked = [
+        _torch_private.if_it_fits(size) if isinstance(size, sympy.Expr) else size
+        for size in own[-2:]
+    ]
+    if own[-2:] == wanted or asked != wanted:
+        return mask
+    piece: Tensor = b.Identity(mask)
+    return b.with_shape(piece, [*own[:-2], *wanted])
 
 
 def _repeated_heads(b: Builder, x: Tensor, query: Tensor) -> Tensor:

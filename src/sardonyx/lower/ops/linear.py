@@ -127,7 +127,7 @@ def addmm(
         result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
         return result
     dtype = self.dtype
-    self, mat1, mat2 = _wide_for(b, (self, mat1, mat2), beta, alpha)
+    self, mat1, mat2 = _rounded_once(b, (self, mat1, mat2))
     return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
 
 
@@ -160,7 +160,7 @@ def baddbmm(
 ) -> Tensor:
     self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
     dtype = self.dtype
-    self, batch1, batch2 = _wide_for(b, (self, batch1, batch2), beta, alpha)
+    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
     return b.cast(_combined(b, self, matmul(b, batch1, batch2), beta, alpha), dtype)
 
 
@@ -169,7 +169,7 @@ def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     dtype = self.dtype
-    self, batch1, batch2 = _wide_for(b, (self, batch1, batch2), beta, alpha)
+    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
     total = accumulate(b, "ReduceSum", matmul(b, batch1, batch2), 0)
     return b.cast(_combined(b, self, total, beta, alpha), dtype)
 
@@ -178,7 +178,12 @@ def addbmm(
 def addmv(
     b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
-    return _combined(b, self, matmul(b, mat, vec), beta, alpha)
+    dtype = self.dtype
+    if beta not in (0, 1):  # a product of its own, and rounded
+        self, beta = b.Mul(self, b.scalar(beta, dtype)), 1
+    self, mat, vec = _rounded_once(b, (self, mat, vec))
+    factor: Tensor | Scalar = alpha if alpha == 1 else b.scalar(alpha, dtype)
+    return b.cast(_combined(b, self, matmul(b, mat, vec), beta, factor), dtype)
 
 
 @lowering("aten::addr")
@@ -190,17 +195,20 @@ def addr(
         kept = b.And(outer(b, vec1, vec2), bool(alpha))
         result: Tensor = kept if not beta else b.Or(kept, self)
         return result
-    return _combined(b, self, outer(b, vec1, vec2), beta, alpha)
-
-
-def _wide_for(b: Builder, operands: Sequence[Tensor], *factors: Scalar) -> list[Tensor]:
-    """The operands in a dtype that holds the factors as PyTorch's products of matrices do."""
-    wide = promote.computing_dtype(operands[0].dtype, *factors)
-    return [b.cast(operand, wide) for operand in operands]
-
-
-def _combined(b: Builder, added: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:
     if alpha != 1:
+        vec1 = b.Mul(vec1, b.scalar(alpha, vec1.dtype))
+    return _combined(b, self, outer(b, vec1, vec2), beta, 1)
+
+
+def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
+    """The operands in the dtype that PyTorch computes with."""
+    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
+
+
+def _combined(
+    b: Builder, added: Tensor, product: Tensor, beta: Scalar, alpha: Tensor | Scalar
+) -> Tensor:
+    if isinstance(alpha, Tensor) or alpha != 1:
         product = b.Mul(product, b.scalar(alpha, product.dtype))
     if beta == 0:
         return product

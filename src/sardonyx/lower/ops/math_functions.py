@@ -53,6 +53,15 @@ def _rsqrt(b: Builder, x: Tensor) -> Tensor:
     return result
 
 
+def _rounded_once(function: Unary) -> Unary:
+    """A function of several nodes, of which halves see the last alone."""
+
+    def write(b: Builder, x: Tensor) -> Tensor:
+        return elementwise.in_floats(b, function, x)
+
+    return write
+
+
 def _sinc(b: Builder, x: Tensor) -> Tensor:
     angle = b.Mul(b.cast(x, promote.computing_dtype(x.dtype, math.pi)), math.pi)
     return b.cast(b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle)), x.dtype)
@@ -68,13 +77,13 @@ def _entropy(b: Builder, x: Tensor) -> Tensor:
 _OF_FLOATS: dict[str, Unary] = {
     "exp": _node("Exp"),
     "exp2 special_exp2": _exp2,
-    "expm1 special_expm1": elementwise.expm1,
+    "expm1 special_expm1": _rounded_once(elementwise.expm1),
     "log": _node("Log"),
     "log2": _logarithm(2),
     "log10": _logarithm(10),
-    "log1p special_log1p": elementwise.log1p,
+    "log1p special_log1p": _rounded_once(elementwise.log1p),
     "sqrt": _node("Sqrt"),
-    "rsqrt": _rsqrt,
+    "rsqrt": _rounded_once(_rsqrt),
     "sin": _node("Sin"),
     "cos": _node("Cos"),
     "tan": _node("Tan"),
@@ -92,7 +101,7 @@ _OF_FLOATS: dict[str, Unary] = {
     "deg2rad": _scaled(math.pi / 180),
     "rad2deg": _scaled(180 / math.pi),
     "sinc special_sinc": _sinc,
-    "special_entr": _entropy,
+    "special_entr": _rounded_once(_entropy),
 }
 
 
@@ -231,7 +240,7 @@ def _register_log_of_sum(name: str, base: float) -> None:
     @lowering(name)
     def log_of_sum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
         dtype = promote.result_dtype(self, other)
-        wide = promote.computing_dtype(dtype, math.log(base), 1 / math.log(base))
+        wide = promote.once_rounded_dtype(dtype)
         x, y = (b.cast(operand, wide) for operand in b.promote(self, other))
         # Equal operands may both be infinite.
         difference = b.Where(b.Equal(x, y), 0, b.Sub(x, y))

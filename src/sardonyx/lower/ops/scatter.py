@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from sardonyx.lower import promote
 from sardonyx.lower.advanced_indexing import COMBINED_AS, scatter_along
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import at_least_1d, axis_of, expand_to, is_number, sizes_of
@@ -143,7 +144,12 @@ def index_add(
         return b.cast(index_add(b, base, dim, index, updates, alpha=alpha), self.dtype)
     updates = b.cast(source, self.dtype)
     if alpha != 1:
-        updates = b.Mul(updates, b.scalar(alpha, self.dtype))
+        # Of halves, alpha is rounded, and what is added up.
+        wide = promote.once_rounded_dtype(self.dtype)
+        factor = b.cast(b.scalar(alpha, self.dtype), wide)
+        updates = b.Mul(b.cast(updates, wide), factor)
+        written = _scatter_slices(b, b.cast(self, wide), dim, index, updates, "add")
+        return b.cast(written, self.dtype)
     return _scatter_slices(b, self, dim, index, updates, "add")
 
 

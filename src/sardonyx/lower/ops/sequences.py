@@ -38,14 +38,14 @@ def _split(b: Builder, x: Tensor, sizes: Tensor | None, **attributes: Any) -> Te
 
 @lowering("sardonyx::sequence_insert")
 def sequence_insert(
-    b: Builder, sequence: Tensor, item: Tensor, position: Scalar | None = None
+    b: Builder, sequence: Tensor, item: Tensor, position: Scalar | Tensor | None = None
 ) -> Tensor:
     made = b.SequenceInsert(sequence, item, _position(b, position))
     return _sequence(b, made, sequence.dtype)
 
 
 @lowering("sardonyx::sequence_erase")
-def sequence_erase(b: Builder, sequence: Tensor, position: Scalar) -> Tensor:
+def sequence_erase(b: Builder, sequence: Tensor, position: Scalar | Tensor) -> Tensor:
     return _sequence(b, b.SequenceErase(sequence, _position(b, position)), sequence.dtype)
 
 
@@ -91,7 +91,7 @@ def items_set(b: Builder, stacked: Tensor, item: Tensor, position: Scalar) -> Te
     return written
 
 
-def _position(b: Builder, position: Scalar | None) -> Tensor | None:
+def _position(b: Builder, position: Scalar | Tensor | None) -> Tensor | None:
     return None if position is None else b.scalar(position, torch.int64)
 
 

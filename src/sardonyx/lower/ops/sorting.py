@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
@@ -109,7 +110,20 @@ def median_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tup
 
 @lowering("aten::median")
 def median(b: Builder, self: Tensor) -> Tensor:
-    return median_dim(b, b.reshape(self, [b.numel(self)]), 0)[0]
+    return median_dim(b, _elements(b, self), 0)[0]
+
+
+def _elements(b: Builder, x: Tensor) -> Tensor:
+    """All elements of a tensor in one row; where there are none, what PyTorch gives then."""
+    count = b.numel(x)
+    elements = b.reshape(x, [count])
+    if isinstance(count, int):
+        return elements
+    of_none = float("nan") if x.is_floating_point else torch.iinfo(x.dtype).min
+    one = b.reshape(b.scalar(of_none, x.dtype), [1])
+    missing = b.Sub(1, b.Min(b.size(count), 1))
+    joined = b.Concat(elements, b.Slice(one, [0], missing, [0]), axis=0)
+    return b.with_shape(joined, [sympy.Max(count, 1)])
 
 
 @lowering("aten::nanmedian.dim")
@@ -136,7 +150,7 @@ def nanmedian_dim(
 
 @lowering("aten::nanmedian")
 def nanmedian(b: Builder, self: Tensor) -> Tensor:
-    return nanmedian_dim(b, b.reshape(self, [b.numel(self)]), 0)[0]
+    return nanmedian_dim(b, _elements(b, self), 0)[0]
 
 
 @lowering("aten::mode")

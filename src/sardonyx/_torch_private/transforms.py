@@ -1,0 +1,47 @@
+"""The transforms of torch.func: grad, vmap, jvp and what is made of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+
+@contextlib.contextmanager
+def transforms_left_in_the_end() -> Iterator[None]:
+    """A model that fails inside a transform, where PyTorch runs its code in an interpreter of its
+    own, leaves it entered: all that runs later in the process would be transformed."""
+    functorch: Any = torch._C._functorch
+    before = functorch.maybe_current_level() or 0
+    dual_before = forward_ad._current_level
+    try:
+        yield
+    finally:
+        if (functorch.maybe_current_level() or 0) > before:
+            while (functorch.maybe_current_level() or 0) > before:
+                functorch.pop_dynamic_layer_stack()
+            if dual_before < 0:
+                forward_ad._current_level = -1
+                with contextlib.suppress(RuntimeError):  # where none of it was for jvp
+                    torch._C._exit_dual_level(level=0)
+
+
+@contextlib.contextmanager
+def gradients_refused(refusal: Callable[[], Exception]) -> Iterator[None]:
+    """torch.func.grad, vjp and what is made of them raise before they begin: under the tracer they
+    end the process."""
+    from torch._functorch import eager_transforms
+
+    original = eager_transforms.grad_increment_nesting
+
+    def refuse() -> Any:
+        raise refusal()
+
+    eager_transforms.grad_increment_nesting = refuse
+    try:
+        yield
+    finally:
+        eager_transforms.grad_increment_nesting = original

@@ -1,0 +1,115 @@
+"""Memory, and what tensors see of it: a view of one piece, or one of several at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from sardonyx.capture.graph import Argument, SourceLocation, Value
+from sardonyx.capture.views import Link, ViewLink, is_reshape
+
+Chain: TypeAlias = tuple[Link, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Base:
+    """A piece of memory: its content now, and how often it was written."""
+
+    root: Value
+    current: Value
+    version: int = 0
+    uncertain_since: SourceLocation | None = None
+    """Where it was written under a name that may, or may not, be one of it."""
+    may_repeat: bool = False
+    """Whether it is a list of which two items may be one tensor."""
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    base: Base
+    chain: Chain
+    current: Value
+    version: int = 0
+
+    @property
+    def bases(self) -> Sequence[Base]:
+        return (self.base,)
+
+    @property
+    def places(self) -> Sequence[Place]:
+        return (Place(self.base, self.chain),)
+
+
+class Place(NamedTuple):
+    """What a view sees, apart from what it holds."""
+
+    base: Base
+    chain: Chain
+
+    def is_same(self, other: Place) -> bool:
+        return (
+            self.base is other.base
+            and len(self.chain) == len(other.chain)
+            and all(map(_is_same_link, self.chain, other.chain))
+        )
+
+
+def place_of(base: Base, chain: Chain) -> Place:
+    """Of several shapes in a row only the last matters, and none that the base has itself."""
+    kept: list[Link] = []
+    for link in chain:
+        if is_reshape(link) and kept and is_reshape(kept[-1]):
+            kept.pop()
+        kept.append(link)
+    first = kept[0] if kept else None
+    if isinstance(first, ViewLink) and is_reshape(first):
+        has_its_shape = list(first.arguments["size"]) == list(base.current.shape)
+        del kept[: int(has_its_shape)]
+    return Place(base, tuple(kept))
+
+
+def _is_same_link(left: Link, right: Link) -> bool:
+    if isinstance(left, ViewLink) and isinstance(right, ViewLink):
+        return (left.op, left.index) == (right.op, right.index) and left.others() == right.others()
+    return left == right
+
+
+def are_apart(left: Place, right: Place) -> bool:
+    """Whether two places of one base are seen to have nothing in common."""
+    for one, other in zip(left.chain, right.chain, strict=False):
+        if not _is_same_link(one, other):
+            return (
+                isinstance(one, ViewLink)
+                and isinstance(other, ViewLink)
+                and one.name == other.name == "aten::select"
+                and one.arguments["dim"] == other.arguments["dim"]
+                and _are_other_places(one.arguments["index"], other.arguments["index"])
+            )
+    return False
+
+
+def _are_other_places(left: Argument, right: Argument) -> bool:
+    if not isinstance(left, int) or not isinstance(right, int):
+        return False
+    return left != right and (left < 0) == (right < 0)
+
+
+@dataclass(slots=True, eq=False)
+class Chosen:
+    """One of several places: that whose number `selector` is at run time."""
+
+    selector: Value
+    numbers: tuple[int, ...]
+    places: tuple[Place, ...]
+    current: Value
+    versions: tuple[int, ...]
+    is_dense: bool
+    """Whether it lies in memory without gaps, whichever it is."""
+
+    @property
+    def bases(self) -> Sequence[Base]:
+        return list(dict.fromkeys(place.base for place in self.places))
+
+    def versions_now(self) -> tuple[int, ...]:
+        return tuple(place.base.version for place in self.places)

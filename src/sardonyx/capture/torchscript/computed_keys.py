@@ -1,0 +1,126 @@
+"""Dicts whose keys are numbers that are known at run time: the list of their keys and values.
+
+The pairs are in the order in which the keys came, as Python has it. A program that reads a key
+which is not there raises in PyTorch; the file does not check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import sympy
+
+from sardonyx.capture.graph import Argument
+from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.number_lists import NumberLists
+from sardonyx.capture.torchscript.rows import HELD_CHANGED
+from sardonyx.capture.torchscript.values import (
+    ComputedNumber,
+    DynamicRows,
+    Heap,
+    ListItems,
+    Origin,
+    ScriptDict,
+    ScriptList,
+    is_number,
+)
+from sardonyx.errors import CaptureError
+
+Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
+
+
+class ComputedKeys:
+    """What is asked of a dict whose state is a list of pairs, and how it becomes one."""
+
+    def __init__(
+        self, heap: Heap, lists: ScriptLists, numbers: NumberLists, branch: Branch
+    ) -> None:
+        self._heap = heap
+        self._lists = lists
+        self._numbers = numbers
+        self._branch = branch
+
+    def set(self, target: ScriptDict, key: Argument, item: Argument) -> None:
+        pairs = self._pairs(target, key, item)
+        if pairs is None:
+            self._heap.set(target, self._as_pairs([(key, item)]))
+            return
+        held = pairs
+
+        def replaced() -> Argument:
+            made = self._lists.new(held)
+            self._lists.set(made, self._numbers.index(keys_of(held), key), (key, item))
+            return made
+
+        def added() -> Argument:
+            made = self._lists.new(held)
+            self._lists.insert(made, None, (key, item))
+            return made
+
+        self._heap.share(item, HELD_CHANGED)
+        is_in_several = self._heap.is_in_several
+        made = self._branch(self.contains(held, key), replaced, added)
+        self._heap.is_in_several = is_in_several  # one of both puts it there
+        self._set_pairs(target, made)
+
+    def _pairs(self, target: ScriptDict, key: Argument, item: Argument) -> DynamicRows | None:
+        """None of a dict that is empty."""
+        state = target.state
+        if isinstance(state, DynamicRows):
+            return state
+        self._lists.ask_to_unroll(key)
+        if not state:
+            return None
+        if not all(map(is_number, state)):
+            raise CaptureError(
+                "a dict is changed at a key that is computed, and others are no numbers"
+            )
+        return self._as_pairs(list(state.items()), like=(key, item))
+
+    def _as_pairs(self, pairs: list[Any], like: Argument = None) -> DynamicRows:
+        try:
+            made = self._lists.as_dynamic(tuple(pairs), like=like)
+        except CaptureError as reason:
+            raise CaptureError(
+                f"a dict is changed at a key that is computed, and its values have no type in"
+                f" common that ONNX has: {str(reason).partition(': ')[2]}"
+            ) from reason
+        assert isinstance(made, DynamicRows)
+        return made
+
+    def _set_pairs(self, target: ScriptDict, pairs: Argument) -> None:
+        assert isinstance(pairs, ScriptList)
+        self._heap.set(target, pairs.state)
+
+    def contains(self, pairs: DynamicRows, key: Argument) -> Argument:
+        return self._numbers.contains(keys_of(pairs), key)
+
+    def at(self, target: ScriptDict, key: Argument) -> Argument:
+        pairs = target.state
+        place = self._numbers.index(keys_of(pairs), key)
+        return self._lists.at(values_of(pairs), place, Origin(target, place, pairs))
+
+    def erase(self, target: ScriptDict, key: Argument) -> None:
+        rest = self._lists.new(target.state)
+        self._lists.erase(rest, self._numbers.index(keys_of(target.state), key))
+        self._set_pairs(target, rest)
+
+    def pop_first(self, target: ScriptDict) -> Argument:
+        first = self._lists.at(target.state, 0)
+        rest = self._lists.new(target.state)
+        self._lists.erase(rest, 0)
+        self._set_pairs(target, rest)
+        return first
+
+
+def keys_of(pairs: DynamicRows) -> ListItems:
+    return pairs.columns[0]
+
+
+def values_of(pairs: DynamicRows) -> ListItems:
+    return pairs.columns[1]
+
+
+def is_computed(key: Argument) -> bool:
+    return isinstance(key, (ComputedNumber, sympy.Expr))

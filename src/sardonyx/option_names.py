@@ -1,0 +1,74 @@
+"""Options that do not exist, told with the nearest one that does."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from sardonyx.errors import UnknownOptionError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Class = TypeVar("Class", bound=type)
+
+
+def told_names(
+    called: str, elsewhere: Callable[[], Mapping[str, str]] = dict
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function that, for options it does not have, says which one is meant. `called` is its name,
+    `elsewhere` has what to know of the options of other functions of that name."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = inspect.signature(function).parameters
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in known:
+                    raise UnknownOptionError(
+                        _message(called, name, kwargs[name], known, elsewhere())
+                    )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def told_fields(kind: Class) -> Class:
+    """A class that does so for its fields."""
+    made = kind.__init__  # type: ignore[misc]
+    setattr(kind, "__init__", told_names(kind.__name__)(made))  # noqa: B010
+    return kind
+
+
+def _message(
+    called: str, name: str, value: Any, known: Collection[str], elsewhere: Mapping[str, str]
+) -> str:
+    message = f"{called}() has no option {name}"
+    if name in elsewhere:
+        return f"{message}: {elsewhere[name]}"
+    near = nearest(name, known)
+    if near is None:
+        listed = ", ".join(option for option in known if option not in ("self", "model"))
+        return f"{message}: it has {listed}"
+    text = repr(value)
+    given = f"{near}={text}" if len(text) <= 60 and "\n" not in text else near
+    return f"{message}: did you mean {given}?"
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The option that is spelled most alike, or one that has the name for a part."""
+    spelled = {o.replace("_", ""): o for o in known if o not in ("self", "model", "f")}
+    plain = name.replace("_", "").lower()
+    parts = [option for text, option in spelled.items() if plain in text or text in plain]
+    alike = difflib.get_close_matches(plain, spelled, n=1, cutoff=0.75)
+    if alike:
+        return spelled[alike[0]]
+    if parts and len(plain) > 2:
+        return max(parts, key=lambda o: difflib.SequenceMatcher(None, plain, o).ratio())
+    loosely = difflib.get_close_matches(plain, spelled, n=1)
+    return spelled[loosely[0]] if loosely else None

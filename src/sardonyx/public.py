@@ -1,0 +1,98 @@
+"""What is there under the name of the package: its API."""
+
+from sardonyx import operators, ops, symbolic_helper, utils, verification
+from sardonyx.api import export
+from sardonyx.errors import (
+    CaptureError,
+    CheckerError,
+    DynamicDimError,
+    InvalidExportOptionsError,
+    InvalidOptionError,
+    MissingDependencyError,
+    NotRunnableError,
+    OnnxExporterError,
+    OnnxExporterWarning,
+    SardonyxError,
+    SerializeError,
+    SymbolicFunctionError,
+    SymbolicValueError,
+    UnsupportedDtypeError,
+    UnsupportedOperatorError,
+    UnsupportedOpsetError,
+    VerificationError,
+)
+from sardonyx.extend.autograd_function import SymbolicContext
+from sardonyx.extend.custom_symbolics import (
+    register_custom_op_symbolic,
+    unregister_custom_op_symbolic,
+)
+from sardonyx.extend.graph_context import GraphContext
+from sardonyx.options import ExternalData, OperatorExportTypes, TrainingMode
+from sardonyx.program import ONNXProgram
+from sardonyx.torch_onnx.dynamo_export import dynamo_export
+from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
+from sardonyx.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
+from sardonyx.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
+from sardonyx.torch_onnx.former_calls import export_to_pretty_string
+from sardonyx.torch_onnx.install import install, installed, uninstall
+from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
+from sardonyx.torch_onnx.log import disable_log, enable_log
+from sardonyx.torch_onnx.model_mode import (
+    is_in_onnx_export,
+    select_model_mode_for_export,
+    set_training,
+)
+from sardonyx.torch_onnx.registry import ONNXFunction, OnnxRegistry
+
+__all__ = [
+    "CaptureError",
+    "CheckerError",
+    "DiagnosticOptions",
+    "DynamicDimError",
+    "ExportOptions",
+    "ExportOutput",
+    "ExportOutputSerializer",
+    "ExternalData",
+    "GraphContext",
+    "InvalidExportOptionsError",
+    "InvalidOptionError",
+    "JitScalarType",
+    "MissingDependencyError",
+    "NotRunnableError",
+    "ONNXFakeContext",
+    "ONNXFunction",
+    "ONNXProgram",
+    "OnnxExporterError",
+    "OnnxExporterWarning",
+    "OnnxRegistry",
+    "OperatorExportTypes",
+    "SardonyxError",
+    "SerializeError",
+    "SymbolicContext",
+    "SymbolicFunctionError",
+    "SymbolicValueError",
+    "TrainingMode",
+    "UnsupportedDtypeError",
+    "UnsupportedOperatorError",
+    "UnsupportedOpsetError",
+    "VerificationError",
+    "disable_log",
+    "dynamo_export",
+    "enable_fake_mode",
+    "enable_log",
+    "export",
+    "export_to_pretty_string",
+    "install",
+    "installed",
+    "is_in_onnx_export",
+    "operators",
+    "ops",
+    "register_custom_op_symbolic",
+    "select_model_mode_for_export",
+    "set_training",
+    "symbolic_helper",
+    "uninstall",
+    "unregister_custom_op_symbolic",
+    "utils",
+    "verification",
+]

@@ -1,0 +1,121 @@
+"""Dims that a size, or the number of iterations, decides on: in branches, each of known rank."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import torch
+
+import sardonyx
+from tests.script import programs_ranks as programs
+from tests.script.running import assert_equal_to_eager, exported
+
+CASES = [
+    *programs.SQUEEZED,
+    *programs.TWICE_SQUEEZED,
+    *programs.IN_MODELS,
+    *programs.OF_DATA,
+    *programs.BEFORE_A_LOOP,
+    *programs.CHANGING,
+    *programs.DOWN,
+    *programs.DOWN_TO_NONE,
+]
+
+
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[p.__name__ for p, _ in CASES])
+def test_equal_to_eager(program, inputs) -> None:
+    assert_equal_to_eager(program, inputs)
+
+
+def test_a_squeezed_output_has_no_shape() -> None:
+    made = exported(programs.out_squeezed, programs.SIZES)
+    (output,) = made.model_proto.graph.output
+    assert not output.type.tensor_type.HasField("shape")
+
+
+def test_one_size_is_asked_once() -> None:
+    made = exported(programs.eight_squeezed, programs.SIZES)
+    kinds = [node.op_type for node in made.model_proto.graph.node]
+    assert kinds.count("If") == 1
+
+
+def even(x):
+    return torch.cat([x, x]).squeeze(0) + 1
+
+
+def test_a_size_that_cannot_be_one_is_not_asked() -> None:
+    made = assert_equal_to_eager(even, programs.SIZES)
+    assert "If" not in [node.op_type for node in made.model_proto.graph.node]
+    assert made.model_proto.graph.output[0].type.tensor_type.HasField("shape")
+
+
+def second_dim_after_squeeze(x):
+    return x.squeeze(0).sum(1)
+
+
+def test_where_pytorch_raises_is_noted_with_its_line() -> None:
+    made = exported(second_dim_after_squeeze, programs.SIZES)
+    assert any("Dimension out of range" in n and "test_ranks.py" in n for n in made.notes)
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(made(x), x.sum(1))
+
+
+class Classifier(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = self.linear(x).squeeze()
+        if y.dim() == 1:
+            y = y.unsqueeze(0)
+        return torch.cat([y, y], 1)
+
+
+def test_a_rank_that_the_model_asks_for() -> None:
+    made = assert_equal_to_eager(Classifier(), programs.SIZES[:1] + programs.SIZES[2:])
+    assert made.model_proto.graph.output[0].type.tensor_type.HasField("shape")
+    onnx.checker.check_model(made.model_proto)
+
+
+def ever_more_dims(x, n: int):
+    for _ in range(n):
+        x = x.unsqueeze(0)
+    return x
+
+
+def dims_that_alternate(x, n: int):
+    for _ in range(n):
+        x = x.unsqueeze(0) if x.dim() == 2 else x.squeeze(0)
+    return x * 2
+
+
+@pytest.mark.parametrize("program", [ever_more_dims, dims_that_alternate])
+def test_ranks_that_never_settle_are_refused_with_the_line(program) -> None:
+    with pytest.raises(sardonyx.CaptureError, match=r"2 dims here and 3 there[\s\S]*test_ranks"):
+        exported(program, programs.COUNTED)
+
+
+def kept_dim(x, n: int):
+    return x.sum(1, keepdim=n > 1)
+
+
+def kept_dim_reduced(x, n: int):
+    return (x.sum(1, keepdim=n > 1) * 2).sum()
+
+
+@pytest.mark.parametrize("program", [kept_dim, kept_dim_reduced])
+def test_an_argument_that_decides_the_rank(program) -> None:
+    assert_equal_to_eager(program, programs.SIZED)
+
+
+class SqueezedSizes(torch.nn.Module):
+    def forward(self, x):
+        return torch.zeros(x.squeeze(0).shape) + 1
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_a_recording_notes_the_size_that_it_does_not_hold_for(capture) -> None:
+    made = exported(SqueezedSizes(), programs.SIZES, capture=capture)
+    assert any("dim 0 is not 1" in note and "test_ranks.py" in note for note in made.notes)
+    assert made(torch.ones(5, 3)).shape == (5, 3)
