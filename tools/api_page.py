@@ -92,6 +92,9 @@ _INSIDE = {
 }
 """Public to other files of the package, and not to its users."""
 
+_WITH_UNDERSCORES = {"symbolic_helper"}
+"""Published code calls functions of these whose names begin with an underscore."""
+
 
 def page() -> str:
     named = {name for names in _SECTIONS.values() for name in names}
@@ -119,9 +122,10 @@ def _entry(name: str) -> str:
 
 
 def _module(name: str, module: ModuleType) -> str:
-    """Its functions and classes; published code calls some whose names begin with an underscore."""
+    """Its functions and classes: those of `__all__`, where all that it has is not published."""
     text = f"\n### {name}\n\n{_prose(module)}"
     listed = getattr(module, "__all__", ())
+    is_whole = not listed or name in _WITH_UNDERSCORES
     known = [n for n in sardonyx.__all__ if n in listed]
     if known:
         text += f"\nAs in `sardonyx` itself: {_names(known)}.\n"
@@ -129,7 +133,7 @@ def _module(name: str, module: ModuleType) -> str:
         member: function
         for member, function in vars(module).items()
         if inspect.isfunction(function)
-        and (member in listed or function.__module__ == module.__name__)
+        and (member in listed or (is_whole and function.__module__ == module.__name__))
         and member not in known
         and f"{name}.{member}" not in _INSIDE
     }

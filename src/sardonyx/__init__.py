@@ -22,7 +22,7 @@ else:
         imported when it is first asked for."""
         if name in _SYMBOLIC_OPSETS:
             return _SYMBOLIC_OPSETS[name]
-        if name.startswith("__") and name != "__all__":
+        if (name.startswith("__") and name != "__all__") or not name.isidentifier():
             raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
         if importlib.util.find_spec(f"sardonyx.{name}") is not None:
             return importlib.import_module(f"sardonyx.{name}")

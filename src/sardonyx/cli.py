@@ -171,7 +171,14 @@ def show_command(
     cli_commands.show_file(path)
 
 
-@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command(
+    "run",
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,  # what follows the script is the script's
+    },
+)
 def run_command(
     context: typer.Context,
     script: Annotated[

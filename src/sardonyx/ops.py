@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
@@ -138,9 +139,9 @@ _KINDS: dict[str, type] = {"i": int, "f": float, "s": str}
 
 def _letter(name: str, items: Sequence[Any]) -> str:
     """The first kind that holds them all: a list of 1 and 2.0 is one of floats."""
-    if items and all(isinstance(item, int) for item in items):
+    if items and all(isinstance(item, Integral) for item in items):
         return "i"
-    if items and all(isinstance(item, int | float) for item in items):
+    if items and all(isinstance(item, Real) for item in items):
         return "f"
     if items and all(isinstance(item, str) for item in items):
         return "s"

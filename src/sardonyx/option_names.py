@@ -26,16 +26,24 @@ def told_names(
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            for name in kwargs:
-                if name not in known:
-                    raise UnknownOptionError(
-                        _message(called, name, kwargs[name], known, elsewhere())
-                    )
+            refuse_unknown(called, kwargs, known, elsewhere)
             return function(*args, **kwargs)
 
         return checked
 
     return decorate
+
+
+def refuse_unknown(
+    called: str,
+    given: Mapping[str, Any],
+    known: Collection[str],
+    elsewhere: Callable[[], Mapping[str, str]] = dict,
+) -> None:
+    """Raises for the first of the options given that is not one of those known."""
+    for name in given:
+        if name not in known:
+            raise UnknownOptionError(_message(called, name, given[name], known, elsewhere()))
 
 
 def told_fields(kind: Class) -> Class:
@@ -51,6 +59,8 @@ def _message(
     message = f"{called}() has no option {name}"
     if name in elsewhere:
         return f"{message}: {elsewhere[name]}"
+    if _MEANT.get(name) in known:
+        return f"{message}: did you mean {_MEANT[name]}?"
     near = nearest(name, known)
     if near is None:
         listed = ", ".join(option for option in known if option not in ("self", "model"))
@@ -58,6 +68,20 @@ def _message(
     text = repr(value)
     given = f"{near}={text}" if len(text) <= 60 and "\n" not in text else near
     return f"{message}: did you mean {given}?"
+
+
+_MEANT = {
+    "inputs": "args",
+    "example_inputs": "args",
+    "sample_inputs": "args",
+    "file": "f",
+    "filename": "f",
+    "path": "f",
+    "output": "f",
+    "output_path": "f",
+    "dynamic": "dynamic_axes",
+}
+"""Names that are spelled otherwise, or are no full answer to what they ask."""
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

@@ -139,3 +139,15 @@ def test_sizes_in_regions_are_noted_to_be_pytorchs():
     exported = torch.export.export(OfSizes(compute), (torch.randn(8, 3),), dynamic_shapes=dynamic)
     (note,) = sardonyx.export(exported).notes
     assert "taken as PyTorch has them" in note
+
+
+@pytest.mark.parametrize("name", ["input", "id", "max"])
+def test_an_argument_with_the_name_of_a_builtin(name):
+    scope = {}
+    exec(f"def forward(self, {name}): return {name} * 2 + 1", {}, scope)
+    model = type("Model", (torch.nn.Module,), scope)()
+    dynamic = {name: {0: torch.export.Dim.DYNAMIC}}
+    exported = torch.export.export(model, (torch.randn(3, 4),), dynamic_shapes=dynamic)
+    program = sardonyx.export(exported)
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(program(x), x * 2 + 1)

@@ -85,3 +85,21 @@ def test_a_file_has_none_and_takes_those_of_the_command(
         assert shapes == [["b", "k"], ["b"], ["2*b"]]
     else:
         assert shapes == [["x_dim_0", "x_dim_1"], ["x_dim_0"], ["2*x_dim_0"]]
+
+
+def test_the_symbols_of_torch_are_not_told() -> None:
+    """Where no dim is the one that another is computed from, or its name is taken."""
+
+    class Both(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x[:, 0], y[:, 0]])
+
+    inputs = (torch.randn(6, 4), torch.randn(9, 4))
+    derived = ({0: Dim("b", min=2) + 1}, {0: Dim("s40")})
+    taken = ({0: Dim("y_dim_0")}, {0: Dim.AUTO})
+    found = {}
+    for name, shapes in (("derived", derived), ("taken", taken)):
+        given = torch.export.export(Both(), inputs, dynamic_shapes=shapes)
+        found[name] = [sizes[0] for sizes in dims(sardonyx.export(given, verify=True)).values()]
+    assert found["derived"] == ["x_dim_0_root + 1", "s40", "s40 + x_dim_0_root + 1"]
+    assert found["taken"] == ["y_dim_0", "y_dim_0_2", "y_dim_0 + y_dim_0_2"]

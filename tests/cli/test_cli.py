@@ -248,3 +248,21 @@ def test_version():
     result = run("--version")
     assert result.exit_code == 0
     assert result.stdout.startswith("sardonyx ")
+
+
+def test_what_follows_a_script_is_the_scripts(models):
+    (models / "script.py").write_text("import sys\nprint('given', sys.argv[1:])\n")
+    assert "given ['--help', '-x']" in run("run", "script.py", "--help", "-x").output
+    assert "SCRIPT.py" in run("run", "--help").output
+
+
+def test_a_node_that_pytorch_cannot_compute_is_no_disagreement(models):
+    (models / "asks.py").write_text(
+        "import torch, sardonyx\n"
+        "class Asks(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return sardonyx.ops.symbolic('Relu', [x], dtype=x.dtype, shape=x.shape)\n"
+    )
+    result = run("export", "asks.py:Asks", "--input", "2x4", "-o", "asks.onnx")
+    assert result.exit_code == 0, result.output
+    assert "PyTorch has zeros for Relu" in " ".join(result.output.replace("│", " ").split())

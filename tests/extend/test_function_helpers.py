@@ -108,3 +108,14 @@ def test_splits(dynamic: Any):
 
     served(model, "aten::split_with_sizes", split, input_names=["x"], dynamic_axes=dynamic)
     assert seen == [dynamic is None]
+
+
+def test_integers_are_held_by_the_floats_between():
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x)
+
+    x = torch.tensor([2**40 + 1, -5])
+    sardonyx.register_custom_op_symbolic("aten::relu", relu_of_integers, 9)
+    program = sardonyx.export(Model(), x, opset_version=13)
+    assert torch.equal(program(x), torch.relu(x))

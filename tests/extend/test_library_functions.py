@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +12,7 @@ from torch import nn
 import sardonyx
 import sardonyx.symbolic_opset9 as opset9  # type: ignore[import-not-found]
 from sardonyx.errors import SymbolicFunctionError
+from sardonyx.extend import custom_symbolics
 
 X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
 
@@ -110,3 +114,57 @@ def test_another_that_is_registered_later_does_not_stay_in_the_module():
     sardonyx.register_custom_op_symbolic("aten::elu", lambda g, *args: opset9.elu(g, *args), 9)
     program = sardonyx.export(nn.ELU(0.5), X, verify=True)
     assert [node.op_type for node in program.model.graph] == ["Elu"]
+
+
+def test_another_function_of_the_library_takes_its_place():
+    before = opset9.relu
+    opset9.relu = opset9.leaky_relu
+    try:
+        program = sardonyx.export(nn.ReLU(), X)
+        assert [node.op_type for node in program.model.graph] == ["LeakyRelu"]
+        assert opset9.relu is opset9.leaky_relu is sardonyx.symbolic.relu
+    finally:
+        opset9.relu = before
+    assert opset9.relu is before
+    program = sardonyx.export(nn.ReLU(), X)
+    assert [node.op_type for node in program.model.graph] == ["Relu"]
+
+
+def test_functions_that_are_not_of_operators_are_put_back():
+    before = opset9.size
+    opset9.size = lambda g, self, dim=None: before(g, self, dim)
+    assert "aten::size" in custom_symbolics.registered_names()
+    opset9.size = before
+    assert not custom_symbolics.registered_names()
+
+
+def test_a_class_is_no_function():
+    opset9.table = dict
+    try:
+        assert opset9.table is dict
+        assert not custom_symbolics.registered_names()
+    finally:
+        del opset9.table
+
+
+def test_all_names_are_imported():
+    names: dict[str, object] = {}
+    exec("from sardonyx.symbolic_opset9 import *", names)
+    assert names["relu"] is opset9.relu
+    assert "size" in names
+    assert not any(name.startswith("_") for name in opset9.__all__)
+
+
+def test_they_are_modules_and_functions_like_others():
+    assert importlib.util.find_spec("sardonyx.symbolic_opset9") is not None
+    assert pickle.loads(pickle.dumps(opset9.elu)) is opset9.elu
+    with pytest.raises(AttributeError, match=r"a\.b"):
+        getattr(sardonyx, "a.b")
+
+
+def test_a_list_of_sizes_finds_its_overload():
+    def split(g, self, sizes, dim):
+        return opset9.split(g, self, [1, 3], dim)
+
+    model = lambda x: x.split([1, 3], 2)  # noqa: E731
+    assert exported(model, "aten::split_with_sizes", split) == ["Split"]

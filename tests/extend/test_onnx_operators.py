@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -385,3 +386,81 @@ def test_attention_that_onnx_runtime_does_not_take_is_refused(options: dict[str,
 
     with pytest.raises(sardonyx.SardonyxError, match=r"scale=0|come together"):
         sardonyx.export(model, (torch.randn(1, 2, 3, 4),), opset_version=23, capture="export")
+
+
+@CAPTURES
+def test_sizes_that_the_node_does_not_give_are_refused(capture: str) -> None:
+    class Turned(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            turned = sardonyx.ops.symbolic(
+                "Transpose", [x], {"perm": [1, 0]}, dtype=x.dtype, shape=x.shape
+            )
+            return turned.sum(0) / turned.shape[0]
+
+    class Listed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return sardonyx.ops.symbolic("SequenceConstruct", [x, x], dtype=x.dtype, shape=x.shape)
+
+    refused = pytest.raises(sardonyx.UnsupportedOperatorError, match=r"gives sizes \[3, 2\] where")
+    with refused as raised:
+        sardonyx.export(Turned(), X, capture=capture)
+    assert "turned = sardonyx.ops.symbolic(" in str(raised.value)
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="gives a list where float32"):
+        sardonyx.export(Listed(), X, capture=capture)
+
+
+@CAPTURES
+def test_sizes_that_a_function_does_not_give_are_refused(capture: str) -> None:
+    turn = lambda g, x: g.op("Transpose", x, perm_i=[1, 0])  # noqa: E731
+    sardonyx.register_custom_op_symbolic("aten::relu", turn, 9)
+    with pytest.raises(sardonyx.SymbolicFunctionError, match=r"gives sizes \[3, 2\] where"):
+        sardonyx.export(torch.nn.ReLU(), X, capture=capture)
+    sardonyx.register_custom_op_symbolic("aten::relu", lambda g, x: torch.zeros(5), 9)
+    with pytest.raises(sardonyx.SymbolicFunctionError, match="gives a tensor of 1 dims"):
+        sardonyx.export(torch.nn.ReLU(), X, capture=capture)
+
+
+def test_numbers_of_any_kind_are_attributes() -> None:
+    class Asks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            leaky = {"alpha": 2}
+            first = {"axis": np.int64(1), "keepdims": False}
+            return (
+                sardonyx.ops.symbolic("LeakyRelu", [x], leaky, dtype=x.dtype, shape=x.shape),
+                sardonyx.ops.symbolic("ArgMax", [x], first, dtype=torch.int64, shape=x.shape[:1]),
+            )
+
+    leaky, first = sardonyx.export(Asks(), X)(X)
+    torch.testing.assert_close(leaky, torch.nn.functional.leaky_relu(X, 2.0))
+    assert torch.equal(first, X.argmax(1))
+
+
+def _relu_of(library: Any) -> torch.nn.Module:
+    class Asks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            asked = library.symbolic("Relu", [x], dtype=x.dtype, shape=x.shape)
+            return asked * 2, x + 1
+
+    return Asks()
+
+
+@CAPTURES
+@pytest.mark.parametrize("library", [sardonyx.ops, torch.onnx.ops], ids=["ours", "torch"])
+def test_verification_says_where_pytorch_has_zeros(library: Any, capture: str) -> None:
+    model = _relu_of(library)
+    axes = {"x": {0: "n"}}
+    program = sardonyx.export(model, X, capture=capture, dynamic_axes=axes, verify=True)
+    report = program.verification
+    assert report is not None
+    (skipped,) = report.skipped
+    assert "only its dtype and its shape are compared, as PyTorch has zeros for Relu" in skipped
+    assert 'asked = library.symbolic("Relu"' in skipped
+    assert all([o.name for o in run.outputs] == ["output_1"] for run in report.runs)
+    torch.testing.assert_close(program(X)[0], X.relu() * 2)
+
+
+def test_verification_compares_what_stands_on_no_zeros() -> None:
+    """A wrong form elsewhere in the model is found as before."""
+    sardonyx.register_custom_op_symbolic("aten::add", lambda g, x, y, a: g.op("Sub", x, y), 9)
+    with pytest.raises(sardonyx.VerificationError, match=r"disagree on output_1 \(1 of 2"):
+        sardonyx.export(_relu_of(sardonyx.ops), X, verify=True)

@@ -19,6 +19,9 @@ MEANT: dict[str, tuple[dict[str, Any], str]] = {
     "of another exporter": ({"dynamo": True}, r"no option dynamo: .* capture= asks for one"),
     "no more needed": ({"example_outputs": X}, "outputs are inferred"),
     "nothing alike": ({"zzz": 1}, "no option zzz: it has args, f, export_params"),
+    "the inputs": ({"inputs": X}, r"no option inputs: did you mean args\?"),
+    "the file": ({"path": "m.onnx"}, r"no option path: did you mean f\?"),
+    "a question": ({"dynamic": True}, r"no option dynamic: did you mean dynamic_axes\?"),
     "a long value": ({"dynamic_shape": ["batch"] * 50}, r"did you mean dynamic_shapes\?"),
 }
 
@@ -28,6 +31,12 @@ def test_options_of_export(name: str) -> None:
     options, message = MEANT[name]
     with pytest.raises(sardonyx.InvalidOptionError, match=message):
         sardonyx.export(torch.nn.ReLU(), X, **options)
+
+
+def test_options_of_a_text() -> None:
+    message = r"export_to_pretty_string\(\) has no option opset: did you mean opset_version=17\?"
+    with pytest.raises(sardonyx.InvalidOptionError, match=message):
+        sardonyx.export_to_pretty_string(torch.nn.ReLU(), X, opset=17)
 
 
 def test_the_signature_stays_to_be_asked_for() -> None:

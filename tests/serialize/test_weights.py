@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import sardonyx
 from sardonyx.capture.storage import storage_key
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower import weights
@@ -136,3 +137,11 @@ def test_storage_key_is_equal_for_tied_weights_only():
     first, second = torch.empty(2, device="meta"), torch.empty(2, device="meta")
     assert storage_key(first) == storage_key(first)
     assert storage_key(first) != storage_key(second)
+
+
+def test_memory_that_was_read_can_be_resized(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)).eval()
+    x = torch.randn(2, 4)
+    sardonyx.export(model, (x,), tmp_path / "m.onnx", verify=True)
+    for tensor in (*model.parameters(), *model.buffers(), x):
+        assert tensor.untyped_storage().resizable()

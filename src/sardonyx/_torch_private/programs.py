@@ -94,6 +94,7 @@ def with_values(program: Any, values: Mapping[Any, Any]) -> Any:
     copies: dict[Any, Any] = {}
     for node in program.graph.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
+        copies[node].name = node.name  # a new graph gives no names of builtins, the signature may
         if node in values:
             copies[node].meta["val"] = values[node]
     made = copy.copy(program)

@@ -43,12 +43,12 @@ class AskedNode(KeptCall):
         return super()._together(argument, operands)
 
 
+def asks_for_node(func: Any) -> bool:
+    return isinstance(func, OpOverload) and func._schema.name in _ASK_FOR_NODES
+
+
 def is_node_asked_for(func: Any) -> bool:
-    return (
-        isinstance(func, OpOverload)
-        and func._schema.name in _ASK_FOR_NODES
-        and calls_kept() is not None
-    )
+    return asks_for_node(func) and calls_kept() is not None
 
 
 def call_as_operator(op: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

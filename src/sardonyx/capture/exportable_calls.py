@@ -19,13 +19,15 @@ from sardonyx.capture.watched_calls import ChangingMode
 
 class ExportableCalls(ChangingMode):
     """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
-    for numbers are read, and masks beside other tensors are given by the places they mark. Sizes
-    that PyTorch would take for numbers stay symbols."""
+    for numbers are read, and masks beside other tensors are given by the places they mark. Slices
+    are taken before they are written. Sizes that PyTorch would take for numbers stay symbols."""
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
             parts = args[1] if isinstance(args[1], tuple) else (args[1],)
-            return any(isinstance(part, (torch.Tensor, list)) for part in parts)
+            return any(isinstance(part, (torch.Tensor, list)) for part in parts) or (
+                func is torch.Tensor.__setitem__ and _has_open_slice(args[0], parts)
+            )
         return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
 
     def __torch_function__(
@@ -38,7 +40,10 @@ class ExportableCalls(ChangingMode):
         if func in _INDEXED:
             tensor, index, *assigned = args
             tensor, index = with_plain_masks(tensor, index, *assigned)
-            return func(*_recordable(tensor, index), *assigned)
+            tensor, index = _recordable(tensor, index)
+            if assigned:
+                tensor, index = _sliced(tensor, index)
+            return func(tensor, index, *assigned)
         if func in RECORDED_WITH_SYMBOLS:
             return RECORDED_WITH_SYMBOLS[func](func, *args, **(kwargs or {}))
         if func in RESIZED_AS_VIEWS:
@@ -80,6 +85,27 @@ def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     if sum(isinstance(i, (torch.Tensor, list)) for i in indices) > 1:
         indices = [place for i in indices for place in _places(i)]
     return tensor, tuple(indices) if isinstance(index, tuple) or not indices else index
+
+
+def _has_open_slice(tensor: torch.Tensor, parts: Sequence[Any]) -> bool:
+    slices = [part for part in parts if isinstance(part, slice) and part != slice(None)]
+    sizes = [*tensor.shape, *(bound for s in slices for bound in (s.start, s.stop, s.step))]
+    return bool(slices) and any(isinstance(size, torch.SymInt) for size in sizes)
+
+
+def _sliced(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """What tensor[index] = ... writes, and where in it, without slices. PyTorch leaves out those
+    that are as long as the dim, and takes dynamic sizes to be 2 at least."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not _has_open_slice(tensor, parts):
+        return tensor, index
+    for position, part in enumerate(parts):
+        if isinstance(part, slice):
+            dim = _dim_indexed_at(position, parts, tensor.dim())
+            bounds = (part.start, part.stop, 1 if part.step is None else part.step)
+            tensor = torch.ops.aten.slice.Tensor(tensor, dim, *bounds)
+            parts[position] = slice(None)
+    return tensor, tuple(parts)
 
 
 def _dim_indexed_at(position: int, indices: Sequence[Any], rank: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, TypeAlias
 
 import sympy
@@ -43,6 +44,9 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
             size = value.shape[axis]
             if isinstance(size, sympy.Symbol):
                 graph.symbol_names.setdefault(size, dim.name)
+            elif dim.root is not None and isinstance(size, sympy.Basic):
+                (root,) = size.free_symbols
+                graph.symbol_names.setdefault(root, dim.root)
     graph.mutated = [
         replace(m, name=given[m.name]) if m.kind == "input" else m for m in graph.mutated
     ]
@@ -146,11 +150,19 @@ def _names_of_dims(program: ExportedProgram) -> dict[Place, str]:
     return {(p, axis): names[size] for p, axis, size in _sizes(leaves) if size in names}
 
 
+def _unlike(name: str, symbols: Mapping[sympy.Basic, sympy.Symbol]) -> str:
+    """The name, with a number where it is taken."""
+    taken = {symbol.name for symbol in symbols.values()}
+    tried = (f"{name}_{number}" for number in count(2))
+    return name if name not in taken else next(each for each in tried if each not in taken)
+
+
 def _dynamic_dims(
     names: Sequence[str], leaves: Sequence[Any], called: Sequence[Mapping[Place, str]]
 ) -> list[DynamicAxes]:
     """A size symbol has the first name that a dim that it is was given, those of `called` in turn,
-    or else is named after the first dim that it is; other dims may be expressions."""
+    or else is named after the first dim that it is; other dims may be expressions, whose symbols
+    are named after them where no dim is that."""
     sizes = _sizes(leaves)
     symbols: dict[sympy.Basic, sympy.Symbol] = {}
     unnamed = {(p, axis): f"{names[p]}_dim_{axis}" for p, axis, _ in sizes}
@@ -160,8 +172,15 @@ def _dynamic_dims(
             if name is None or not isinstance(size, sympy.Symbol) or size in symbols:
                 continue
             if given is not called[0] and sympy.Symbol(name) in symbols.values():
-                continue  # the caller's name of another
+                if given is not unnamed:
+                    continue  # the caller's name of another
+                name = _unlike(name, symbols)
             symbols[size] = sympy.Symbol(name)
+    for position, axis, size in sizes:
+        if isinstance(size, sympy.Basic):
+            for symbol in sorted(size.free_symbols - symbols.keys(), key=str):
+                name = _unlike(f"{names[position]}_dim_{axis}_root", symbols)
+                symbols[symbol] = sympy.Symbol(name)
     dynamic: list[DynamicAxes] = [{} for _ in leaves]
     for position, axis, size in sizes:
         if isinstance(size, sympy.Basic):

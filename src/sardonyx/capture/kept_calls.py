@@ -17,7 +17,13 @@ import sympy
 import torch
 
 from sardonyx._torch_private import OpOverload
-from sardonyx.capture.graph import KEPT_NAMESPACE, Argument, Value, operator_name
+from sardonyx.capture.graph import (
+    KEPT_NAMESPACE,
+    Argument,
+    SourceLocation,
+    Value,
+    operator_name,
+)
 
 _numbers = count()
 
@@ -110,6 +116,8 @@ class KeptCalls:
         self._is_kept = is_kept
         self._library: torch.library.Library | None = None
         self._calls: dict[str, KeptCall] = {}
+        self.not_kept: dict[str, SourceLocation] = {}
+        """Operators that were to stay whole and cannot, with the first call of each."""
 
     def __iter__(self) -> Iterator[KeptCall]:
         return iter(self._calls.values())

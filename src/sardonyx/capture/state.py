@@ -153,11 +153,12 @@ class _Shown:
 
 _ASKED_BY_TORCH_TOO = ("data_ptr", "untyped_storage", "storage", "_typed_storage")
 _SHOWS_MEMORY = frozenset(("numpy", "__array__", "__dlpack__", *_ASKED_BY_TORCH_TOO))
-_LARGEST_COPIED = 1 << 24
+_LARGEST_COPIED = 1 << 16
 
 
 def _may_be_known_outside(tensor: torch.Tensor) -> bool:
-    """Whether it was made of an array. Not weights that lie in a file, which are no small ones."""
+    """Whether an array may be the same memory. Not large ones, which are weights that lie in a file
+    or were written to one."""
     return (
         bool(_torch_private.memory_address(tensor))
         and _torch_private.has_foreign_memory(tensor)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
+import numpy as np
 import torch
 
 from sardonyx import _torch_private
@@ -21,6 +23,14 @@ def storage_key(tensor: torch.Tensor) -> Hashable:
         tensor.is_conj(),
         tensor.is_neg(),
     )
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The memory of a tensor on the host as an array.
+
+    After `Tensor.numpy()` nobody could resize that memory, which may be the user's, any more.
+    """
+    return np.from_dlpack(tensor.detach())
 
 
 def holds_memory(tensor: torch.Tensor) -> bool:

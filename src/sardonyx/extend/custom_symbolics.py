@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sardonyx.capture.kept_calls import KeptCalls
-from sardonyx.errors import InvalidOptionError
+from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, format_message
 from sardonyx.extend.onnx_operators import onnx_operator_forms
 from sardonyx.extend.quantized_calls import quantized_forms
 from sardonyx.extend.symbolic_calls import symbolic_form
@@ -76,7 +77,7 @@ def checked_name(symbolic_name: Any) -> str:
             f"{symbolic_name!r} writes its argument: exports make writes pure before they look for"
             f" a function, so register {name.partition('.')[0].removesuffix('_')!r}"
         )
-    return name
+    return name.removesuffix(".default")
 
 
 def _checked_opset(opset: Any) -> int:
@@ -123,8 +124,20 @@ def custom_forms(
     called = onnx_operator_forms(opset, versions)
     served = with_training({**called, **forms, **translations})
     if kept is not None:
+        _warn_of_unused(kept)
         served |= quantized_forms(kept, CustomForms(served).find)
     return CustomForms(served, versions, hints, trainable, fallback)
+
+
+def _warn_of_unused(kept: KeptCalls) -> None:
+    for name, location in kept.not_kept.items():
+        told = (
+            f"the function for {name} is not used: among operators on quantized tensors it is"
+            " where they give one tensor and write none"
+        )
+        warnings.warn(
+            format_message(told, [("first", location.describe())]), OnnxExporterWarning, 2
+        )
 
 
 def operators_kept(opset: int, translated: Collection[str]) -> KeptCalls:

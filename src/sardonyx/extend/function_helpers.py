@@ -106,11 +106,13 @@ def _op_with_optional_float_cast(
     g: GraphContext, op_name: str, *args: Any, **kwargs: Any
 ) -> SymbolicValue:
     """A node on floats where the operator takes integers only from `opset_before` on: cast, and
-    back. `target_float_t` is the dtype, float32 if it is not given."""
+    back. `target_float_t` is the dtype; if it is not given, one that holds such integers: float64
+    where they have 32 bits or more."""
     opset_before = kwargs.pop("opset_before", None)
-    wanted = kwargs.pop("target_float_t", torch.float32)
-    dtype = wanted if isinstance(wanted, torch.dtype) else wanted.dtype()
     before: torch.dtype | None = args[0].dtype
+    holding = torch.float64 if before is not None and before.itemsize > 2 else torch.float32
+    wanted = kwargs.pop("target_float_t", holding)
+    dtype = wanted if isinstance(wanted, torch.dtype) else wanted.dtype()
     floats = before is None or before.is_floating_point
     if floats or (opset_before is not None and g.opset >= opset_before):
         made: SymbolicValue = g.op(op_name, *args, **kwargs)

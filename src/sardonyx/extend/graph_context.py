@@ -17,7 +17,7 @@ from sardonyx.capture.quantized.kept import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.former_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.node_attributes import attributes_of
-from sardonyx.extend.node_types import result_types
+from sardonyx.extend.node_types import function_result_types, result_types
 from sardonyx.extend.symbolic_values import (
     SymbolicNode,
     SymbolicValue,
@@ -214,8 +214,20 @@ class GraphContext:
         count = len(function.body.outputs) if outputs is None else outputs
         for each in function.all():
             self.builder.functions.setdefault(each.identifier(), each)
-        return self.op(f"{function.body.domain}::{function.body.name}", *raw_args,
-                       outputs=count, **kwargs)  # fmt: skip
+        made = self.op(
+            f"{function.body.domain}::{function.body.name}", *raw_args, outputs=count, **kwargs
+        )
+        self._tell_types(made if isinstance(made, tuple) else (made,), list(function.all()))
+        return made
+
+    def _tell_types(
+        self, results: Sequence[SymbolicValue], functions: Sequence[ir.Function]
+    ) -> None:
+        node = results[0].content.producer()
+        given = [None if v is None else self._values.of_onnx(v) for v in node.inputs]
+        types = function_result_types(node, given, functions)
+        for result, type_ in zip(results, types, strict=True):
+            result.setType(type_)
 
     aten_op = at
 

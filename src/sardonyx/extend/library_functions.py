@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +27,9 @@ class LibraryFunction:
         self.__name__ = self.__qualname__ = name
         self._overloads = overloads
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return library_function, (self.__name__,)
+
     def __call__(self, g: GraphContext, *args: Any, **kwargs: Any) -> Any:
         kwargs.pop("_outputs", None)  # how many results of a list are read, once
         for takes_numbers_as_tensors in (False, True):
@@ -44,8 +48,13 @@ def library_function(name: str) -> LibraryFunction | None:
     """What writes the operator `aten::<name>`; None where the library has none of that name."""
     packet = getattr(torch.ops.aten, name, None)
     overloads = [] if packet is None else [getattr(packet, o) for o in packet.overloads()]
-    known = [op for op in overloads if operator_name(op) in LIBRARY]
-    return LibraryFunction(name, known) if known else None
+    known = tuple(op for op in overloads if operator_name(op) in LIBRARY)
+    return _function(name, known) if known else None
+
+
+@cache
+def _function(name: str, overloads: tuple[OpOverload, ...]) -> LibraryFunction:
+    return LibraryFunction(name, overloads)
 
 
 def library_function_names() -> set[str]:
@@ -101,8 +110,10 @@ def _fits(argument: Any, type_: str, takes_numbers_as_tensors: bool) -> bool:
     items = argument if isinstance(argument, list) else [argument]
     are_tensors = all(isinstance(item, Tensor) or item is None for item in items)
     if "Tensor" not in type_:
-        return not any(isinstance(item, Tensor) for item in items) and (
-            not isinstance(argument, str) or "str" in type_
+        return (
+            not any(isinstance(item, Tensor) for item in items)
+            and (not isinstance(argument, str) or "str" in type_)
+            and (not isinstance(argument, list) or "List" in type_)
         )
     if isinstance(argument, list) != ("List" in type_):
         return False

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import Dim
+from sardonyx.capture.storage import array_of
 from sardonyx.extend.symbolic_values import SymbolicValue, ValueType
 from sardonyx.lower.schemas import OpSchema, onnx_dtype
 from sardonyx.lower.values import ONNX_TO_TORCH
@@ -71,7 +72,7 @@ def _inferred(
         types[name] = type_
         const = value.const
         if const is not None and const.dtype in _READABLE and const.numel() <= 64:
-            data[name] = onnx.numpy_helper.from_array(const.detach().cpu().numpy())
+            data[name] = onnx.numpy_helper.from_array(array_of(const.cpu()))
     proto.output.extend(f"o{place}" for place in range(count))
     try:
         found = onnx.shape_inference.infer_node_outputs(
@@ -80,6 +81,43 @@ def _inferred(
     except onnx.shape_inference.InferenceError:
         return [_UNKNOWN] * count
     return [_value_type(found.get(f"o{place}"), dims) for place in range(count)]
+
+
+def function_result_types(
+    node: ir.Node,
+    inputs: Sequence[SymbolicValue | None],
+    functions: Sequence[ir.Function],
+) -> list[ValueType]:
+    """What a call of the first of the functions gives, which may call the others."""
+    unknown = [_UNKNOWN] * len(node.outputs)
+    dims: dict[str, Dim] = {}
+    versions: dict[str, int] = {node.domain: 1}
+    for function in functions:
+        for domain, version in function.opset_imports.items():
+            versions[domain] = max(version, versions.get(domain, 1))
+    call = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    call.attribute.extend(ir.serde.serialize_attribute(a) for a in node.attributes.values())
+    call.output.extend(f"o{place}" for place in range(len(unknown)))
+    graph = onnx.GraphProto(name="call")
+    for position, value in enumerate(inputs):
+        call.input.append("" if value is None else f"i{position}")
+        type_ = None if value is None else _type_proto(value.type(), dims)
+        if type_ is not None:
+            graph.input.append(onnx.ValueInfoProto(name=f"i{position}", type=type_))
+        elif value is not None:
+            return unknown
+    graph.node.append(call)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in call.output)
+    model = onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in versions.items()],
+        functions=[ir.serde.serialize_function(function) for function in functions],
+    )
+    try:
+        found = onnx.shape_inference.infer_shapes(model).graph.output
+    except onnx.shape_inference.InferenceError:
+        return unknown
+    return [_value_type(value.type, dims) for value in found]
 
 
 def _type_proto(type_: ValueType, dims: dict[str, Dim]) -> onnx.TypeProto | None:

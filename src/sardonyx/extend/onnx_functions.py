@@ -128,6 +128,10 @@ def _function_form(given: Any, opset: int) -> CustomForm:
     return form
 
 
+_DEFAULT_AXIS = 1
+"""Of channels, for QuantizeLinear and DequantizeLinear."""
+
+
 def _sorted_arguments(
     call: Call, inputs: Sequence[str], attributes: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -146,8 +150,9 @@ def _sorted_arguments(
         names = list(arguments)[: len(inputs)]
         operands = [arguments.pop(name) for name in names]
     defaults = default_arguments(call.node.op)
+    axes = {f"{n}_axis" for n, a in call.arguments.items() if isinstance(a, QuantizedArgument)}
     for name, value in arguments.items():
-        if name in HAVE_NO_MEANING_IN_ONNX:
+        if name in HAVE_NO_MEANING_IN_ONNX or (name in axes and value == _DEFAULT_AXIS):
             continue
         if name not in defaults or defaults[name] != value:
             raise Refusal(f"the function does not take {name}, which is {value}")

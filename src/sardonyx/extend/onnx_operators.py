@@ -3,14 +3,15 @@ by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.graph_context import GraphContext
+from sardonyx.extend.graph_context import GraphContext, schema_at
 from sardonyx.extend.symbolic_calls import bound_results, context_for
 from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
@@ -80,7 +81,7 @@ def _results(
     g: GraphContext, call: Call, write: Callable[[GraphContext, Call], Any]
 ) -> list[Tensor | None]:
     with _refusing():
-        return bound_results(g, call, write(g, call))
+        return bound_results(g, call, write(g, call), advice="")
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def _node_asked_for(g: GraphContext, call: Call) -> Any:
     results = g.op(
         f"{domain}::{name}" if domain else name,
         *_values(g, given["inputs"]),
-        **_attributes(given),
+        **_attributes(given, {} if domain else schema_at(name, g.opset).attributes),
         outputs=len(call.node.outputs),
     )
     first = results[0] if isinstance(results, tuple) else results
@@ -116,15 +117,20 @@ def _values(g: GraphContext, inputs: Sequence[Tensor | ComplexTensor | None]) ->
     return values
 
 
-def _attributes(given: dict[str, Any]) -> dict[str, Any]:
-    """They come as the parts of three lists, with the letters of their types: `is` for ints."""
+def _attributes(given: dict[str, Any], known: Mapping[str, ir.AttributeType]) -> dict[str, Any]:
+    """They come as the parts of three lists, with the letters of their types: `is` for ints. What
+    is `known` to be a float may be written 1."""
     lists = {"i": given["attr_ints"], "f": given["attr_floats"], "s": given["attr_strs"]}
     attributes: dict[str, Any] = {}
     described = zip(given["attr_keys"], given["attr_types"], given["attr_pos"], strict=True)
     for name, kind, (start, end) in described:
         part = list(lists[kind[0]][start:end])
-        attributes[f"{name}_{kind[0]}"] = part if len(kind) == 2 else part[0]
+        letter = "f" if kind[0] == "i" and known.get(name) in _FLOATS else kind[0]
+        attributes[f"{name}_{letter}"] = part if len(kind) == 2 else part[0]
     return attributes
+
+
+_FLOATS = (ir.AttributeType.FLOAT, ir.AttributeType.FLOATS)
 
 
 def _rotary_embedding(g: GraphContext, call: Call) -> Any:

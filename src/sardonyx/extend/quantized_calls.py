@@ -35,8 +35,12 @@ class QuantizedCall(Call):
         wanted = self.grid.mapped(lambda part: part if part is None else g.values.of_argument(part))
         given = _parts(results)
         if isinstance(given, SymbolicValue):
-            real = given.dtype is not None and given.dtype.is_floating_point
-            return _quantized(g, given, wanted) if real else given
+            if given.dtype is None:
+                raise SymbolicFunctionError(
+                    "whether it gives integers or real numbers is not known: call setType() on"
+                    " its result"
+                )
+            return _quantized(g, given, wanted) if given.dtype.is_floating_point else given
         if given.dtype == wanted.dtype and _on_one_grid(given, wanted):
             return given.integers
         return _quantized(g, _real(g, given), wanted)
@@ -74,6 +78,7 @@ def _parts(results: Any) -> SymbolicValue | QuantizedArgument:
         integers, scale, zero_point, *axis = items
         if integers.dtype is None:
             raise SymbolicFunctionError("the dtype of its integers is not known: call setType()")
+        _check_fits(zero_point, integers.dtype)
         place = axis[0] if axis else None
         held = place.content if isinstance(place, SymbolicValue) else place
         return QuantizedArgument(integers, scale, zero_point, integers.dtype, held)
@@ -83,6 +88,23 @@ def _parts(results: Any) -> SymbolicValue | QuantizedArgument:
         "the operator gives a quantized tensor: give (integers, scale, zero_point), as"
         " symbolic_helper.quantize_helper(g, x, scale, zero_point) makes it"
     )
+
+
+def _check_fits(zero_point: Any, dtype: torch.dtype) -> None:
+    held = _held(zero_point)
+    if held is None or dtype.is_floating_point:
+        return
+    numbers, of = torch.as_tensor(held), torch.iinfo(dtype)
+    if bool(((numbers < of.min) | (numbers > of.max)).any()):
+        name = str(dtype).removeprefix("torch.")
+        raise SymbolicFunctionError(f"the zero point {numbers.tolist()} is no number of {name}")
+
+
+def _held(part: Any) -> Any:
+    """What is known of a part."""
+    if not isinstance(part, SymbolicValue):
+        return part
+    return part.content if part.is_python else part.const
 
 
 def _on_one_grid(one: QuantizedArgument, other: QuantizedArgument) -> bool:
@@ -95,12 +117,13 @@ def _on_one_grid(one: QuantizedArgument, other: QuantizedArgument) -> bool:
 def _are_equal(one: Any, other: SymbolicValue) -> bool:
     if isinstance(one, SymbolicValue) and one.is_tensor and one.content is other.content:
         return True
-    held = one
-    if isinstance(one, SymbolicValue):
-        held = one.content if one.is_python else one.const
+    held = _held(one)
     if held is None or other.const is None:
         return False
-    return torch.equal(torch.as_tensor(held).to(other.const.dtype), other.const)
+    # Zero points by their numbers: another dtype may hold more of them.
+    is_scale = other.const.dtype.is_floating_point
+    dtype = other.const.dtype if is_scale else torch.float64
+    return torch.equal(torch.as_tensor(held).to(dtype), other.const.to(dtype))
 
 
 def _real(g: GraphContext, given: QuantizedArgument) -> SymbolicValue:
@@ -123,13 +146,16 @@ def _axis(of: QuantizedArgument) -> Mapping[str, int]:
 
 def flattened(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call with the parts of quantized ones apart, for functions that have no
-    tuples: `qx`, `qx_scale`, `qx_zero_point`."""
+    tuples: `qx`, `qx_scale`, `qx_zero_point`; the axes of those that have one come last."""
     flat: dict[str, Any] = {}
+    axes: dict[str, int] = {}
     for name, argument in arguments.items():
         if isinstance(argument, QuantizedArgument):
             flat[name] = argument.integers
             flat[f"{name}_scale"] = argument.scale
             flat[f"{name}_zero_point"] = argument.zero_point
+            if argument.axis is not None:
+                axes[f"{name}_axis"] = argument.axis
         else:
             flat[name] = argument
-    return flat
+    return flat | axes

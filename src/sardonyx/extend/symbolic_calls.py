@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -12,7 +12,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.graph import Node, Value
+from sardonyx.capture.graph import Dim, Node, Value
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.gradients import requires_grad
@@ -110,8 +110,14 @@ def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Itera
         _opset.reset(token)
 
 
-def bound_results(g: GraphContext, call: Call, results: Any) -> list[Tensor | None]:
-    """What the function returned as the results of the node, with PyTorch's types."""
+_CAST = ': end it with g.op("Cast", x, to_i=...)'
+
+
+def bound_results(
+    g: GraphContext, call: Call, results: Any, *, advice: str = _CAST
+) -> list[Tensor | None]:
+    """What the function returned as the results of the node, with PyTorch's types; `advice` is for
+    those of other dtypes."""
     if isinstance(call, QuantizedCall):
         results = call.integers(g, results)
     given = list(_flat(results))
@@ -123,7 +129,7 @@ def bound_results(g: GraphContext, call: Call, results: Any) -> list[Tensor | No
         raise SymbolicFunctionError(
             f"its results are {len(given)} in number, and those of the operator {len(wanted)}"
         )
-    return [_bound(g, *pair) for pair in zip(given, wanted, strict=True)]
+    return [_bound(g, *pair, advice) for pair in zip(given, wanted, strict=True)]
 
 
 def _flat(results: Any) -> Iterator[Any]:
@@ -142,28 +148,40 @@ def _is_sequence(value: Any) -> bool:
     )
 
 
-def _bound(g: GraphContext, result: Any, wanted: Value) -> Tensor | None:
+def _bound(g: GraphContext, result: Any, wanted: Value, advice: str) -> Tensor | None:
     if result is None:
         return None
-    value = g.values.of_argument(result) if not isinstance(result, torch.Tensor) else result
-    if isinstance(value, torch.Tensor):
-        return g.builder.const(value)
+    if isinstance(result, torch.Tensor):
+        result = g.builder.const(result)
+    value = g.values.of_argument(result)
+    if _is_sequence(value) and not wanted.is_sequence:
+        raise SymbolicFunctionError(f"it gives a list where {wanted.type} is wanted")
     if value.is_tensor and value.dtype is None and not _is_sequence(value):
+        _check_sizes(value.type().shape, wanted)
         tensor = Tensor(value.content, wanted.dtype, wanted.shape, value.const)
         g.builder.declare(tensor)
         return tensor
     tensor = g.as_tensor(value) if not _is_sequence(value) else _sequence(value)
     if tensor.dtype != wanted.dtype:
         raise SymbolicFunctionError(
-            f"it gives {_name(tensor.dtype)} where PyTorch gives {_name(wanted.dtype)}:"
-            ' end it with g.op("Cast", x, to_i=...)'
+            f"it gives {_name(tensor.dtype)} where PyTorch gives {_name(wanted.dtype)}{advice}"
         )
     rank = None if tensor.shape is None else len(tensor.shape)
     if rank is not None and rank != wanted.type.rank and not wanted.is_sequence:
         raise SymbolicFunctionError(
             f"it gives a tensor of {rank} dims where PyTorch gives {wanted.type}"
         )
+    _check_sizes(tensor.shape, wanted)
     return tensor
+
+
+def _check_sizes(sizes: Sequence[Dim | None] | None, wanted: Value) -> None:
+    if sizes is None or wanted.is_sequence or len(sizes) != wanted.type.rank:
+        return
+    pairs = zip(sizes, wanted.shape, strict=True)
+    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+        given = ", ".join("?" if size is None else str(size) for size in sizes)
+        raise SymbolicFunctionError(f"it gives sizes [{given}] where {wanted.type} is wanted")
 
 
 def _sequence(value: SymbolicValue) -> Tensor:

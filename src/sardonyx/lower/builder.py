@@ -15,6 +15,7 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSource, Value
+from sardonyx.capture.storage import array_of
 from sardonyx.errors import InternalError
 from sardonyx.lower import promote
 from sardonyx.lower.registry import Refusal
@@ -473,7 +474,7 @@ def _with_axes_from_front(name: str, inputs: Sequence[Input]) -> Sequence[Input]
 def _bytes_of(tensor: torch.Tensor) -> bytes:
     if not tensor.numel():
         return b""
-    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return array_of(tensor.contiguous().reshape(-1).view(torch.uint8)).tobytes()
 
 
 def _attribute(schema: OpSchema, name: str, value: Any) -> ir.Attr:

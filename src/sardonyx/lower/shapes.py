@@ -15,6 +15,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.capture.storage import array_of
 from sardonyx.lower.schemas import NEWEST_OPSET, OpSchema, onnx_dtype
 from sardonyx.lower.values import Dim, Tensor
 
@@ -316,7 +317,7 @@ def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: in
         types[name] = onnx.helper.make_tensor_type_proto(onnx_dtype(tensor.dtype), dims)
         const = tensor.const
         if const is not None and const.dtype in _READABLE and const.numel() <= 64:
-            data[name] = onnx.numpy_helper.from_array(const.cpu().numpy())
+            data[name] = onnx.numpy_helper.from_array(array_of(const.cpu()))
     proto.output.extend(f"o{k}" for k in range(count))
     try:
         found = onnx.shape_inference.infer_node_outputs(

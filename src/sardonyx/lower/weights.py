@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.storage import holds_memory
+from sardonyx.capture.storage import array_of, holds_memory
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower.values import TORCH_TO_ONNX
 
@@ -60,8 +60,8 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
         self._require_data()
         tensor = self.raw.detach().cpu().resolve_conj().resolve_neg()
         if self.dtype not in _CARRIERS:
-            return tensor.numpy()
-        bits = tensor.view(_CARRIERS[self.dtype]).numpy()
+            return array_of(tensor)
+        bits = array_of(tensor.view(_CARRIERS[self.dtype]))
         if self.dtype == ir.DataType.FLOAT4E2M1:
             bits = np.stack([bits & 0xF, bits >> 4], axis=-1).reshape(_onnx_shape(tensor))
         return bits.view(self.dtype.numpy())
@@ -82,7 +82,7 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
         tensor = self.raw.detach()
         for block in _host_blocks(tensor if carrier is None else tensor.view(carrier)):
             if block.numel():
-                yield block.reshape(-1).view(torch.uint8).numpy().data
+                yield array_of(block.reshape(-1).view(torch.uint8)).data
 
     def tobytes(self) -> bytes:
         buffer = io.BytesIO()

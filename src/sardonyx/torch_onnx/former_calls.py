@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from sardonyx import api
 from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
+from sardonyx.option_names import refuse_unknown
 from sardonyx.options import OperatorExportTypes
 from sardonyx.serialize.text import to_text
 
@@ -32,6 +34,8 @@ def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: A
         names = (*names[:7], "example_outputs", *names[7:])
     options.pop("f", None)
     asked = _options_here(_by_name(more, names, options))
+    known = inspect.signature(api.export).parameters
+    refuse_unknown("export_to_pretty_string", asked, known)
     return to_text(api.export(model, args, **asked).model)
 
 

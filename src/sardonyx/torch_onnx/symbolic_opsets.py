@@ -7,11 +7,15 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 _VERSIONS = range(7, 29)
 _OF_SYMBOLIC = 9
 """The opset of `symbolic`, which was there before there were several."""
+
+_assigned: dict[int, dict[str, Callable[..., Any]]] = {}
+"""The functions that were put into modules, by their opsets."""
 
 
 class SymbolicOpset(types.ModuleType):
@@ -19,12 +23,15 @@ class SymbolicOpset(types.ModuleType):
 
     def __init__(self, name: str, version: int) -> None:
         super().__init__(name, __doc__)
+        self.__spec__ = ModuleSpec(name, None)
         self._version = version
-        self._assigned: dict[str, Callable[..., Any]] = {}
+        self._assigned = _assigned.setdefault(version, {})
 
     # What the library has is looked for when it is asked for: these are there without torch.
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [each for each in dir(self) if not each.startswith("_")]
         if name.startswith("__"):
             raise AttributeError(name)
         from sardonyx.extend.library_functions import library_function
@@ -40,13 +47,12 @@ class SymbolicOpset(types.ModuleType):
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_") or not callable(value):
+        if name.startswith("_") or not callable(value) or isinstance(value, type):
             super().__setattr__(name, value)
             return
         from sardonyx.extend.custom_symbolics import register_custom_op_symbolic
-        from sardonyx.extend.library_functions import LibraryFunction
 
-        if isinstance(value, LibraryFunction):  # put back where a function of the user's was
+        if _is_of_the_library(value, name):  # put back where a function of the user's was
             if self._own(name) is not None:
                 delattr(self, name)
         else:
@@ -76,6 +82,15 @@ class SymbolicOpset(types.ModuleType):
             return None
         is_there = registered_function(f"aten::{name}", self._version) is assigned
         return assigned if is_there else None
+
+
+def _is_of_the_library(function: Callable[..., Any], name: str) -> bool:
+    """Whether it is the one that is found by that name where there is none of the user's."""
+    from sardonyx.extend.library_functions import LibraryFunction
+
+    if isinstance(function, LibraryFunction):
+        return function.__name__ in (name, name.removesuffix("_"))
+    return function is _OWN.get(name)
 
 
 def _cast(name: str) -> Callable[..., Any] | None:

@@ -30,6 +30,7 @@ from sardonyx.verify.inputs import (
 )
 from sardonyx.verify.reads import BakedReads
 from sardonyx.verify.run import Output
+from sardonyx.verify.stand_ins import OtherStandIns
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
@@ -165,6 +166,8 @@ class _Checker:
         self.reads = reads
         self.runs: list[Run] = []
         self.skipped: list[str] = []
+        self.unknown: frozenset[str] = frozenset()
+        """Outputs that stand on nodes of which PyTorch does not know what they compute."""
 
     def compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
@@ -178,6 +181,10 @@ class _Checker:
         comparisons = [self._comparison(pair) for pair in pairs]
         different = [comparison for comparison in comparisons if comparison.problem]
         if different:
+            self._find_unknown(args, kwargs, pairs, actual)
+            comparisons = [self._comparison(pair) for pair in pairs]
+            different = [comparison for comparison in comparisons if comparison.problem]
+        if different:
             causes = self.reads.causes()
             raise VerificationError(_message(label, different, len(pairs), self.notes, causes))
         self.reads.agreed(label)
@@ -186,7 +193,11 @@ class _Checker:
             reason = f"{name} is random: only its dtype and its shape are compared"
             if reason not in self.skipped:
                 self.skipped.append(reason)
-        values = [comparison for comparison in comparisons if comparison.name not in random]
+        values = [
+            comparison
+            for comparison in comparisons
+            if comparison.name not in random and comparison.name not in self.unknown
+        ]
         self.runs.append(Run(label, tuple(values)))
 
     def compare_other_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -333,8 +344,42 @@ class _Checker:
         inputs = {s.name: leaf for s, leaf in leaves if isinstance(leaf, torch.Tensor)}
         return {**run.buffers, **inputs}
 
+    def _find_unknown(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        pairs: Sequence[_Pair],
+        actual: Mapping[str, Output],
+    ) -> None:
+        """The outputs that are others in PyTorch where it has other stand-ins for such nodes."""
+        with OtherStandIns() as stand_ins:
+            try:
+                others = self._pairs(self.eager.run(args, kwargs), actual)
+            except Exception:  # what stands on them cannot be told
+                others = []
+        if not stand_ins.nodes:
+            return
+        same = {
+            pair.name
+            for pair, other in zip(pairs, others, strict=False)
+            if len(pairs) == len(others)
+            and compare_output(pair.name, pair.path, pair.expected, other.expected).problem is None
+        }
+        found = frozenset(pair.name for pair in pairs) - same - self.unknown
+        self.unknown |= found
+        self.runs = [
+            replace(run, outputs=tuple(o for o in run.outputs if o.name not in self.unknown))
+            for run in self.runs
+        ]
+        nodes = ", ".join(stand_ins.nodes)
+        self.skipped += [
+            f"{name}: only its dtype and its shape are compared, as PyTorch has zeros for {nodes}"
+            for name in sorted(found)
+        ]
+
     def _comparison(self, pair: _Pair) -> OutputComparison:
-        if pair.name in self.random and form_problem(pair.expected, pair.actual) is None:
+        is_unknown = pair.name in self.random or pair.name in self.unknown
+        if is_unknown and form_problem(pair.expected, pair.actual) is None:
             pair = replace(pair, expected=pair.actual)
         return compare_output(
             pair.name, pair.path, pair.expected, pair.actual, rtol=self.rtol, atol=self.atol

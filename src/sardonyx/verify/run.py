@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.storage import holds_memory
+from sardonyx.capture.storage import array_of, holds_memory
 from sardonyx.errors import (
     InvalidOptionError,
     MissingDependencyError,
@@ -156,7 +156,7 @@ class Session:
         if element_type is None or element_type.bitwidth < 8 or carrier is None:
             raise VerificationError(f"input {name}: ONNX Runtime does not take {tensor.dtype}")
         return self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(
-            tensor.view(carrier).numpy(), int(element_type)
+            array_of(tensor.view(carrier)), int(element_type)
         )
 
 

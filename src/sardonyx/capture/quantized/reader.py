@@ -46,9 +46,11 @@ _RANGES = {
 }
 """The integers of a quantized dtype."""
 
-_EXAMPLE_PARAMETERS = (0.5, 3)
-_OTHER_PARAMETERS = (0.25, 5)
-"""Scale and zero point of examples of tensors whose own are computed."""
+
+def _stand_in(place: int, *, other: bool) -> tuple[float, int]:
+    """Scale and zero point of examples of tensors whose own are computed, each one's its own."""
+    scale, zero_point = (0.375, 20) if other else (0.5, 3)
+    return scale * 2.0 ** -(place % 40), zero_point + place // 40
 
 
 class QuantizedReader:
@@ -82,8 +84,11 @@ class QuantizedReader:
         _torch_private.register_decomposed_quantization()
         self._location = location
         kept = calls_kept()
-        if kept is not None and _can_be_kept(op) and kept.keeps(op):
-            return [self._kept(kept, op, arguments)]
+        if kept is not None and kept.keeps(op):
+            if _can_be_kept(op):
+                return [self._kept(kept, op, arguments)]
+            if op.namespace == "quantized" or op._schema.name in _READS:
+                kept.not_kept.setdefault(operator_name(op), location)
         return self._read(op, arguments)
 
     def _read(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
@@ -237,7 +242,7 @@ class QuantizedReader:
             if arguments.get(scale) is not None:
                 return self.quantize(result, arguments[scale], arguments[zero_point], source.dtype)
         (example,) = self._example_results(op, arguments)
-        return self._requantized(result, example, source, partial(self._other, op, arguments, 0))
+        return self._requantized(result, example, arguments, partial(self._other, op, arguments, 0))
 
     def _kept(self, kept: KeptCalls, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
         """One operator for the call. What it means without the caller's function says of what type
@@ -277,9 +282,11 @@ class QuantizedReader:
         (example,) = self._example_results(op, arguments)
         if not example.is_quantized:
             return self.call(aten.zeros.default, list(example.shape), example.dtype)
+        other = partial(self._other, op, arguments, 0)
+        scale, zero_point = self._grid(example, arguments, other, is_known=False)
         sizes = list(example.shape)
         integers = self.call(aten.zeros.default, sizes, _RANGES[example.dtype][0])
-        return QuantizedTensor(integers, example.q_scale(), example.q_zero_point(), example.dtype)
+        return QuantizedTensor(integers, scale, zero_point, example.dtype)
 
     def _parts(self, argument: Argument) -> Argument:
         """A quantized tensor as its integers, its scale (float32) and its zero point (of the dtype
@@ -289,13 +296,11 @@ class QuantizedReader:
         if not isinstance(argument, QuantizedTensor):
             return argument
         dtype = _RANGES[argument.dtype][0]
-        return QuantizedArgument(
-            argument.integers,
-            self._part(argument.scale, torch.float32),
-            self._part(argument.zero_point, dtype),
-            dtype,
-            argument.axis,
-        )
+        scale = self._part(argument.scale, torch.float32)
+        zero_point = self._part(argument.zero_point, dtype)
+        if argument.axis is None:
+            scale, zero_point = self._one(scale), self._one(zero_point)
+        return QuantizedArgument(argument.integers, scale, zero_point, dtype, argument.axis)
 
     def _part(self, part: float | Value | sympy.Basic, dtype: torch.dtype) -> Value:
         if isinstance(part, sympy.Basic):  # a program reads it off a tensor
@@ -309,6 +314,10 @@ class QuantizedReader:
         converted: Value = self.call(aten._to_copy.default, part, dtype)
         return converted
 
+    def _one(self, part: Value) -> Value:
+        """That of a whole tensor without dims, as kernels for quantized tensors take it."""
+        return self.call(aten.reshape.default, part, []) if part.shape else part
+
     def _moved(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         """The elements stay what they are: so do their integers."""
         source = next(_quantized_in(list(arguments.values())))
@@ -318,7 +327,6 @@ class QuantizedReader:
         return [replace(source, integers=integers) for integers in results]
 
     def _computed(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
-        source = next(_quantized_in(list(arguments.values())))
         examples = self._example_results(op, arguments)
         reals = {name: self.real(a) for name, a in arguments.items()}
         results = self._emit(op, list(reals.values()), self._location)
@@ -330,7 +338,9 @@ class QuantizedReader:
         if op._schema.is_mutable and isinstance(arguments.get("self"), QuantizedTensor):
             return [arguments["self"] for _ in results]
         return [
-            self._requantized(result, example, source, partial(self._other, op, arguments, place))
+            self._requantized(
+                result, example, arguments, partial(self._other, op, arguments, place)
+            )
             if example.is_quantized
             else result
             for place, (result, example) in enumerate(zip(results, examples, strict=True))
@@ -343,31 +353,51 @@ class QuantizedReader:
         self,
         x: Value,
         example: torch.Tensor,
-        source: QuantizedTensor,
+        arguments: dict[str, Argument],
         other: Callable[[], torch.Tensor],
     ) -> QuantizedTensor:
-        """On the grid PyTorch chose for the example. Where the scale of the source is computed, an
-        `other` example tells whether it chose the source's, or one for all sources."""
-        grid = example.q_scale(), example.q_zero_point()
-        if isinstance(source.scale, Value):
-            if grid == _EXAMPLE_PARAMETERS:
-                return self._same_grid(x, source)
-            compared = other()
-            if grid != (compared.q_scale(), compared.q_zero_point()):
-                raise self.refusal("the scale of its result depends on one that is computed")
-        return self.quantize(x, *grid, example.dtype)
+        """On the grid PyTorch chose for the example."""
+        scale, zero_point = self._grid(example, arguments, other)
+        return self.quantize(x, scale, zero_point, example.dtype)
+
+    def _grid(
+        self,
+        example: torch.Tensor,
+        arguments: dict[str, Argument],
+        other: Callable[[], torch.Tensor],
+        *,
+        is_known: bool = True,
+    ) -> tuple[float | Value, int | Value]:
+        """The scale and zero point of a result. Where some of the arguments' are computed, or the
+        operator is not known, an `other` example tells whether PyTorch chose an argument's, or the
+        same for all."""
+        computed = _computed_grids(arguments)
+        grid = self._parameters(example)
+        if is_known and not computed:
+            return grid
+        compared = self._parameters(other())
+        if grid == compared:
+            return grid
+        for place, (scale, zero_point) in enumerate(computed):
+            if grid == _stand_in(place, other=False) and compared == _stand_in(place, other=True):
+                return scale, zero_point
+        on = "one that is computed" if computed else "values"
+        raise self.refusal(f"the scale of its result depends on {on}")
+
+    def _parameters(self, example: torch.Tensor) -> tuple[float, int]:
+        if example.qscheme() not in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            raise self.refusal("its result is quantized per channel")
+        return example.q_scale(), example.q_zero_point()
 
     def _other(self, op: OpOverload, arguments: dict[str, Argument], place: int) -> torch.Tensor:
-        return self._example_results(op, arguments, _OTHER_PARAMETERS)[place]
+        return self._example_results(op, arguments, other=True)[place]
 
     def _example_results(
-        self,
-        op: OpOverload,
-        arguments: dict[str, Argument],
-        parameters: tuple[float, int] = _EXAMPLE_PARAMETERS,
+        self, op: OpOverload, arguments: dict[str, Argument], *, other: bool = False
     ) -> list[torch.Tensor]:
-        """What the operator gives for zeros: its scale and zero point depend on no values."""
+        """What the operator gives for zeros, or for `other` values: ones."""
         sizes = self._example_sizes()
+        computed = _computed_grids(arguments)
 
         def example(argument: Argument) -> Any:
             if isinstance(argument, list):
@@ -377,14 +407,16 @@ class QuantizedReader:
             if isinstance(argument, QuantizedTensor):
                 if argument.axis is not None:
                     raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
-                scale, zero = argument.scale, argument.zero_point
-                if isinstance(scale, Value) or isinstance(zero, Value):
-                    scale, zero = parameters
-                zeros = torch.zeros([example(d) for d in argument.shape])
-                return torch.quantize_per_tensor(zeros, scale, zero, argument.dtype)
+                scale: Any = argument.scale
+                zero: Any = argument.zero_point
+                if _has_computed_grid(argument):
+                    scale, zero = _stand_in(computed.index((scale, zero)), other=other)
+                values = torch.full([example(d) for d in argument.shape], float(other))
+                return torch.quantize_per_tensor(values, scale, zero, argument.dtype)
             if isinstance(argument, Value):
                 shape = [example(d) for d in argument.shape]
-                return torch.zeros(shape, dtype=argument.dtype)
+                ones = other and argument.dtype.is_floating_point
+                return torch.full(shape, int(ones), dtype=argument.dtype)
             return argument.content if isinstance(argument, PackedParameters) else argument
 
         schema = op._schema.arguments
@@ -428,11 +460,27 @@ def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
             yield from _quantized_in(item)
 
 
+def _has_computed_grid(x: QuantizedTensor) -> bool:
+    return isinstance(x.scale, Value) or isinstance(x.zero_point, Value)
+
+
+def _computed_grids(
+    arguments: dict[str, Argument],
+) -> list[tuple[float | Value, int | Value]]:
+    """The scales and zero points among the arguments that are computed, each once."""
+    found: list[tuple[float | Value, int | Value]] = []
+    for x in _quantized_in(list(arguments.values())):
+        if _has_computed_grid(x) and (x.scale, x.zero_point) not in found:
+            found.append((x.scale, x.zero_point))
+    return found
+
+
 def _can_be_kept(op: OpOverload) -> bool:
-    """Whether it is of quantized tensors, gives one result, and writes none."""
+    """Whether it is of quantized tensors, gives one tensor, and writes none."""
     schema = op._schema
     is_theirs = op.namespace == "quantized" or schema.name in _CONVERTS
-    return is_theirs and len(schema.returns) == 1 and not schema.is_mutable
+    gives = [str(r.type) for r in schema.returns]
+    return is_theirs and gives == ["Tensor"] and not schema.is_mutable
 
 
 def _is_static(argument: Argument) -> bool:
@@ -468,10 +516,16 @@ _KEEPS_AXES = frozenset(f"aten::{name}" for name in ("alias", "clone", "contiguo
 # -- between real numbers, integers and quantized tensors --------------------------------------
 
 
-def _quantize_per_tensor(
-    r: QuantizedReader, self: Value, scale: Any, zero_point: Any, dtype: torch.dtype
-) -> QuantizedTensor:
-    return r.quantize(self, scale, zero_point, dtype)
+def _quantize_per_tensor(r: QuantizedReader, dtype: torch.dtype, **a: Argument) -> Argument:
+    if "tensors" not in a:
+        return r.quantize(a["self"], a["scale"], a["zero_point"], dtype)
+    made = []
+    for place, x in enumerate(a["tensors"]):
+        scale, zero_point = (
+            r.call(aten.select.int, a[name], 0, place) for name in ("scales", "zero_points")
+        )
+        made.append(r.quantize(x, scale, zero_point, dtype))
+    return made
 
 
 def _quantize_per_channel(
