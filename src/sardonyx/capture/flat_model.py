@@ -12,6 +12,7 @@ import numpy
 import torch
 
 from sardonyx.capture import tree
+from sardonyx.capture.assigned_buffers import AssignedBuffers
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
@@ -123,7 +124,13 @@ class FlatModel(torch.nn.Module):
         with contextlib.ExitStack() as watched:
             for mode in self.modes:
                 watched.enter_context(mode)
+            # What strict mode compiles is the model alone.
+            is_run = not torch.compiler.is_dynamo_compiling()
+            buffers = AssignedBuffers(self.model) if is_run else None
             results = self.record.note(self.model(*args, **kwargs))
+            if buffers is not None:
+                results, notes = buffers.write(results)
+                self.record.notes += [text for text in notes if text not in self.record.notes]
         if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
             results = [*(_traceable(result) for result in results), *self.kept]
         return tuple(results)

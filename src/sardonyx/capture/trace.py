@@ -280,7 +280,13 @@ def _baked_size_error(
             [
                 ("at", place.describe() if place else ""),
                 ("by", [str(value) for value in baked]),
-                ("try", 'capture="export", or sizes as x.shape[i] without int(), len() or range()'),
+                (
+                    "try",
+                    [
+                        'capture="export", or sizes as x.shape[i] without int(), len() or range()',
+                        'or capture="script", where data decides what is computed',
+                    ],
+                ),
             ],
         )
     )
