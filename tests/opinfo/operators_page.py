@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sardonyx.lower.registry import LIBRARY
+from sardonyx.lower.lower import LIBRARY
 from tests.opinfo.entries import CAPTURES, DTYPES, Entry, all_entries
 from tests.opinfo.gaps import known_gaps
 
