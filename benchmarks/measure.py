@@ -33,7 +33,7 @@ from examples.models import MODELS, flat_tensors  # noqa: E402
 
 Args = tuple[Any, ...]
 SAMPLE_SECONDS = 0.002
-LEAST_SECONDS = 0.6
+LEAST_SECONDS = 1.5
 """Of all timed runs together: one alone of some milliseconds says little."""
 PAGE_BYTES = resource.getpagesize()
 

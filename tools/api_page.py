@@ -79,16 +79,11 @@ _INSIDE = {
     "OnnxBackend.run",
     "OnnxRegistry.translation_table",
     "TrainingMode.of",
-    "symbolic_helper._a_tensor",
     "symbolic_helper._constant",
     "symbolic_helper._dtype_of",
     "symbolic_helper._fill_tables",
-    "symbolic_helper._held",
     "symbolic_helper._ints",
-    "symbolic_helper._number",
-    "symbolic_helper._numbers",
     "symbolic_helper._positions",
-    "symbolic_helper._string",
 }
 """Public to other files of the package, and not to its users."""
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
 import onnx_ir as ir
@@ -174,36 +174,38 @@ def run_stages(
         check_destination(f)
     stages = _Stages(options.progress)
     opset = options.opset_version
-    functions = functions_kept(opset, inlines=options.inlines_autograd_functions)
     translated = translations(options.custom_translation_table, opset)
-    kept = operators_kept(opset, translated)
-    with stages("capture"), kept.recorded():
-        captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
-    signature = captured.signature
-    fold_parameters = not options.keeps_parameters and (
-        len(options.input_names) <= captured.inputs.nameable_count
-    )
-    eager = _eager(model, args, kwargs, captured, options)
-    with stages("lower"), _blaming_the_model_first(eager):
-        onnx_model = lower(
-            captured.graph,
-            [spec.name for spec in signature.inputs],
-            [*(spec.name for spec in signature.outputs), *signature.state_outputs],
-            LowerOptions(
-                fold_constants=options.do_constant_folding,
-                fold_parameters=fold_parameters,
-                opset=opset,
-                notes_calls=bool(options.export_modules_as_functions),
-                custom_forms=custom_forms(
-                    opset,
-                    options.custom_opsets,
-                    {**translated, **function_forms(functions, opset)},
-                    trainable_parameters(model),
-                    fallback_for(options.operator_export_type),
-                    kept,
-                ),
-            ),
+    with (
+        closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
+        closing(operators_kept(opset, translated)) as kept,
+    ):
+        with stages("capture"), kept.recorded():
+            captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
+        signature = captured.signature
+        fold_parameters = not options.keeps_parameters and (
+            len(options.input_names) <= captured.inputs.nameable_count
         )
+        eager = _eager(model, args, kwargs, captured, options)
+        with stages("lower"), _blaming_the_model_first(eager):
+            onnx_model = lower(
+                captured.graph,
+                [spec.name for spec in signature.inputs],
+                [*(spec.name for spec in signature.outputs), *signature.state_outputs],
+                LowerOptions(
+                    fold_constants=options.do_constant_folding,
+                    fold_parameters=fold_parameters,
+                    opset=opset,
+                    notes_calls=bool(options.export_modules_as_functions),
+                    custom_forms=custom_forms(
+                        opset,
+                        options.custom_opsets,
+                        {**translated, **function_forms(functions, opset)},
+                        trainable_parameters(model),
+                        fallback_for(options.operator_export_type),
+                        kept,
+                    ),
+                ),
+            )
     with stages("legalize"):
         legalize(onnx_model, opset)
         notes = (*captured.notes, *use_available_kernels(onnx_model))

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from sardonyx import cli_arguments as arguments
 from sardonyx.api import export
+from sardonyx.cli_spelling import as_options
 from sardonyx.errors import (
     InvalidOptionError,
     NotRunnableError,
@@ -47,7 +48,7 @@ def export_model(
     **options: Any,
 ) -> None:
     """`sardonyx export`; `options` are those of `export`."""
-    with _exit_status(as_json):
+    with _exit_status(as_json, as_options):
         if options["capture"] not in CAPTURES:
             raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
         axes = arguments.dynamic_axes(dynamic)
@@ -146,26 +147,29 @@ def _print_summary(program: ONNXProgram, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _exit_status(as_json: bool) -> Iterator[None]:
+def _exit_status(as_json: bool, told: Callable[[str], str] = str) -> Iterator[None]:
+    """`told` says a message of the export in the words of the command."""
     try:
         yield
     except arguments.UsageError as error:
         _fail(error, BAD_USAGE, as_json)
     except InvalidOptionError as error:
-        _fail(error, BAD_USAGE, as_json)
+        _fail(error, BAD_USAGE, as_json, told)
     except NotRunnableError as error:
-        _fail(error, NOT_RUNNABLE, as_json)
+        _fail(error, NOT_RUNNABLE, as_json, told)
     except VerificationError as error:
-        _fail(error, VERIFICATION_FAILED, as_json)
+        _fail(error, VERIFICATION_FAILED, as_json, told)
     except SardonyxError as error:
-        _fail(error, EXPORT_FAILED, as_json)
+        _fail(error, EXPORT_FAILED, as_json, told)
 
 
-def _fail(error: Exception, status: int, as_json: bool) -> NoReturn:
-    kind = type(error).__name__
+def _fail(
+    error: Exception, status: int, as_json: bool, told: Callable[[str], str] = str
+) -> NoReturn:
+    kind, message = type(error).__name__, told(str(error))
     if as_json:
-        report = {"ok": False, "error": kind, "message": str(error)}
+        report = {"ok": False, "error": kind, "message": message}
         typer.echo(json.dumps(report, indent=2))
     else:
-        typer.echo(f"{kind}: {error}", err=True)
+        typer.echo(f"{kind}: {message}", err=True)
     raise typer.Exit(status)

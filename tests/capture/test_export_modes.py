@@ -290,6 +290,24 @@ def test_flex_attention(model):
     )
 
 
+def test_flex_attention_of_three_tensors():
+    def model(q, k, v):
+        def score(score, batch, head, i, j):
+            return torch.where(i >= j, score - (i - j) * 0.1 * (head + 1), -float("inf"))
+
+        return flex_attention(q, k, v, score_mod=score)
+
+    def given(length):
+        return tuple(X(1, 2, length, 8) for _ in range(3))
+
+    program = sardonyx.export(
+        model, given(3), dynamic_axes={name: {2: "length"} for name in "qkv"}, capture="export"
+    )
+    for length in (3, 1, 2, 7):
+        inputs = given(length)
+        torch.testing.assert_close(program(*inputs), model(*inputs))
+
+
 def test_flex_attention_under_block_masks():
     outside = create_block_mask(lambda b, h, i, j: i >= j, None, None, 5, 5, device="cpu")
 

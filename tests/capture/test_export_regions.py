@@ -476,3 +476,53 @@ def _name(model):
 def test_equal_to_eager(case):
     model, (first, *others), dynamic = case
     check(model, first, dynamic=dynamic, others=[(o,) for o in others], captures=("export",))
+
+
+# -- tensors that a scan starts from and that are met again ---------------------------------------
+
+
+def scan_from_one_tensor_twice(x):
+    zero = torch.zeros(4)
+
+    def step(carried, row):
+        total, weighted = carried
+        return (total + row, weighted * 0.5 + total), total - weighted
+
+    return scan(step, (zero, zero), x)
+
+
+def scan_that_reads_its_start(x):
+    start = x.sum(0)
+
+    def step(carried, row):
+        return carried.sin() + row, start * row + carried
+
+    return scan(step, start, x)
+
+
+class ScannedCell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x):
+        hidden = x[:1] * 2
+
+        def step(carried, row):
+            after = self.cell(row.unsqueeze(0), carried)
+            return after, after * hidden.mean()
+
+        return scan(step, hidden, x)
+
+
+@pytest.mark.parametrize(
+    "model", [scan_from_one_tensor_twice, scan_that_reads_its_start, ScannedCell()]
+)
+def test_scans_tell_apart_what_is_one_tensor_at_first(model):
+    check(
+        model,
+        torch.randn(3, 4),
+        dynamic=N,
+        others=[(torch.randn(n, 4),) for n in (1, 2, 7)],
+        captures=("export",),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import sardonyx
 from tests.ops.harness import check
 
 X = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -68,3 +69,13 @@ def test_combinations(r: int, with_replacement: bool) -> None:
     if r:
         others = [(torch.arange(6),), (torch.arange(3),)]
         check(model, x, dynamic={0: [0]}, others=others, captures=("export",))
+
+
+def test_the_largest_element_by_pythons_own_functions():
+    def extremes(x):
+        return max(x[:, 0]), min(x[:, 1])
+
+    program = sardonyx.export(extremes, (torch.randn(4, 3),), capture="export")
+    for seed in range(3):
+        x = torch.randn(4, 3, generator=torch.Generator().manual_seed(seed))
+        assert program(x) == extremes(x)

@@ -63,3 +63,12 @@ def test_a_refused_export_leaves_no_transform_entered():
     assert_exports_go_on()
     program = sardonyx.export(model, (X,), capture="auto")
     torch.testing.assert_close(program(X + 1), model(X + 1))
+
+
+def test_a_gradient_that_torch_export_loses_is_refused():
+    def model(x):
+        _, backward = torch.func.vjp(lambda y: y.sin() * y, x)
+        return backward(torch.ones_like(x))[0]
+
+    with pytest.raises(sardonyx.SardonyxError, match=r"torch\.export cannot"):
+        sardonyx.export(model, (torch.randn(3, 3),), capture="export", dynamic_axes={"x": {0: "n"}})

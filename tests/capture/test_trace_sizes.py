@@ -248,6 +248,32 @@ def test_a_branch_that_turns_far_from_the_example_is_noted(model, size):
         assert_equal(program(of_size(n)), model(of_size(n)), f"n = {n}")
 
 
+def checked(x):
+    torch._check(x.shape[0] >= 1, lambda: f"{x.shape[0]} rows")
+    torch._check(x.shape[0] * 2 <= 1000)
+    return x[: x.shape[0] // 2] * 2
+
+
+def test_checks_of_sizes_pass_without_a_word():
+    program = sardonyx.export(
+        checked, (torch.randn(EXAMPLE, 2),), capture="trace", dynamic_axes={"x": {0: "n"}}
+    )
+    assert program.notes == ()
+    for size in OTHERS:
+        x = torch.randn(size, 2)
+        compare(checked(x), program(x), f"{size} rows")
+
+
+def test_a_check_that_fails_is_the_models():
+    with pytest.raises(sardonyx.SardonyxError, match=r"the model itself fails.* 4 rows"):
+        sardonyx.export(
+            lambda x: torch._check(x.shape[0] > 9, lambda: "4 rows"),
+            (torch.randn(EXAMPLE, 2),),
+            capture="trace",
+            dynamic_axes={"x": {0: "n"}},
+        )
+
+
 def test_what_python_computes_with_is_put_back():
     before = len, max, min, math.sqrt
     with pytest.raises(DynamicDimError):

@@ -193,3 +193,20 @@ def test_float64_keeps_its_digits() -> None:
     # Below opset 23 the products stand alone, and ONNX Runtime scales them in float32.
     inputs = [torch.randn(2, 2, 5, 7, dtype=torch.float64) for _ in range(3)]
     check(attend, *inputs, opsets=[23], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("as_bias", [False, True])
+@pytest.mark.parametrize(("queries", "keys"), [(0, KEYS), (2, 0), (0, 0)])
+def test_masks_of_nothing(queries: int, keys: int, as_bias: bool) -> None:
+    """Where Attention is spelled out: ONNX Runtime's own does not take what is empty."""
+
+    def attended(q: Any, k: Any, v: Any, mask: torch.Tensor) -> torch.Tensor:
+        return attend(q, k, v, torch.where(mask, 1.0, -math.inf) if as_bias else mask)
+
+    def given(queries: int, keys: int) -> tuple[torch.Tensor, ...]:
+        q, k, v = qkv(BATCH, HEADS, queries=queries, keys=keys)
+        # As wide as no other dim.
+        return q, k, rand(*v.shape[:-1], 11), torch.ones(BATCH, 1, queries, keys) > 0
+
+    check(attended, *given(QUERIES, KEYS), dynamic={0: [2], 1: [2], 2: [2], 3: [2, 3]},
+          others=[given(queries, keys)], opsets=(17, 20))  # fmt: skip

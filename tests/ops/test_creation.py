@@ -150,3 +150,33 @@ def test_arange_to_a_float_of_several_steps(length: Callable[[Any], Any], captur
         captures=[capture],
         opsets=[20],
     )
+
+
+RANGES: dict[str, Callable[..., Any]] = {
+    "backwards": lambda x: torch.arange(x.shape[0] - 1, -1, -1),
+    "backwards_to_zero": lambda x: torch.arange(x.shape[0], 0, -1),
+    "in_steps_past_zero": lambda x: torch.arange(x.shape[0] * 2, -5, -3),
+    "from_below_zero": lambda x: torch.arange(-x.shape[0], x.shape[0], 3),
+    "of_a_computed_step": lambda x: torch.arange(0, x.shape[0], x.shape[0] // 2 + 1),
+    "of_a_computed_step_backwards": lambda x: torch.arange(x.shape[0], -3, -(x.shape[0] // 2 + 1)),
+    "of_a_dtype": lambda x: torch.arange(x.shape[0] - 1, -1, -1, dtype=torch.float32),
+    # ONNX Runtime makes slices of these.
+    "rows_backwards": lambda x: x[torch.arange(x.shape[0] - 1, -1, -1)],
+    "rows_from_the_end": lambda x: x[torch.arange(-x.shape[0], 0)],
+    "selected": lambda x: x.index_select(0, torch.arange(x.shape[0] - 1, -1, -1)),
+    "embedded": lambda x: torch.nn.functional.embedding(torch.arange(x.shape[0] - 1, -1, -1), x),
+    "behind_another_dim": lambda x: torch.stack([x, x * 2])[
+        :, torch.arange(-x.shape[0], 0), torch.tensor([1])
+    ],
+    "copied": lambda x: x.index_copy(0, torch.arange(x.shape[0] - 1, -1, -1), x * 2),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_that_go_below_zero(name: str) -> None:
+    check(
+        RANGES[name],
+        torch.randn(3, 4),
+        dynamic={0: [0]},
+        others=[(torch.randn(n, 4),) for n in (0, 1, 2, 7)],
+    )

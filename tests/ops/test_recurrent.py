@@ -34,6 +34,15 @@ def test_layers(kind, settings):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_written_from_where_they_lie(kind, monkeypatch, tmp_path):
+    model = KINDS[kind](5, 64, bidirectional=True)
+    program = sardonyx.export(model, (X,), capture="trace")
+    monkeypatch.setattr(torch, "cat", lambda *_: pytest.fail("a copy of the weights"))
+    program.save(tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").stat().st_size > sum(p.nbytes for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_initial_states_and_sizes_that_change(kind):
     model = KINDS[kind](5, 4, num_layers=2, bidirectional=True)
 

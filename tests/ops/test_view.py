@@ -187,3 +187,37 @@ def test_unflatten_of_an_open_size_of_nothing():
     others = [(torch.randn(*s),) for s in ((0, 6), (2, 0), (0, 0), (3, 2))]
     check(lambda x: x.unflatten(1, (2, -1)), x, dynamic={0: (0, 1)}, others=others)
     check(lambda x: x.unflatten(1, (-1, 2)), x, dynamic={0: (0, 1)}, others=others)
+
+
+OF_FOURS = {
+    "unbind": lambda x: x.view(-1, 4, 3).unbind(1),
+    "mean": lambda x: x.view(-1, 4, 3).mean(1),
+    "amin": lambda x: x.reshape(-1, 4, 3).amin(1),
+    "unflatten": lambda x: x.unflatten(0, (-1, 4)).chunk(2, 1),
+    "computed": lambda x: x.view(x.shape[0] // 4, 4, 3).amax(1),
+    "transposed": lambda x: (x * 2).t().reshape(3, -1, 4).transpose(0, 2).sum(0),
+    "written": lambda x: x.clone().view(-1, 4, 3).mul_(2)[:, 1].add_(1),
+}
+
+
+@pytest.mark.parametrize("name", OF_FOURS)
+def test_parts_of_an_open_size_are_as_long_as_asked_for(name: str) -> None:
+    rows = [torch.arange(n * 3.0).reshape(n, 3) for n in (8, 0, 4, 12)]
+    check(OF_FOURS[name], rows[0], dynamic={0: [0]}, others=[(x,) for x in rows[1:]])
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_the_file_says_how_long_the_parts_of_a_window_are(capture: str) -> None:
+    def windows(x):
+        n, h, w, c = x.shape
+        x = x.view(n, h // 2, 2, w // 3, 3, c)
+        return x.permute(0, 1, 3, 2, 4, 5).reshape(-1, 2, 3, c)
+
+    axes = {"x": {1: "h", 2: "w"}}
+    program = sardonyx.export(
+        windows, (torch.randn(2, 4, 9, 5),), capture=capture, dynamic_axes=axes
+    )
+    (output,) = program.model.graph.outputs
+    assert list(output.shape)[1:] == [2, 3, 5]
+    x = torch.randn(2, 6, 3, 5)
+    torch.testing.assert_close(program(x), windows(x))

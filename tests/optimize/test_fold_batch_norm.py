@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -77,6 +79,25 @@ def test_folds(op, groups, bias):
 def test_folds_a_few_rows_at_a_time(monkeypatch, op, elements):
     monkeypatch.setattr(fold_batch_norm, "_BLOCK_ELEMENTS", elements)
     assert check(optimize, conv_norm(op, groups=2), X, **TOLERANCE) == {op: 1}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("elements", [1, 40, 2**17])
+def test_rows_are_written_as_the_whole_is_computed(monkeypatch, elements, dtype):
+    monkeypatch.setattr(fold_batch_norm, "_BLOCK_ELEMENTS", elements)
+    model = conv_norm("Conv", groups=2)
+    weight = torch.randn(6, 3, 3, 2, dtype=dtype).permute(0, 3, 1, 2)
+    model.graph.initializers["conv.weight"].const_value = TorchTensor(weight, "conv.weight")
+    optimize(model)
+    folded = model.graph.initializers["conv.weight"].const_value
+    file = io.BytesIO()
+    folded.tofile(file)
+    assert file.getvalue() == folded.tobytes()
+    scale, variance = (
+        torch.from_numpy(norm_tensors(6)[name]).double() for name in ("bn.weight", "bn.var")
+    )
+    exact = weight.double() * (scale / (variance + 0.01).sqrt()).view(6, 1, 1, 1)
+    torch.testing.assert_close(folded._evaluate().raw, exact.to(dtype), rtol=2e-7, atol=0)
 
 
 def test_depthwise_convolution():

@@ -31,12 +31,12 @@ WITH_A_FORM = {name.split(".")[0] for name in (*LIBRARY.names(), *COMPLEX_LIBRAR
 READ_OF_TORCHSCRIPT = {
     *calls._CALLS,
     *questions._QUESTIONS,
-    *questions._OF_TYPES,
+    *questions.OF_TYPES,
     *questions._NEVER,
     *questions._SIZES,
     *numbers._AS_TENSORS,
     *reader._READERS,
-    *reader._READ_NUMBERS,
+    *questions.READ_NUMBERS,
     *reader._WITHOUT_EFFECT,
     *quantized_reader._READS,
 }

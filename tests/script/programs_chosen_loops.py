@@ -705,25 +705,6 @@ def list_joined_with_itself(x: Tensor, y: Tensor, n: int):
     return torch.stack(kept)
 
 
-def shorter_with_every_iteration(x: Tensor, y: Tensor, n: int):
-    whole = torch.cat([x, y])
-    rest = whole
-    for _i in range(n):
-        rest = rest[1:]
-        rest += 1
-    return whole, rest
-
-
-def moving_row(x: Tensor, y: Tensor, n: int):
-    whole = x.clone()
-    row = whole[0]
-    for i in range(n):
-        row = whole[i % 3]
-        row += i + 1
-    row *= 10
-    return whole, row
-
-
 def list_under_another_name_from_the_second_iteration(x: Tensor, y: Tensor, n: int):
     kept = [x]
     cur = [y]
@@ -833,9 +814,7 @@ REFUSED = [
     (carried_tensor_appended, "may share its memory with other items"),
     (rows_appended_twice, "may share its memory with other items"),
     (list_joined_with_itself, "may share its memory with other items"),
-    (shorter_with_every_iteration, "may share its memory"),
     (shape_of_a_carried_tensor_changed, "changes the shape of a tensor that another variable"),
-    (moving_row, "may share its memory"),
     (list_under_another_name_from_the_second_iteration, "copy it there"),
     (two_carried_names_of_a_list, "copy it there"),
 ]

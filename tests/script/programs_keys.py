@@ -505,16 +505,6 @@ def returned_dict(x, n: int):
     return d
 
 
-def computed_text_as_key(x, n: int):
-    d: dict[str, Tensor] = {}
-    for i in range(n):
-        d[str(i)] = x * i
-    t = x
-    for _k, v in d.items():
-        t = t + v
-    return t
-
-
 def text_that_grows(x, n: int):
     s = ""
     for _i in range(n):
@@ -533,7 +523,6 @@ REFUSED = [
     (program, SIZED)
     for program in (
         returned_dict,
-        computed_text_as_key,
         text_that_grows,
         returned_text,
     )

@@ -71,12 +71,6 @@ def dtype_that_changes(x, n: int):
     return total
 
 
-def rank_that_changes(x, n: int):
-    for _i in range(n):
-        x = x.unsqueeze(0)
-    return x
-
-
 def none_or_a_tensor(x) -> Tensor | None:
     if x.sum() > 0:
         return x
@@ -88,7 +82,6 @@ def none_or_a_tensor(x) -> Tensor | None:
     [
         (two_dtypes, programs.SIGNS, "float32 here and bool there"),
         (dtype_that_changes, programs.COUNTS, "int64 here and float32 there"),
-        (rank_that_changes, programs.COUNTS, "2 dims here and 3 there"),
         (none_or_a_tensor, programs.SIGNS, "None for some inputs"),
     ],
 )

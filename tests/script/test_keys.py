@@ -19,7 +19,6 @@ CASES = [
 ]
 MESSAGES = {
     "returned_dict": "return the list of its keys",
-    "computed_text_as_key": "key of a dict is computed",
     "text_that_grows": "programs_keys.py:",
     "returned_text": "return a number for each",
 }

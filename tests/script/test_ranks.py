@@ -6,7 +6,6 @@ import onnx
 import pytest
 import torch
 
-import sardonyx
 from tests.script import programs_ranks as programs
 from tests.script.running import assert_equal_to_eager, exported
 
@@ -76,24 +75,6 @@ def test_a_rank_that_the_model_asks_for() -> None:
     made = assert_equal_to_eager(Classifier(), programs.SIZES[:1] + programs.SIZES[2:])
     assert made.model_proto.graph.output[0].type.tensor_type.HasField("shape")
     onnx.checker.check_model(made.model_proto)
-
-
-def ever_more_dims(x, n: int):
-    for _ in range(n):
-        x = x.unsqueeze(0)
-    return x
-
-
-def dims_that_alternate(x, n: int):
-    for _ in range(n):
-        x = x.unsqueeze(0) if x.dim() == 2 else x.squeeze(0)
-    return x * 2
-
-
-@pytest.mark.parametrize("program", [ever_more_dims, dims_that_alternate])
-def test_ranks_that_never_settle_are_refused_with_the_line(program) -> None:
-    with pytest.raises(sardonyx.CaptureError, match=r"2 dims here and 3 there[\s\S]*test_ranks"):
-        exported(program, programs.COUNTED)
 
 
 def kept_dim(x, n: int):

@@ -17,7 +17,7 @@ from sardonyx.capture.storage import storage_key
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower import weights
 from sardonyx.lower.values import TORCH_TO_ONNX
-from sardonyx.lower.weights import TorchTensor
+from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
 ONE_BYTE_PER_ELEMENT = {torch.int4, torch.uint4}
 
@@ -66,6 +66,19 @@ def test_contiguous_memory_is_not_copied():
     tensor = torch.nn.Parameter(torch.randn(4, 4))
     [block] = TorchTensor(tensor).blocks()
     assert np.frombuffer(block, np.float32).ctypes.data == tensor.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_joined_tensors_are_written_one_by_one(dtype, monkeypatch):
+    first, second = torch.randn(2, 3, dtype=dtype), torch.randn(3, 4, dtype=dtype).t()[:, :3]
+    joined = JoinedTensor([first, second], (2, 3, 3), "w")
+    assert joined.shape == (2, 3, 3)
+    whole = torch.cat([first, second]).view(2, 3, 3)
+    assert joined.numpy().astype(np.float32).tolist() == whole.float().tolist()
+    monkeypatch.setattr(torch, "cat", lambda *_: pytest.fail("made as a whole"))
+    file = io.BytesIO()
+    joined.tofile(file)
+    assert file.getvalue() == TorchTensor(whole).tobytes()
 
 
 @pytest.mark.parametrize("limit", [8, 100, 2**20])

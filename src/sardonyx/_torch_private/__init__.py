@@ -16,6 +16,7 @@ from sardonyx._torch_private.fake_results import long_sizes_not_kept as long_siz
 from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
 from sardonyx._torch_private.fake_runs import import_compiler as import_compiler
+from sardonyx._torch_private.fake_runs import index_of_fake as index_of_fake
 from sardonyx._torch_private.fake_runs import kernels_replaced as kernels_replaced
 from sardonyx._torch_private.fake_runs import record_decomposition as record_decomposition
 from sardonyx._torch_private.fake_runs import run_on_fakes as run_on_fakes
@@ -26,6 +27,7 @@ from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
 from sardonyx._torch_private.fakes import fake_mode_of as fake_mode_of
 from sardonyx._torch_private.fakes import is_fake as is_fake
 from sardonyx._torch_private.fakes import shares_memory as shares_memory
+from sardonyx._torch_private.fakes import stands_for_tensor as stands_for_tensor
 from sardonyx._torch_private.flags import export_without_prints as export_without_prints
 from sardonyx._torch_private.flags import in_onnx_export as in_onnx_export
 from sardonyx._torch_private.flags import is_in_onnx_export as is_in_onnx_export
@@ -36,8 +38,10 @@ from sardonyx._torch_private.guards import answers_watched as answers_watched
 from sardonyx._torch_private.guards import comparisons_answered as comparisons_answered
 from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
+from sardonyx._torch_private.guards import texts_watched as texts_watched
 from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
 from sardonyx._torch_private.memory import memory_address as memory_address
+from sardonyx._torch_private.memory import memory_bytes as memory_bytes
 from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
 from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION
@@ -53,9 +57,11 @@ from sardonyx._torch_private.programs import fixed_numbers as fixed_numbers
 from sardonyx._torch_private.programs import float_arithmetic_in_order as float_arithmetic_in_order
 from sardonyx._torch_private.programs import hints_of as hints_of
 from sardonyx._torch_private.programs import lines_of_functions as lines_of_functions
+from sardonyx._torch_private.programs import mode_of_program as mode_of_program
 from sardonyx._torch_private.programs import module_classes as module_classes
 from sardonyx._torch_private.programs import qualified_module_classes as qualified_module_classes
 from sardonyx._torch_private.programs import result_like as result_like
+from sardonyx._torch_private.programs import texts_of_guards as texts_of_guards
 from sardonyx._torch_private.programs import user_input_names as user_input_names
 from sardonyx._torch_private.programs import with_values as with_values
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
@@ -66,6 +72,9 @@ from sardonyx._torch_private.regions import flex_attention_form as flex_attentio
 from sardonyx._torch_private.regions import higher_order_name as higher_order_name
 from sardonyx._torch_private.regions import is_refusal_of_control_flow as is_refusal_of_control_flow
 from sardonyx._torch_private.regions import leaves_modes_to_be_applied as leaves_modes_to_be_applied
+from sardonyx._torch_private.regions import (
+    scans_with_inputs_of_their_own as scans_with_inputs_of_their_own,
+)
 from sardonyx._torch_private.regions import with_modes_applied as with_modes_applied
 from sardonyx._torch_private.size_names import names_of_sizes as names_of_sizes
 from sardonyx._torch_private.sizes import depends_on_data as depends_on_data
@@ -88,6 +97,7 @@ from sardonyx._torch_private.sizes import sym_int as sym_int
 from sardonyx._torch_private.sizes import symbol_places as symbol_places
 from sardonyx._torch_private.sizes import turns as turns
 from sardonyx._torch_private.sizes import without_conclusions as without_conclusions
+from sardonyx._torch_private.temporary_operators import TemporaryOperators as TemporaryOperators
 from sardonyx._torch_private.torchscript import inlined_subgraph as inlined_subgraph
 from sardonyx._torch_private.torchscript import is_known_to_dispatcher as is_known_to_dispatcher
 from sardonyx._torch_private.torchscript import is_script_method as is_script_method
@@ -100,6 +110,7 @@ from sardonyx._torch_private.torchscript import (
     takes_numbers_for_tensors as takes_numbers_for_tensors,
 )
 from sardonyx._torch_private.tracing import TracedOrigins as TracedOrigins
+from sardonyx._torch_private.tracing import checks_answered as checks_answered
 from sardonyx._torch_private.tracing import is_traced_as_a_copy as is_traced_as_a_copy
 from sardonyx._torch_private.tracing import is_traced_constant as is_traced_constant
 from sardonyx._torch_private.tracing import is_tracing as is_tracing
@@ -107,6 +118,7 @@ from sardonyx._torch_private.tracing import trace_graph as trace_graph
 from sardonyx._torch_private.tracing import tracing_paused as tracing_paused
 from sardonyx._torch_private.tracing import use_count as use_count
 from sardonyx._torch_private.transforms import gradients_refused as gradients_refused
+from sardonyx._torch_private.transforms import is_transformed as is_transformed
 from sardonyx._torch_private.transforms import (
     transforms_left_in_the_end as transforms_left_in_the_end,
 )

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import sympy
 import torch
 
 
@@ -25,6 +26,7 @@ def sizes_that_may_be_zero() -> Iterator[None]:
         (symbolic_shapes, "try_solve", _but_for_pieces),
         (fake_impls, "infer_size", _common_shape_with_open_sizes),
         (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
+        (_refs, "_reshape_view_helper_core_alg", _with_sizes_as_asked),
         (_prims_common, "sym_max", _of_strides),
         (SymNode, "sym_max", _of_strides),
         (torch.SymInt, "__sym_max__", _asked_for),
@@ -123,6 +125,42 @@ def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..
         ]
 
     return broadcast
+
+
+def _with_sizes_as_asked(reshape: Callable[..., Any]) -> Callable[..., Any]:
+    """x.view(-1, 4) has 4 columns: to PyTorch it has n // (n // 4), as many as are left."""
+    from torch import _prims_common
+
+    def reshaped(a: torch.Tensor, shape: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        made = reshape(a, shape, *args, **kwargs)
+        known = {
+            size.node.expr: sympy.Integer(asked)
+            for size, asked in zip(made.shape, shape, strict=True)
+            if isinstance(size, torch.SymInt) and isinstance(asked, int)
+        }
+        if not known:
+            return made
+        sizes = [_with_known(size, known) for size in made.shape]
+        # Nothing is concluded from how the result lies in memory.
+        with made.fake_mode.shape_env.suppress_guards():
+            strides = (
+                _prims_common.make_contiguous_strides_for(sizes)
+                if made.is_contiguous()
+                else [_with_known(stride, known) for stride in made.stride()]
+            )
+            return made.as_strided(sizes, strides)
+
+    return reshaped
+
+
+def _with_known(number: Any, known: dict[Any, sympy.Integer]) -> Any:
+    if not isinstance(number, torch.SymInt):
+        return number
+    node = number.node
+    expression = node.expr.xreplace(known)
+    if expression.is_number:
+        return int(expression)
+    return node.shape_env.create_symintnode(expression, hint=node.hint)
 
 
 def _plain_common_shape(shapes: Sequence[Sequence[Any]]) -> list[Any] | None:

@@ -27,8 +27,11 @@ def _extreme(
     plain: Callable[..., Any], of_two: Callable[..., Any], for_tensors: Callable[..., Any]
 ) -> Callable[..., Any]:
     def extreme(*values: Any, **options: Any) -> Any:
-        if options or not values or isinstance(values[0], torch.Tensor):
+        if options or not values:
             return (plain if options else for_tensors)(*values, **options)
+        if isinstance(values[0], torch.Tensor):
+            # Of the rows of one tensor it is Python's own, which asks for their values.
+            return (for_tensors if len(values) > 1 else plain)(*values)
         if len(values) == 1:
             if not isinstance(values[0], Iterable):
                 return plain(values[0])

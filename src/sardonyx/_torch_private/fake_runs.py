@@ -136,6 +136,13 @@ def run_on_fakes(
         return (function or op)(*positional, **keyword)
 
 
+def index_of_fake(tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+    """An index by PyTorch's own shape rule, also while `kernels_replaced` has another one."""
+    with torch._C._AutoDispatchBelowAutograd():
+        made: torch.Tensor = torch.ops.aten.index.Tensor(tensor, indices)
+        return made
+
+
 def slice_of_fake(tensor: torch.Tensor, dim: int, start: Any, end: Any, step: Any) -> Any:
     """A slice by PyTorch's own shape rule, also while `kernels_replaced` has another one."""
     with torch._C._AutoDispatchBelowAutograd():

@@ -93,6 +93,31 @@ def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def texts_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
+    """Tells of every symbolic number that code outside of PyTorch makes text of: `str(n)` is the
+    name of a symbol then, and equal to no other text."""
+    kinds: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
+    before = [(kind, kind.__repr__) for kind in kinds]
+
+    def telling(original: Callable[[Any], str]) -> Callable[[Any], str]:
+        def text(self: Any) -> str:
+            frame = sys._getframe(1)
+            if not frame.f_code.co_filename.startswith((TORCH_FOLDER, OWN_FOLDER)):
+                note(self.node.expr, frame)
+            return original(self)
+
+        return text
+
+    for kind, original in before:
+        kind.__repr__ = telling(original)
+    try:
+        yield
+    finally:
+        for kind, original in before:
+            kind.__repr__ = original
+
+
+@contextlib.contextmanager
 def _conditions_as_keys() -> Iterator[None]:
     """A condition on sizes is equal to a Python bool, and stands for an index, by its answer:
     torch.export would record the model in another way, of which nothing is told."""

@@ -79,13 +79,24 @@ def result_like(program: Any, leaves: list[Any]) -> Any:
     return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
 
 
-def hints_of(program: Any) -> dict[Any, int]:
-    """The sizes that the symbols of an ExportedProgram had in its example."""
+def mode_of_program(program: Any) -> Any:
+    """The fake mode that the sizes of an ExportedProgram belong to; None where it has none."""
     for node in program.graph.nodes:
         mode = fake_mode_of(node.meta.get("val"))
         if mode is not None and mode.shape_env is not None:
-            return example_sizes(mode)
-    return {}
+            return mode
+    return None
+
+
+def hints_of(program: Any) -> dict[Any, int]:
+    """The sizes that the symbols of an ExportedProgram had in its example."""
+    mode = mode_of_program(program)
+    return {} if mode is None else example_sizes(mode)
+
+
+def texts_of_guards(program: Any) -> list[str]:
+    """What an ExportedProgram checks of its inputs, as Python: `L['x'].size()[0] <= 64`."""
+    return list(getattr(program, "_guards_code", None) or ())
 
 
 def with_values(program: Any, values: Mapping[Any, Any]) -> Any:

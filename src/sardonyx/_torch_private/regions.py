@@ -55,6 +55,7 @@ def with_modes_applied(program: Any, shape_rules: Mapping[Any, Callable[..., Any
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings(action="ignore"))
         stack.enter_context(quiet_loggers())
+        stack.enter_context(scans_with_inputs_of_their_own())
         if modes:
             stack.enter_context(_shapes_replaced(modes[0], shape_rules))
         entered = stack.enter_context(_autocast_watched())
@@ -161,6 +162,34 @@ def associative_scans_recorded() -> Iterator[None]:
         yield
     finally:
         module.generic_associative_scan = original
+
+
+@contextlib.contextmanager
+def scans_with_inputs_of_their_own() -> Iterator[None]:
+    """A tensor that a scan starts from twice, or starts from and reads besides, is each of them in
+    its body. PyTorch makes one of them: its copies of fake tensors are the tensors themselves."""
+    module: Any = importlib.import_module("torch._higher_order_ops.scan")
+    original = module.trace_scan
+
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        compiler: Any = importlib.import_module("torch._dynamo.utils")
+        clone_input = compiler.clone_input
+
+        def copy_of(x: torch.Tensor) -> torch.Tensor:
+            copy: torch.Tensor = clone_input(x)
+            return x.clone() if copy is x else copy
+
+        compiler.clone_input = copy_of
+        try:
+            return original(*args, **kwargs)
+        finally:
+            compiler.clone_input = clone_input
+
+    module.trace_scan = trace
+    try:
+        yield
+    finally:
+        module.trace_scan = original
 
 
 def flex_attention_form(node: Any) -> tuple[torch.fx.GraphModule, list[Any]]:

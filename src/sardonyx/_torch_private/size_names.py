@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import sympy
@@ -23,6 +24,16 @@ def names_of_sizes(program: ExportedProgram) -> dict[sympy.Symbol, str]:
         for source in sources:
             written = source.name() if callable(source.name) else source.name
             name, stands_for = given.get(written), env.replace(symbol)
-            if name is not None and name.isidentifier() and isinstance(stands_for, sympy.Symbol):
-                names.setdefault(stands_for, name)
+            if name is None:
+                continue
+            if isinstance(stands_for, sympy.Symbol):
+                if name.isidentifier():
+                    names.setdefault(stands_for, name)
+            elif len(stands_for.free_symbols) == 1:  # of a dim that is computed from another
+                of_root = set(_NAME.findall(name))
+                if len(of_root) == 1:
+                    names.setdefault(*stands_for.free_symbols, *of_root)
     return names
+
+
+_NAME = re.compile(r"[^\W\d]\w*")

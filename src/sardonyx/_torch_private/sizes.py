@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import sympy
@@ -48,12 +49,15 @@ def plain_number(expression: Any) -> Any:
 def new_fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    return FakeTensorMode(shape_env=_sizes_without_conclusions(), static_shapes=True)
+    mode = FakeTensorMode(shape_env=_sizes_without_conclusions()(), static_shapes=True)
+    mode.cache_enabled = False  # a result with symbols is computed sooner than found there
+    return mode
 
 
+@cache
 def _sizes_without_conclusions() -> Any:
-    """A ShapeEnv that does not make one size of two, of which data decides one, because an operator
-    wants them equal: it may not be reached."""
+    """A kind of ShapeEnv that does not make one size of two, of which data decides one, because an
+    operator wants them equal: it may not be reached."""
     import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -79,7 +83,7 @@ def _sizes_without_conclusions() -> Any:
                     return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
             return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
 
-    return Sizes()
+    return Sizes
 
 
 @contextlib.contextmanager

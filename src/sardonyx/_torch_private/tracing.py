@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -187,3 +187,18 @@ def tracing_paused() -> Iterator[None]:
         yield
     finally:
         torch._C._set_tracing_state(state)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def checks_answered(answer: Callable[[Any], Any]) -> Iterator[None]:
+    """`torch._check` and the like get the answer to their condition, and not the condition: they
+    take Python's own booleans only."""
+    module: Any = torch
+    original = module._check_with
+    module._check_with = lambda error, condition, message: original(
+        error, answer(condition), message
+    )
+    try:
+        yield
+    finally:
+        module._check_with = original

@@ -29,6 +29,12 @@ def transforms_left_in_the_end() -> Iterator[None]:
                     torch._C._exit_dual_level(level=0)
 
 
+def is_transformed(tensor: torch.Tensor) -> bool:
+    """Whether it is a tensor inside a transform, around another one."""
+    functorch: Any = torch._C._functorch
+    return bool(functorch.is_functorch_wrapped_tensor(tensor))
+
+
 @contextlib.contextmanager
 def gradients_refused(refusal: Callable[[], Exception]) -> Iterator[None]:
     """torch.func.grad, vjp and what is made of them raise before they begin: under the tracer they

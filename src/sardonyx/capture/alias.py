@@ -18,9 +18,11 @@ from sardonyx.capture.graph import (
     SourceLocation,
     TensorType,
     Value,
+    map_values,
 )
 from sardonyx.capture.memory import Base, Chain, Chosen, Place, View, are_apart, place_of
-from sardonyx.capture.views import VIEWS, Emit, Strided, ViewLink, apply, write_back
+from sardonyx.capture.view_positions import can_be_located, has_several_items, positions
+from sardonyx.capture.views import VIEWS, Emit, Positions, Strided, ViewLink, apply, write_back
 from sardonyx.errors import CaptureError, format_message
 
 AS_STRIDED = "aten::as_strided"
@@ -68,17 +70,22 @@ class AliasTracker:
     fake_of: Callable[[Value], torch.Tensor]
     memory_of: Callable[[Value], torch.Tensor]
     """The fake of a root as it was at first: `transpose_` changes how the root lies."""
+    new_line: Callable[[str, torch.dtype], Value]
+    """A value of one axis, whose length nothing else tells."""
     shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
     """Parameters that lie inside another one."""
     views: dict[Value, View | Chosen] = field(default_factory=dict)
     related: dict[Base, set[Base]] = field(default_factory=dict)
     """Memory that may be the same: what one branch hands on, what lies in a list."""
     relations: int = 0
-    read: set[Base] = field(default_factory=set)
+    read: dict[Base, SourceLocation] = field(default_factory=dict)
+    """Where it was read first."""
     location: SourceLocation = UNKNOWN_LOCATION
     """What is being read or written is so there."""
     numbered: list[Place] = field(default_factory=list)
     """Places, each at its number."""
+    repeating: dict[Value, Base] = field(default_factory=dict)
+    """Of lists of views: a list of the same items, where it is not told which they are."""
 
     def relate(self, left: Base, right: Base) -> None:
         if not self.are_related(left, right):
@@ -100,6 +107,16 @@ class AliasTracker:
                 view = View(Base(value, value), (), value)
             self.views[value] = view
         return view
+
+    def bases_of(self, value: Value) -> Sequence[Base]:
+        """The memory that a value is, or may be, for those that do not know where it lies in it."""
+        view = self.view_of(value)
+        if not any(has_several_items(place.chain) for place in view.places):
+            return view.bases
+        items = self.repeating.setdefault(value, Base(value, value, may_repeat=True))
+        for base in view.bases:
+            self.relate(items, base)
+        return [*view.bases, items]
 
     def number_of(self, place: Place) -> int:
         for number, known in enumerate(self.numbered):
@@ -125,24 +142,31 @@ class AliasTracker:
         self.views[value] = View(*place_of(of.base, chain), value, version)
 
     def _add_view_of_chosen(self, value: Value, of: Chosen, origin: Origin) -> None:
-        is_one_view = bool(origin.links) and all(map(_is_one_view, origin.links))
-        sees_all = any(link.name == AS_STRIDED for link in origin.links)
-        if sees_all or not (of.is_dense or is_one_view):
+        if any(link.name == AS_STRIDED for link in origin.links):
             raise CaptureError(
-                "a result may share its memory with one of several tensors, or not: which one, and"
-                " how it lies in memory, depends on a branch, a loop or a list. clone() it before"
+                "as_strided() sees the memory of a tensor, and which one that is depends on a"
+                " branch, a loop or a list: clone() it before"
             )
         places = tuple(place_of(p.base, (*p.chain, *origin.links)) for p in of.places)
         dense = of.is_dense and is_dense(self.fake_of(value))
         self.views[value] = Chosen(of.selector, of.numbers, places, value, of.versions_now(), dense)
+
+    def may_share(self, value: Value, source: Value) -> None:
+        """`value` is a view of the source, or a copy."""
+        (base,) = self.view_of(value).bases
+        for held in self.bases_of(source):
+            for other in (held, *self.related.get(held, ())):
+                self.relate(base, other)
 
     def current(self, value: Value) -> Value:
         """What `value` holds now: itself, or its views applied again to the written base."""
         view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
+        if isinstance(view, View) and _can_be_made_again(view.base):
+            return self._seen(view.places[0], self._made_again(view.base))
         for base in view.bases:
-            self.read.add(base)
+            self.read.setdefault(base, self.location)
             if base.uncertain_since is not None:
                 raise self.uncertain(base.uncertain_since)
         if isinstance(view, Chosen):
@@ -150,11 +174,18 @@ class AliasTracker:
                 view.current = self._read_chosen(view, value.type)
                 view.versions = view.versions_now()
         elif view.version != view.base.version:
-            view.current, view.version = self._seen(*view.places), view.base.version
+            view.current, view.version = self._seen(view.places[0]), view.base.version
         return view.current
 
-    def _seen(self, place: Place) -> Value:
-        content = place.base.current
+    def _made_again(self, items: Base) -> Value:
+        """A list, of what its items hold now."""
+        node = items.made_by
+        assert node is not None
+        arguments = {k: map_values(a, self.current) for k, a in node.arguments.items()}
+        return self.emit(node.op, result_type=items.root.type, **arguments)
+
+    def _seen(self, place: Place, base: Value | None = None) -> Value:
+        content = base or place.base.current
         for link in place.chain:
             content = apply(self.emit, link, content)
         return content
@@ -192,12 +223,14 @@ class AliasTracker:
         for base in bases:
             base.uncertain_since = base.uncertain_since or self.location
 
-    def uncertain(self, written: SourceLocation) -> CaptureError:
+    def uncertain(
+        self, written: SourceLocation, read: SourceLocation | None = None
+    ) -> CaptureError:
         return UncertainMemoryError(
             format_message(
                 "a tensor is read that may share its memory with one that is written before,"
                 " which depends on a branch, a loop or a list: clone() one of them",
-                [("written", written.describe()), ("read", self.location.describe())],
+                [("written", written.describe()), ("read", (read or self.location).describe())],
             )
         )
 
@@ -220,6 +253,9 @@ class AliasTracker:
     def write(self, value: Value, content: Value) -> None:
         """`content` is written to where `value` lies; every other view sees it."""
         view = self.view_of(value)
+        for base in view.bases:
+            if base.uncertain_since is not None:
+                raise self.uncertain(base.uncertain_since)
         if any(base.may_repeat for base in view.bases):
             raise UncertainMemoryError(
                 format_message(
@@ -244,6 +280,10 @@ class AliasTracker:
             held, type_ = base.current, base.current.type
             pairs = zip(chosen.numbers, chosen.places, strict=True)
             own = [(number, place.chain) for number, place in pairs if place.base is base]
+            if len(chosen.places) == 1:
+                self._check_no_repeats(own[0][1])
+                written[base] = self._written(own[0][1], held, content)
+                continue
             if len(own) == 1 and not own[0][1] and content.type == type_:
                 written[base] = self._where_chosen(chosen, own[0][0], content, held)
                 continue
@@ -263,7 +303,8 @@ class AliasTracker:
         return base.current
 
     def _check_no_repeats(self, chain: Chain) -> None:
-        if any(isinstance(k, ViewLink) and k.shows_elements_again for k in chain):
+        shows_again = any(isinstance(k, ViewLink) and k.shows_elements_again for k in chain)
+        if shows_again or has_several_items(chain):
             raise CaptureError("a write through a view that shows an element several times")
 
     def replace(self, value: Value, content: Value) -> None:
@@ -332,18 +373,21 @@ class AliasTracker:
     def _written(self, chain: Chain, source: Value, content: Value) -> Value:
         if not chain:
             return content
+        if isinstance(chain[0], Positions) and chain[1:] and can_be_located(chain):
+            # Nothing but what is seen is written: what is around it may be the same elements.
+            chain = (Positions(positions(self.emit, source.shape, chain)),)
         first, rest = chain[0], chain[1:]
         inner = self._written(rest, apply(self.emit, first, source), content) if rest else content
         return write_back(self.emit, first, source, inner)
 
 
+def _can_be_made_again(base: Base) -> bool:
+    """Whether it is a list that was not written itself, but what it was made of may be."""
+    return base.uncertain_since is not None and base.made_by is not None and not base.version
+
+
 def _version(view: View | Chosen) -> Any:
     return view.versions if isinstance(view, Chosen) else view.version
-
-
-def _is_one_view(link: ViewLink) -> bool:
-    """Whether it is a view however its source lies in memory."""
-    return link.name in VIEWS and "view" not in link.name and "reshape" not in link.name
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
@@ -356,6 +400,14 @@ def is_dense(tensor: torch.Tensor) -> bool:
             return False
         dense *= size
     return True
+
+
+def lies_as(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors of one shape lie in memory in the same way."""
+    return all(
+        _equal(size, 1) or _equal(one, other)
+        for size, one, other in zip(left.shape, left.stride(), right.stride(), strict=True)
+    )
 
 
 def _strided(base: torch.Tensor, link: ViewLink) -> Strided:

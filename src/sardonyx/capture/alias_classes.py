@@ -72,6 +72,12 @@ def is_its_input(node: Node) -> bool:
     return node.arguments["train"] is False or node.arguments["p"] == 0
 
 
+def depends_on_layout(node: Node) -> bool:
+    """Whether it gives a view or a copy, by how its input lies in memory."""
+    name = node.op._schema.name
+    return name in _VIEWS_OR_COPIES or node.arguments.get("memory_format") is not None
+
+
 class Classes:
     """Disjoint sets of values."""
 
@@ -91,6 +97,9 @@ class Classes:
             self.parent[self.of(value)] = self.of(values[0])
 
 
+_VIEWS_OR_COPIES = frozenset(
+    f"aten::{name}" for name in ("reshape", "reshape_as", "flatten", "ravel", "contiguous")
+)
 _DROPOUTS = frozenset(
     f"aten::{name}"
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")

@@ -31,11 +31,11 @@ class _SizesOf:
 
 
 class AskedNode(KeptCall):
-    def _apart(self, argument: Argument) -> Any:
+    def _apart(self, argument: Argument, name: str) -> Any:
         if isinstance(argument, (list, tuple)) and any(type(a) is TracedSize for a in argument):
             # The tracer follows sizes into this.
-            return _SizesOf(self._operand(torch.zeros(()).expand(argument), "Tensor"))
-        return super()._apart(argument)
+            return _SizesOf(self._operand(torch.zeros(()).expand(argument), "Tensor", name))
+        return super()._apart(argument, name)
 
     def _together(self, argument: Any, operands: Mapping[str, Any]) -> Any:
         if isinstance(argument, _SizesOf):

@@ -22,6 +22,14 @@ class AssignedBuffers:
             if buffer is not None
         ]
 
+    def assigned(self) -> list[str]:
+        """The paths of those that are other tensors now."""
+        return [
+            _path(prefix, name)
+            for prefix, module, name, old in self._before
+            if module._buffers.get(name) is not old
+        ]
+
     def write(self, results: Sequence[Any]) -> tuple[list[Any], list[str]]:
         """Writes what was assigned; the results, which keep what the buffers held if they are
         those, and notes on what cannot be kept."""
@@ -33,7 +41,7 @@ class AssignedBuffers:
             if new is old:
                 continue
             if new is None or not _is_alike(new, old):
-                path = f"{prefix}.{name}" if prefix else name
+                path = _path(prefix, name)
                 notes.append(
                     f"the model assigns to its buffer {path} what has another shape or dtype: the"
                     " file computes the outputs with it, but does not keep it from run to run"
@@ -56,6 +64,10 @@ class AssignedBuffers:
         for old, new in zip(olds, written, strict=True):
             old.copy_(new)
         return kept, notes
+
+
+def _path(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
 
 
 def _is_alike(new: torch.Tensor, old: torch.Tensor) -> bool:

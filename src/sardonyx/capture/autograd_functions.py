@@ -31,13 +31,13 @@ class FunctionCalls:
     """The functions of one export that are kept whole, each with the operator that stands for it.
 
     Calls that differ in nothing but tensors, numbers and strings are calls of one operator. The
-    operators are gone with this object.
+    operators are gone when it is closed.
     """
 
     def __init__(self, is_kept: Callable[[type], bool]) -> None:
         self._is_kept = is_kept
         self._functions: dict[Hashable, KeptFunction] = {}
-        self._library: Any = None
+        self._operators = _torch_private.TemporaryOperators(FUNCTIONS_NAMESPACE)
         self._shared: list[tuple[str, torch.Tensor, int]] = []
         """Arguments and results that are one memory in PyTorch, with their versions at the call."""
         self._notes: dict[str, None] = {}
@@ -79,6 +79,10 @@ class FunctionCalls:
                 self._notes[text] = None
         self._shared.clear()
 
+    def close(self) -> None:
+        """When the graph is lowered."""
+        self._operators.close()
+
     def is_kept(self, kind: type) -> bool:
         return self._is_kept(kind)
 
@@ -94,23 +98,14 @@ class FunctionCalls:
         return self._functions[key], form.operands(leaves)
 
     def _defined(self, function: KeptFunction) -> KeptFunction:
-        if self._library is None:
-            self._library = torch.library.Library(  # type: ignore[no-untyped-call]
-                FUNCTIONS_NAMESPACE, "FRAGMENT"
-            )
-        library = self._library
-        namespace = getattr(torch.ops, FUNCTIONS_NAMESPACE)
         base = name = re.sub(r"\W", "_", function.name)
         number = 0
-        while hasattr(namespace, name):
+        while self._operators.has(name):
             number += 1
             name = f"{base}__form_{number}"
         parameters = ", ".join(f"{type_} {p}" for p, type_ in function.form.parameters.items())
-        library.define(f"{name}({parameters}) -> Tensor[]")
-        library.impl(name, function.run, "CompositeExplicitAutograd")
-        qualified = f"{FUNCTIONS_NAMESPACE}::{name}"
-        torch.library.register_fake(qualified, function.run_on_fakes, lib=library)
-        function.op = getattr(namespace, name).default
+        signature = f"({parameters}) -> Tensor[]"
+        function.op = self._operators.define(name, signature, function.run, function.run_on_fakes)
         if not function.has_form:
             _torch_private.set_decomposition(function.op, function.run)
         return function

@@ -2,159 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
+from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.graph import TensorType, Value
+from sardonyx.capture.handed_places import Handed, Route, Step, options
 from sardonyx.capture.memory import Base, Chain, Chosen, Place, View
-from sardonyx.capture.views import Emit
-
-_Condition: TypeAlias = tuple[Value, int]
-"""A selector, and the number that it is to have."""
+from sardonyx.capture.view_positions import can_be_located
+from sardonyx.capture.views import Positions
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """Where a place of a result is outside: the first whose condition holds. The last has none."""
+@dataclass(slots=True, eq=False)
+class Choice:
+    """A result that may be one of several places."""
 
-    number: int | None
-    """Of the place, in the selector of the result."""
-    steps: tuple[tuple[_Condition | None, Place], ...]
+    value: Value
+    is_dense: bool = True
+    places: list[Place] = field(default_factory=list)
+    numbers: tuple[int, ...] = ()
+    """Of the places, where they are not those that the places have otherwise."""
+    cell: Base = field(init=False)
+    """New memory: what the result holds itself, or more, of which it shows a part."""
+    located: dict[Base, Positions] = field(default_factory=dict)
+    """Pieces of memory in which it is told by the numbers of its elements where it lies."""
+    selector: Value = field(init=False)
 
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """A result of a block, its places named from outside."""
-
-    selector: Value | None
-    routes: tuple[_Route, ...]
+    def __post_init__(self) -> None:
+        self.selector = Value(f"{self.value.name}_place", TensorType(torch.int64, ()))
+        self.cell = Base(self.value, self.value)
 
     @property
-    def places(self) -> list[Place]:
-        return [place for route in self.routes for _, place in route.steps]
+    def is_computed(self) -> bool:
+        return len(self.places) > 1
 
-    def number(self, emit: Emit, number_of: Callable[[Place], int]) -> Value:
-        """The number of its place outside; written inside the block."""
-        numbers = [_number(emit, number_of, route) for route in self.routes]
-        if all(n == route.number for n, route in zip(numbers, self.routes, strict=True)):
-            assert self.selector is not None
-            return self.selector
-        if all(n == numbers[0] for n in numbers):
-            return as_constant(numbers[0])
-        result = as_constant(numbers[-1])
-        for number, route in zip(numbers[-2::-1], self.routes[-2::-1], strict=True):
-            assert self.selector is not None and route.number is not None
-            result = _where(emit, (self.selector, route.number), number, result)
-        return result
+    @property
+    def is_part(self) -> bool:
+        """Of its new memory, all of which is told then, as a line."""
+        return self.cell.root is not self.value
+
+    @property
+    def told(self) -> list[Value]:
+        """What says where it lies."""
+        found = [self.selector] if self.is_computed else []
+        found += [self.located[base].numbers for base in self._located_now()]
+        return [*found, self.cell.root] if self._tells_memory() else found
+
+    def tell(self, handed: Handed, content: Value, aliases: AliasTracker) -> list[Value]:
+        """The same of what is handed on, computed."""
+        found = [handed.number(aliases)] if self.is_computed else []
+        found += [handed.positions(base, content, aliases) for base in self._located_now()]
+        if self._tells_memory():
+            found.append(handed.memory(self.cell, content, aliases))
+        return found
+
+    def _located_now(self) -> list[Base]:
+        return [base for base in self.located if any(p.base is base for p in self.places)]
+
+    def _tells_memory(self) -> bool:
+        return self.is_part and any(place.base is self.cell for place in self.places)
+
+    def locate(self, base: Base) -> None:
+        """From now on it is told which elements of a piece of memory it shows."""
+        name = f"{self.value.name}_positions_{len(self.located)}"
+        self.located[base] = Positions(Value(name, TensorType(torch.int64, self.value.shape)))
+        places, self.places = self.places, []
+        self.add(places)
+
+    def become_part(self, aliases: AliasTracker) -> None:
+        """From now on all of its new memory is told, too."""
+        line = aliases.new_line(f"{self.value.name}_memory", self.value.dtype)
+        self.cell = Base(line, line)
+        self.locate(self.cell)
+
+    def forget(self) -> None:
+        """What it may be."""
+        self.places.clear()
+        for base in [base for base in self.located if base is not self.cell]:
+            del self.located[base]
+
+    def add(self, places: Sequence[Place]) -> bool:
+        """Whether one of them is new."""
+        count = len(self.places)
+        for place in places:
+            link = self.located.get(place.base)
+            if link is not None:
+                place = Place(place.base, (link,))
+            if not any(known.is_same(place) for known in self.places):
+                self.places.append(place)
+        return len(self.places) > count
+
+    def settle(self, aliases: AliasTracker) -> None:
+        """From here on the value is one of the places, of which it holds the content now."""
+        first = self.places[0]
+        if not self.is_computed and self.is_dense and not first.chain:
+            aliases.views[self.value] = View(*first, self.value, first.base.version)
+            return
+        numbers = self.numbers or tuple(map(aliases.number_of, self.places))
+        versions = tuple(place.base.version for place in self.places)
+        aliases.views[self.value] = Chosen(
+            self.selector, numbers, tuple(self.places), self.value, versions, self.is_dense
+        )
 
 
-def _number(emit: Emit, number_of: Callable[[Place], int], route: _Route) -> Value | int:
-    *others, (_, last) = route.steps
-    result: Value | int = number_of(last)
-    for condition, place in reversed(others):
-        assert condition is not None
-        result = _where(emit, condition, number_of(place), result)
-    return result
+def extent(choices: Mapping[int, Choice]) -> tuple[int, int]:
+    """How much is told of all of them."""
+    located = sum(len(choice.located) for choice in choices.values())
+    return located, sum(choice.is_part for choice in choices.values())
 
 
-def _where(emit: Emit, condition: _Condition, number: Value | int, otherwise: Value | int) -> Value:
-    selector, chosen = condition
-    is_chosen = emit(torch.ops.aten.eq.Scalar, selector, chosen)
-    return emit(torch.ops.aten.where.self, is_chosen, as_constant(number), as_constant(otherwise))
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """From the end of a block to what is outside. Where a choice has to tell more than it did for
+    that, it does from then on; and what was handed on before does not hold any more."""
 
+    aliases: AliasTracker
+    ends: Sequence[View | Chosen | None]
+    is_local: Callable[[Base], bool]
+    is_visible: Callable[[Chain], bool]
+    """Whether what its views read is known outside."""
+    choices: dict[int, Choice]
 
-def as_constant(number: Value | int) -> Value:
-    if isinstance(number, Value):
-        return number
-    constant = torch.tensor(number)
-    return Value(f"place_{number}", TensorType(torch.int64, ()), constant=constant)
+    def handed_on(self) -> list[Handed | None]:
+        """For each result: what it is outside; None for those that cannot be told, and those that
+        are no choices.
 
+        Memory that the block made is that of the first result that holds it."""
+        choices = dict(self.choices)
+        while True:
+            found = [self._handed(at, choices) for at in range(len(self.ends))]
+            lost = [at for at in choices if found[at] is None]
+            if not lost:
+                return found
+            for at in lost:
+                del choices[at]
 
-def as_it_is(view: View | Chosen) -> Handed:
-    """What is not in a block at all."""
-    routes = tuple(_Route(n, ((None, place),)) for n, place in _options(view))
-    return Handed(view.selector if isinstance(view, Chosen) else None, routes)
-
-
-def handed_on(
-    ends: Sequence[View | Chosen | None],
-    cells: Sequence[Base | None],
-    is_local: Callable[[Base], bool],
-    is_visible: Callable[[Chain], bool],
-) -> list[Handed | None]:
-    """For each result: what it is outside, where `cells` are the memory that the results are
-    themselves; None for those that cannot be told (and those without a cell).
-
-    Memory that the block made is that of the first result that holds it."""
-    cells = list(cells)
-    while True:
-        found = [
-            None if end is None or cells[place] is None
-            else _handed(place, end, ends, cells, is_local, is_visible)
-            for place, end in enumerate(ends)
-        ]  # fmt: skip
-        lost = [p for p, handed in enumerate(found) if handed is None and cells[p] is not None]
-        if not lost:
-            return found
-        for place in lost:
-            cells[place] = None
-
-
-def _handed(
-    at: int,
-    end: View | Chosen,
-    ends: Sequence[View | Chosen | None],
-    cells: Sequence[Base | None],
-    is_local: Callable[[Base], bool],
-    is_visible: Callable[[Chain], bool],
-) -> Handed | None:
-    routes = []
-    for number, place in _options(end):
-        if not is_visible(place.chain):
+    def _handed(self, at: int, choices: Mapping[int, Choice]) -> Handed | None:
+        end, choice = self.ends[at], choices.get(at)
+        if end is None or choice is None:
             return None
-        if not is_local(place.base):
-            routes.append(_Route(number, ((None, place),)))
-            continue
-        steps = _steps(at, place, ends, cells)
-        if steps is None:
-            return None
-        routes.append(_Route(number, steps))
-    return Handed(end.selector if isinstance(end, Chosen) else None, tuple(routes))
+        routes = []
+        for number, place in options(end):
+            steps = self._steps(at, place, choices)
+            if steps is None and not choice.is_part:
+                choice.become_part(self.aliases)
+                steps = self._steps(at, place, choices)
+            seen = None if steps is None else self._seen_outside(choice, steps, choices)
+            if seen is None:
+                return None
+            routes.append(Route(number, seen))
+        return Handed(end.selector if isinstance(end, Chosen) else None, tuple(routes))
 
+    def _seen_outside(
+        self, choice: Choice, steps: Sequence[Step], choices: Mapping[int, Choice]
+    ) -> tuple[Step, ...] | None:
+        lines = {other.cell for other in choices.values() if other.is_part}
+        found = []
+        for step in steps:
+            base, chain = step.place
+            if base not in choice.located and (base in lines or not self.is_visible(chain)):
+                choice.locate(base)
+            link = choice.located.get(base)
+            if link is not None:
+                if not can_be_located(chain):
+                    return None
+                step = Step(step.condition, Place(base, (link,)), step.inside)
+            found.append(step)
+        return tuple(found)
 
-def _steps(
-    at: int,
-    place: Place,
-    ends: Sequence[View | Chosen | None],
-    cells: Sequence[Base | None],
-) -> tuple[tuple[_Condition | None, Place], ...] | None:
-    holders = [p for p, end in enumerate(ends) if end is not None and place.base in end.bases]
-    own = cells[at]
-    assert own is not None
-    if holders == [at]:
-        return ((None, Place(own, ())),)
-    steps: list[tuple[_Condition | None, Place]] = []
-    for holder in holders:
-        end, cell = ends[holder], cells[holder]
-        assert end is not None
-        whole = [n for n, p in _options(end) if p.base is place.base and not p.chain]
-        if not whole:
-            continue
-        if cell is None:
-            return None
-        seen = Place(cell, place.chain)
-        if isinstance(end, View) or (holder == at and not place.chain):
-            return (*steps, (None, seen))
-        for number in whole:
-            assert number is not None
-            steps.append(((end.selector, number), seen))
-    return None
-
-
-def _options(view: View | Chosen) -> Sequence[tuple[int | None, Place]]:
-    if isinstance(view, Chosen):
-        return list(zip(view.numbers, view.places, strict=True))
-    return [(None, place) for place in view.places]
+    def _steps(
+        self, at: int, place: Place, choices: Mapping[int, Choice]
+    ) -> tuple[Step, ...] | None:
+        if not self.is_local(place.base):
+            return (Step(None, place, place),)
+        holders = [
+            index
+            for index, end in enumerate(self.ends)
+            if end is not None and place.base in end.bases
+        ]
+        own = choices[at]
+        if holders == [at] and not own.is_part:
+            return (Step(None, Place(own.cell, ()), Place(place.base, ())),)
+        steps: list[Step] = []
+        for holder in holders:
+            end, choice = self.ends[holder], choices.get(holder)
+            assert end is not None
+            if choice is None:
+                if own.is_part:  # related to it, as all that is no choice
+                    continue
+                return None
+            numbers = [
+                number
+                for number, other in options(end)
+                if other.base is place.base and (choice.is_part or not other.chain)
+            ]
+            seen = Place(choice.cell, place.chain)
+            if holder == at:
+                if own.is_part or not place.chain:
+                    return (*steps, Step(None, seen, place))
+            elif numbers and len(options(end)) == 1:
+                return (*steps, Step(None, seen, place))
+            else:
+                for number in numbers:
+                    assert isinstance(end, Chosen) and number is not None
+                    steps.append(Step((end.selector, number), seen, place))
+        return None

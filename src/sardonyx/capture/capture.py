@@ -98,6 +98,8 @@ def capture(
     )
     functionalize(graph)
     check_contract(graph)
+    unkept = recorded.output.unkept
+    graph.mutated = [m for m in graph.mutated if m.name not in unkept]
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
     notes = [
         *recorded.notes,
@@ -107,6 +109,11 @@ def capture(
         *notes_on_ranks(graph),
         *copies,
     ]
+    if unkept:
+        notes.append(
+            f"the model assigns to its buffer {', '.join(unkept)}: the file computes the outputs"
+            " with that, but does not keep it from run to run (self.h.copy_(new) would be kept)"
+        )
     if mutated and not options.state_outputs:
         notes.append(
             f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"

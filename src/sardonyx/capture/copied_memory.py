@@ -64,6 +64,23 @@ def _shares_at_one(node: Node) -> Iterator[sympy.Symbol]:
             yield symbol
 
 
+def may_be_no_copy(source: torch.Tensor, told: Collection[sympy.Symbol]) -> bool:
+    """Whether such a call of it, which copies otherwise, does not where a computed size is 1. Of
+    sizes of the inputs, the `told` ones, there is a note."""
+    sizes = [_torch_private.dim_of(d) for d in source.shape]
+    strides = [_torch_private.dim_of(d) for d in source.stride()]
+    for size in sizes:
+        if isinstance(size, sympy.Expr) and not size.free_symbols <= set(told):
+            of_one = [_at_one(d, size) for d in sizes], [_at_one(d, size) for d in strides]
+            if _is_dense(*of_one):
+                return True
+    return False
+
+
+def _at_one(dim: Dim, size: sympy.Expr) -> Dim:
+    return dim.subs(size, 1) if isinstance(dim, sympy.Expr) else dim
+
+
 def _is_dense_at_one(sizes: Sequence[Dim], strides: Sequence[Dim], symbol: sympy.Symbol) -> bool:
     try:
         return _is_dense(_with_one(sizes, symbol), _with_one(strides, symbol))

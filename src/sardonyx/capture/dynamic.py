@@ -237,10 +237,14 @@ def _asked_dim(spec: Any, default_name: str) -> DynamicDim:
         return DynamicDim(spec)
     if isinstance(spec, Dim):
         root = getattr(spec, "root", None)
+        try:
+            least, most = getattr(spec, "min", None), getattr(spec, "max", None)
+        except AssertionError as error:  # of a derived dim, which PyTorch computes here
+            raise InvalidOptionError(f"dynamic_shapes has {spec.__name__!r}: {error}") from error
         return DynamicDim(
             spec.__name__,
-            minimum=getattr(spec, "min", None),
-            maximum=_bound(getattr(spec, "max", None)),
+            minimum=least,
+            maximum=_bound(most),
             root=None if root is None else root.__name__,
             derive=None if root is None else getattr(spec, "fn", None),
         )

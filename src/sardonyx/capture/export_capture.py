@@ -48,6 +48,7 @@ from sardonyx.capture.size_conditions import (
     check_conditions,
     in_callers_names,
     notes_on_small_sizes,
+    notes_on_texts,
 )
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
@@ -90,8 +91,10 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
         _torch_private.lines_of_functions(),
         _torch_private.export_without_prints(),
         _torch_private.answers_watched(watch.note_answer),
+        _torch_private.texts_watched(watch.note_text),
         _torch_private.float_arithmetic_in_order(),
         _torch_private.associative_scans_recorded(),
+        _torch_private.scans_with_inputs_of_their_own(),
         _torch_private.long_sizes_not_kept(),
         _torch_private.sizes_that_may_be_zero(),
         _torch_private.weightless_tensors_adopted(),
@@ -112,6 +115,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> tuple[Recorded, set[tuple[i
     origins, sizes = _origins(inputs, mode), _torch_private.example_sizes(mode)
     notes = check_conditions(conditions, origins, sizes)
     notes += notes_on_small_sizes(watch.small_sizes_aside, origins, sizes)
+    notes += notes_on_texts(watch.texts, origins)
     return Recorded(graph, record, inputs, tuple(dict.fromkeys(notes))), fixed
 
 
@@ -163,7 +167,8 @@ def _export(
         refusal = error
     try:
         # Also tells the structure of the result, which strict mode does not let us note.
-        record.note(result_on_copies(model, inputs, inputs.capture_leaves))
+        result, assigned = result_on_copies(model, inputs, inputs.capture_leaves)
+        record.note(result)
     except CaptureError:
         raise
     except Exception as error:
@@ -172,9 +177,12 @@ def _export(
     _torch_private.import_compiler()
     try:
         with whole_where_compiled(only_met=True), _torch_private.transforms_left_in_the_end():
-            return torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
+            program = torch.export.export(flat, leaves, dynamic_shapes=shapes, strict=True)
     except Exception:
         raise _Refused(refusal) from refusal
+    # Strict mode records the writes of buffers only.
+    record.unkept += assigned
+    return program
 
 
 class _Refused(Exception):
@@ -193,7 +201,7 @@ _DECIDED_BY_DATA = re.compile(
 def _refusal(error: Exception, inputs: PreparedInputs, mode: Any) -> CaptureError:
     said = _DECIDED_BY_DATA.sub(r"expression \g<condition>", first_line(error))
     origins = {} if mode is None else _origins(inputs, mode)
-    said = in_callers_names(said, {symbol: o.name for symbol, o in origins.items()}, "data")
+    said = in_callers_names(said, {symbol: o.name for symbol, o in origins.items()})
     hint = hint_for_lengths([place_of(error)])
     return CaptureError(
         format_message(

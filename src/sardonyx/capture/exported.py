@@ -14,6 +14,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
+from sardonyx.capture.derived_dims import compute_roots
 from sardonyx.capture.exported_blocks import Regions, number_dtype
 from sardonyx.capture.flat_model import is_graph_output, without_prefix
 from sardonyx.capture.graph import (
@@ -97,6 +98,7 @@ class _Converter:
         for node in self._program.graph.nodes:
             if node.op == "placeholder":
                 self._env[node] = self._placeholder(node, specs[node.name])
+        compute_roots(self.graph)
         self._results(self._body(self._program.graph_module))
         return self.graph
 
@@ -163,6 +165,12 @@ class _Converter:
     def _parameter(self, node: torch.fx.Node, spec: Any) -> Value:
         state, constants = self._program.state_dict, self._program.constants
         tensor = state[spec.target] if spec.target in state else constants[spec.target]
+        if _torch_private.is_transformed(tensor):
+            raise CaptureError(
+                "torch.export cannot record torch.func.grad, nor what is made of it, here: a tensor"
+                " inside of it is a constant of the program (torch.autograd.grad of an input that"
+                " requires gradients is recorded)"
+            )
         if _torch_private.is_fake(tensor) and not _torch_private.is_weightless(tensor):
             raise CaptureError(
                 f"{spec.target} has no data in the exported program: torch.export lost a write to"
@@ -229,9 +237,12 @@ class _Converter:
                 self._meanings[symbol] = sympy.sympify(meant)
 
     def new_symbol(self, like: sympy.Symbol) -> sympy.Symbol:
+        return _torch_private.new_symbol_like(self._types().mode, like)
+
+    def _types(self) -> TypeInference:
         if self._inference is None:
             self._inference = TypeInference.for_graph(self.graph)
-        return _torch_private.new_symbol_like(self._inference.mode, like)
+        return self._inference
 
     def number(self, recorded: Any) -> Argument:
         """A recorded number or size as the graph has it."""
@@ -245,12 +256,12 @@ class _Converter:
         shape = tuple(self.number(size) for size in fake.shape)
         if shape == type.shape:
             return Value(name, type, fake=fake)
-        assert self._inference is not None
+        inference = self._types()
         sizes, strides = (
-            [self._inference.argument(self.number(n)) for n in numbers]
+            [inference.argument(self.number(n)) for n in numbers]
             for numbers in (fake.shape, fake.stride())
         )
-        fake = _torch_private.fake_from_strides(self._inference.mode, fake, sizes, strides)
+        fake = _torch_private.fake_from_strides(inference.mode, fake, sizes, strides)
         return Value(name, TensorType(type.dtype, shape), fake=fake)
 
     def _constant(self, node: torch.fx.Node, attribute: Any) -> Any:

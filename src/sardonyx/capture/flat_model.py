@@ -12,6 +12,7 @@ import numpy
 import torch
 
 from sardonyx.capture import tree
+from sardonyx.capture.assigned_attributes import AssignedAttributes
 from sardonyx.capture.assigned_buffers import AssignedBuffers
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.graph import AtenGraph
@@ -34,6 +35,8 @@ class OutputRecord:
         self.lists: frozenset[int] = frozenset()
         """The ids of leaves that stand for lists whose length is known at run time."""
         self.notes: list[str] = []
+        self.unkept: list[str] = []
+        """Buffers whose new values the recording does not have."""
 
     def note(self, result: Any) -> list[Any]:
         self.leaves, self.structure = tree.flatten(result)
@@ -116,6 +119,10 @@ class FlatModel(torch.nn.Module):
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
 
+    @property
+    def has_dynamic_dims(self) -> bool:
+        return any(self._inputs.dynamic)
+
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
         leaves = list(self._inputs.leaves)
         for position, tensor in zip(self._inputs.input_positions, tensors, strict=True):
@@ -127,9 +134,11 @@ class FlatModel(torch.nn.Module):
             # What strict mode compiles is the model alone.
             is_run = not torch.compiler.is_dynamo_compiling()
             buffers = AssignedBuffers(self.model) if is_run else None
+            attributes = AssignedAttributes(self.model) if is_run else None
             results = self.record.note(self.model(*args, **kwargs))
-            if buffers is not None:
+            if buffers is not None and attributes is not None:
                 results, notes = buffers.write(results)
+                notes += attributes.notes()
                 self.record.notes += [text for text in notes if text not in self.record.notes]
         if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
             results = [*(_traceable(result) for result in results), *self.kept]

@@ -18,10 +18,15 @@ from sardonyx.capture.alias import (
     Origin,
     UncertainMemoryError,
     is_dense,
+    lies_as,
     origins,
-    strided_inside,
 )
-from sardonyx.capture.alias_classes import followed_values, is_its_input, may_alias
+from sardonyx.capture.alias_classes import (
+    depends_on_layout,
+    followed_values,
+    is_its_input,
+    may_alias,
+)
 from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.block_effects import (
     made_inside,
@@ -29,8 +34,9 @@ from sardonyx.capture.block_effects import (
     unchanged_positions,
     written_from_outside,
 )
-from sardonyx.capture.block_handover import Handed
+from sardonyx.capture.block_handover import Choice
 from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
+from sardonyx.capture.copied_memory import may_be_no_copy
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
@@ -47,16 +53,17 @@ from sardonyx.capture.graph import (
     map_values,
     values_in,
 )
+from sardonyx.capture.handed_places import Handed
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.list_memory import ListMemory
 from sardonyx.capture.memory import Base, Chosen, View
 from sardonyx.capture.memory_choices import (
     BlockEnd,
-    Choice,
     LoopChoices,
     choices_of_branch,
-    item_at,
 )
 from sardonyx.capture.memory_relations import MemoryRelations
+from sardonyx.capture.overlapping_parameters import overlapping_parameters
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,
     RESIZES,
@@ -65,17 +72,8 @@ from sardonyx.capture.pure_forms import (
     pure_form,
     writes_in_secret,
 )
-from sardonyx.capture.sequences import (
-    ITEMS_STACK,
-    SEQUENCE,
-    SEQUENCE_AT,
-    SHOWS_ITEMS,
-    TAKES_ITEMS,
-)
 from sardonyx.capture.shapes.broadcast import with_common_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
-from sardonyx.capture.storage import holds_memory
-from sardonyx.capture.views import Item, Strided
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 
@@ -99,6 +97,7 @@ def _walk(graph: AtenGraph, choices: frozenset[Value] = frozenset()) -> None:
     knows_layouts = graph.captured_by == "torch.export"
     walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts, choices)
     walk.run(graph.nodes)
+    walk.aliases.location = _RESULT
     outputs = [map_values(o, walk.aliases.current) for o in graph.outputs]
     written = [replace(m, final=walk.aliases.current(m.final)) for m in graph.mutated]
     # A buffer that the model sets anew holds that at the end, whatever was written before.
@@ -106,6 +105,10 @@ def _walk(graph: AtenGraph, choices: frozenset[Value] = frozenset()) -> None:
     graph.mutated = [*written, *(m for m in walk.mutations() if m.name not in anew)]
     graph.outputs = outputs
     graph.nodes = walk.nodes
+
+
+_RESULT = SourceLocation(text="what it returns")
+"""No node has the line of a return."""
 
 
 def functionalize_nodes(
@@ -156,16 +159,17 @@ class _Walk:
         """Values whose fake nobody asked for yet: what gives it, or has the same."""
         self._first_write: dict[Value, SourceLocation] = {}
         """By the root of what is written."""
-        self._items: dict[Value, list[Value]] = {}
-        """Of lists that are made of items."""
+        self._loose: set[Value] = set()
+        """Values that may lie in memory otherwise than their fake does."""
         self._symbols: dict[Value, list[sympy.Symbol]] = {}
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
-        shared, self._entangled = _overlapping_parameters(list(graph.parameters.values()))
+        shared, self._entangled = overlapping_parameters(list(graph.parameters.values()))
         self._contents = 0
         self.aliases = AliasTracker(
-            self._emit, self._emit_branch, self._fake, self._memory_of, shared
+            self._emit, self._emit_branch, self._fake, self._memory_of, self._new_line, shared
         )
+        self._lists = ListMemory(self.aliases, self._may_be_chosen, self._is_dense)
         self._followed: set[Value] | None = set()
 
     def run(self, nodes: list[Node]) -> None:
@@ -256,20 +260,20 @@ class _Walk:
                 continue
             kept.append(index)
             results.append(output)
+        self._loose |= {o for i, o in enumerate(node.outputs) if any(i in r.loose for r in reads)}
         candidates = [index for index in kept if self._may_be_chosen(node.outputs[index])]
         ends = [read.end for read in reads]
-        choices, handed = choices_of_branch(node.outputs, ends, candidates)
+        choices, handed = choices_of_branch(self.aliases, node.outputs, ends, candidates)
         blocks = [read.block for read in reads]
         for block, side in zip(blocks, handed, strict=True):
             extra = block.outputs[len(node.outputs) :]
-            numbers = self._numbers(block, choices, side)
-            block.outputs = [*(block.outputs[i] for i in kept), *extra, *numbers]
+            told = self._told(block, choices, side, block.outputs)
+            block.outputs = [*(block.outputs[i] for i in kept), *extra, *told]
         for output, view in aliased:
             self.aliases.views[output] = View(view.base, view.chain, output, -1)
         contents = self._new_contents(written)
         if results or contents:
-            selectors = [c.selector for c in choices.values() if c.is_computed]
-            made = [*results, *contents, *selectors]
+            made = [*results, *contents, *(v for c in choices.values() for v in c.told)]
             self.nodes.append(Node(node.op, arguments, made, node.location, blocks=blocks))
         for read in reads:
             self._keep_marks(read)
@@ -289,17 +293,20 @@ class _Walk:
     def _may_be_chosen(self, value: Value) -> bool:
         return value in self._choices and value.has_shape and not value.is_sequence
 
-    def _numbers(
-        self, block: Block, choices: dict[int, Choice], handed: Sequence[Handed | None]
+    def _told(
+        self,
+        block: Block,
+        choices: dict[int, Choice],
+        handed: Sequence[Handed | None],
+        contents: Sequence[Value],
     ) -> list[Value]:
         """Which place each of the choices is, computed at the end of a block."""
         found = []
         with self._inside(block):
             for index, choice in choices.items():
-                if choice.is_computed:
-                    side = handed[index]
-                    assert side is not None
-                    found.append(side.number(self._emit, self.aliases.number_of))
+                side = handed[index]
+                assert side is not None
+                found += choice.tell(side, contents[index], self.aliases)
         return found
 
     def _loop(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
@@ -312,7 +319,7 @@ class _Walk:
             self._alias_result(block.inputs[1 + position], firsts[position])
         inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
         choices = self._choices_of_loop(inputs[1:], [firsts[p] for p in kept])
-        begun = [self.aliases.view_of(firsts[p]).bases for p in kept]
+        begun = [self.aliases.bases_of(firsts[p]) for p in kept]
         stacked = len(block.outputs) - 1 - count
         returned = [
             block.outputs[0],
@@ -328,6 +335,7 @@ class _Walk:
         ]
         inside = made_inside(node)
         relations = MemoryRelations(self.aliases)
+        self._loose |= {block.inputs[1 + p] for p in kept if self._is_loose(firsts[p])}
         starts: list[Base] = []
         goes_on = True
         while goes_on:
@@ -337,52 +345,70 @@ class _Walk:
                 if start not in known:
                     relations.relate_result(starts, index, begun, chosen, set())
             read = self._block(body, written, fresh, choices.begin)
+            inside |= read.end.made
             goes_on = relations.hand_on([*starts, *stacks], read.bases[1:], chosen, inside)
             goes_on = choices.hand_on(read.end.without_first()) or goes_on
+            loose = {value for at, value in enumerate(inputs) if at in read.loose} - self._loose
+            self._loose |= loose
+            goes_on = goes_on or bool(loose)
         self._check_read_again(read)
         extra = read.block.outputs[len(returned) :]
         outputs = read.block.outputs[: len(returned)]
-        computed = [c for c in choices.choices.values() if c.is_computed]
-        numbers = self._numbers(read.block, choices.choices, choices.handed)
-        read.block.inputs = [*inputs, *fresh, *(c.selector for c in computed)]
+        told = self._told(read.block, choices.choices, choices.handed, outputs[1:])
+        with self._inside(read.block):
+            located = self._lists.located_stacks(
+                node.outputs[count:], read.end, outputs, 1 + len(kept)
+            )
+        carried_told = [v for c in choices.choices.values() for v in c.told]
+        read.block.inputs = [*inputs, *fresh, *carried_told]
         read.block.outputs = [
             *outputs[: 1 + len(kept)],
             *extra,
-            *numbers,
+            *told,
             *outputs[1 + len(kept) :],
+            *(stack.item_numbers for stack in located.values()),
         ]
-        carried = [arguments["carried"][p] for p in kept] + [b.current for b in written]
-        carried += choices.first_numbers()
+        carried = [arguments["carried"][p] for p in kept]
+        carried += [*(b.current for b in written), *choices.first_told(carried)]
         contents = self._new_contents(written)
         after = choices.after([node.outputs[p] for p in kept])
-        selectors = [c.selector for c in after.values() if c.is_computed]
         results = [
             *(node.outputs[p] for p in kept),
             *contents,
-            *selectors,
+            *(value for choice in after.values() for value in choice.told),
             *node.outputs[count:],
+            *(stack.numbers for stack in located.values()),
         ]
         if results:
             given = {**arguments, "carried": carried}
             self.nodes.append(Node(node.op, given, results, node.location, blocks=[read.block]))
+        made_here = [*(node.outputs[p] for p in kept), *node.outputs[count:]]
+        self._loose |= {
+            output
+            for at, output in enumerate(made_here, 1)
+            if at in read.loose or (at < len(inputs) and inputs[at] in self._loose)
+        }
         self._keep_marks(read)
         self._note_written(written, contents)
         for position in unchanged:
             self._alias_result(node.outputs[position], firsts[position])
         for choice in after.values():
             choice.settle(self.aliases)
+        for stack in located.values():
+            stack.settle(self.aliases)
+        chosen_or_located = {*after, *(len(kept) + index for index in located)}
         ends = [
             after[p].cell if p in after else _only(self.aliases.view_of(value).bases)
-            for p, value in enumerate([*(node.outputs[p] for p in kept), *node.outputs[count:]])
+            for p, value in enumerate(made_here)
         ]
         for index in range(len(kept)):
             relations.relate_result(ends[: len(kept)], index, begun, after.keys(), set())
         for index in range(len(ends)):
-            relations.relate_result(ends, index, read.bases[1:], after.keys(), inside)
-        for end, stack in zip(ends[len(kept) :], stacks, strict=True):
-            end.uncertain_since = stack.uncertain_since
+            relations.relate_result(ends, index, read.bases[1:], chosen_or_located, inside)
         for position, end in enumerate(ends[len(kept) :], len(kept)):
-            end.may_repeat |= read.end.may_repeat(1 + position, inputs[0], starts, self.aliases)
+            if position not in chosen_or_located:
+                end.uncertain_since = stacks[position - len(kept)].uncertain_since
+                end.may_repeat |= read.end.may_repeat(1 + position, inputs[0], starts, self.aliases)
 
     def _choices_of_loop(self, inputs: Sequence[Value], firsts: Sequence[Value]) -> LoopChoices:
         candidates = [p for p, value in enumerate(inputs) if self._may_be_chosen(value)]
@@ -398,7 +424,7 @@ class _Walk:
     def _check_read_again(self, read: _ReadBlock) -> None:
         for base, written in read.marked.items():
             if base in read.read:
-                raise self.aliases.uncertain(written)
+                raise self.aliases.uncertain(written, read.read[base])
 
     def _keep_marks(self, read: _ReadBlock) -> None:
         for base, written in read.marked.items():
@@ -424,26 +450,28 @@ class _Walk:
         block: Block,
         written: list[Base],
         contents: Sequence[Value] = (),
-        begin: Callable[[], None] | None = None,
+        begin: Callable[[], Sequence[Value]] | None = None,
     ) -> _ReadBlock:
         """A block without writes; `written` is what it may write, and returns at its end."""
         outer, self.nodes = self.nodes, []
         location = self._location
         state = self.aliases.state()
-        read_outside, self.aliases.read = self.aliases.read, set()
+        read_outside, self.aliases.read = self.aliases.read, {}
         for base, content in zip(written, contents, strict=False):
             base.current = content
             base.version += 1
-        if begin is not None:
-            begin()
+        carried = () if begin is None else begin()
         self.run(block.nodes)
+        self._location = self.aliases.location = location
         outputs = [map_values(o, self.aliases.current) for o in block.outputs]
         outputs += [base.current for base in written]
-        made = {*block.inputs, *(v for node in block.nodes for v in made_inside(node))}
+        made = {*block.inputs, *carried}
+        made.update(v for node in (*block.nodes, *self.nodes) for v in made_inside(node))
         seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
         views = [v if isinstance(v, View) and v.base.root not in made else None for v in seen]
-        bases = [() if v is None else v.bases for v in seen]
+        bases = [self.aliases.bases_of(o) if isinstance(o, Value) else () for o in block.outputs]
         dense = [bool(self._choices) and self._is_dense(o) for o in block.outputs]
+        loose = {at for at, o in enumerate(block.outputs) if self._is_loose(o)}
         end = BlockEnd(seen, dense, made, self._graph.symbols)
         changed = self.aliases.restore(state)
         roots = {base.root for base in written}
@@ -453,13 +481,33 @@ class _Walk:
                     f"{base.root.name} is written inside a branch or a loop: return it from there"
                 )
         inner, self.nodes = self.nodes, outer
-        self._location = self.aliases.location = location
-        read, self.aliases.read = self.aliases.read, read_outside | self.aliases.read
+        read, self.aliases.read = self.aliases.read, self.aliases.read | read_outside
         marked = {b: where for b, where in changed.marked.items() if b.root not in made}
-        return _ReadBlock(Block(block.inputs, inner, outputs), views, bases, marked, read, end)
+        inner_block = Block(block.inputs, inner, outputs)
+        return _ReadBlock(inner_block, views, bases, marked, read, end, loose)
+
+    def _is_loose(self, argument: Argument) -> bool:
+        """Whether the fake of a value that is this one may lie otherwise."""
+        if not isinstance(argument, Value):
+            return False
+        if not argument.has_shape:
+            return argument in self._loose
+        if self._lies_otherwise(argument):
+            return True
+        alone = self._inference.fake_of(Value(argument.name, argument.type))
+        return not lies_as(self._fake(argument), alone)
+
+    def _lies_otherwise(self, value: Value) -> bool:
+        """Whether it may lie in memory otherwise than its own fake does."""
+        view = self.aliases.view_of(value)
+        return value in self._loose or (isinstance(view, Chosen) and not view.is_dense)
 
     def _is_dense(self, argument: Argument) -> bool:
-        if not isinstance(argument, Value) or not self._may_be_chosen(argument):
+        if (
+            not isinstance(argument, Value)
+            or not self._may_be_chosen(argument)
+            or argument in self._loose
+        ):
             return False
         view = self.aliases.view_of(argument)
         return view.is_dense if isinstance(view, Chosen) else is_dense(self._fake(argument))
@@ -477,8 +525,14 @@ class _Walk:
         """A pure operator: reads what its arguments hold now; its results may be views."""
         origin_of: dict[Value, Origin | None] = {}
         if node.op.namespace == "sardonyx":
-            self._keep_list(node)
+            arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
+            self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
+            self._lists.note(node)
+            if any(map(self._is_loose, node.inputs())):
+                self._loose.update(node.outputs)
             return
+        if self._loose and not self._loose.isdisjoint(node.inputs()):
+            self._loose.update(node.outputs)
         if is_its_input(node):
             source = next(node.inputs())
             (output,) = node.outputs
@@ -490,58 +544,29 @@ class _Walk:
         if node.op._schema.name != AS_STRIDED:
             arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
             self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
-        if node.op is torch.ops.aten.select.int and self._take_item_of_stack(node):
+        if node.op is torch.ops.aten.select.int and self._lists.is_item_of_stack(node):
             return
         for output, origin in origin_of.items():
-            if origin is not None:
+            if origin is None:
+                self._relate_if_no_copy(node, output)
+                continue
+            if node.op._schema.name == AS_STRIDED and origin.source in self._loose:
+                raise CaptureError(
+                    "as_strided() sees how a tensor lies in memory, which depends on a branch or a"
+                    " loop: clone(memory_format=torch.contiguous_format) it before"
+                )
+            if depends_on_layout(node) and self._lies_otherwise(origin.source):
+                self.aliases.may_share(output, origin.source)
+            else:
                 self.aliases.add_view(output, origin)
 
-    def _keep_list(self, node: Node) -> None:
-        """A list holds the tensors that were put into it, not copies of them."""
-        arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
-        self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
-        if node.op in (SEQUENCE, ITEMS_STACK):
-            self._items[node.outputs[0]] = node.arguments["items"]
-        if node.op is SEQUENCE_AT:
-            self._take_item_of_sequence(node)
-            return
-        if node.op not in TAKES_ITEMS and node.op not in SHOWS_ITEMS:
-            return
-        repeats = node.op in TAKES_ITEMS and self.aliases.may_overlap(node.inputs())
-        for output in node.outputs:
-            base = _only(self.aliases.view_of(output).bases)
-            base.may_repeat = repeats
-            for value in node.inputs():
-                found = self.aliases.view_of(value).bases
-                self.aliases.inherit(base, found)
-                for held in found:
-                    for other in (held, *self.aliases.related.get(held, ())):
-                        self.aliases.relate(base, other)
-
-    def _take_item_of_stack(self, node: Node) -> bool:
-        of, dim, position = node.arguments.values()
-        return dim == 0 and self._take_item(node, of, position)
-
-    def _take_item_of_sequence(self, node: Node) -> None:
-        sequence, position = node.arguments.values()
-        if self._take_item(node, sequence, position):
-            return
-        (output,) = node.outputs
-        base = _only(self.aliases.view_of(sequence).bases)
-        link = Item(position, output.type)
-        self.aliases.views[output] = View(base, (link,), output, base.version)
-
-    def _take_item(self, node: Node, of: Value, position: Argument) -> bool:
-        """Of a list whose items are known, at a place that is computed."""
-        items = self._items.get(of)
-        (output,) = node.outputs
-        if items is None or output not in self._choices or isinstance(position, int):
-            return False
-        if not isinstance(position, Value):
-            position = self._emit(torch.ops.aten.full.default, [], position, dtype=torch.int64)
-        at = self._emit(torch.ops.aten.remainder.Scalar, position, len(items))
-        item_at(self.aliases, output, items, at, all(map(self._is_dense, items)))
-        return True
+    def _relate_if_no_copy(self, node: Node, output: Value) -> None:
+        if depends_on_layout(node) and self._graph.captured_by == "torch.jit.script":
+            source = node.arguments["self"]
+            inputs = set(self._graph.inputs)
+            told = {s for s, of in self._graph.symbols.items() if of.value in inputs}
+            if may_be_no_copy(self._fake(source), told):
+                self.aliases.may_share(output, source)
 
     def _is_followed(self, node: Node) -> bool:
         if self._followed is None:
@@ -664,6 +689,8 @@ class _Walk:
         """`output`, which no node computes any more, is `target` as it is now."""
         self.aliases.views[output] = self.aliases.view_of(target)
         self._pending[output] = target
+        if target in self._loose:
+            self._loose.add(output)
         for symbol in self._symbols.get(output, ()):
             axis = self._graph.symbols[symbol].axis
             self._graph.symbols[symbol] = SymbolSource(self.aliases.current(target), axis)
@@ -691,6 +718,12 @@ class _Walk:
 
     def _memory_of(self, root: Value) -> torch.Tensor:
         return self._memory[root] if root in self._memory else self._fake(root)
+
+    def _new_line(self, name: str, dtype: torch.dtype) -> Value:
+        size = _torch_private.dim_of(_torch_private.new_data_dependent_length(self._inference.mode))
+        line = Value(name, TensorType(dtype, (size,)))
+        self._graph.symbols[size] = SymbolSource(line, 0)
+        return line
 
     def _fake_argument(self, argument: Argument) -> Any:
         if isinstance(argument, Value):
@@ -764,8 +797,11 @@ class _ReadBlock:
     """The memory that each of its outputs is, or may be."""
     marked: dict[Base, SourceLocation]
     """Memory from outside that it may have written under another name, and where."""
-    read: set[Base]
+    read: dict[Base, SourceLocation]
+    """Memory that it reads, and where first."""
     end: BlockEnd
+    loose: set[int]
+    """Outputs that may lie in memory otherwise than a fake of their type."""
 
 
 def _only(bases: Sequence[Base]) -> Base:
@@ -781,41 +817,6 @@ def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
     return len(left) == len(right) and all(
         a == b or sympy.expand(a - b) == 0 for a, b in zip(left, right, strict=True)
     )
-
-
-def _overlapping_parameters(
-    values: list[Value],
-) -> tuple[dict[Value, tuple[Value, Strided]], set[Value]]:
-    """Parameters that lie inside another one, and those that overlap in any other way."""
-    by_storage: dict[int, list[tuple[Value, torch.Tensor]]] = {}
-    for value in values:
-        tensor = value.constant
-        if tensor is not None and tensor.numel() and holds_memory(tensor):
-            key = tensor.untyped_storage().data_ptr()
-            by_storage.setdefault(key, []).append((value, tensor))
-    inside: dict[Value, tuple[Value, Strided]] = {}
-    entangled: set[Value] = set()
-    for group in by_storage.values():
-        if len(group) == 1:
-            continue
-        whole, memory = max(group, key=lambda item: item[1].numel())
-        first, end = _extent(memory)
-        for value, tensor in group:
-            if value is whole:
-                continue
-            start, stop = _extent(tensor)
-            link = strided_inside(memory, tuple(tensor.shape), tensor.stride(), start - first)
-            if link is None or start < first or stop > end or tensor.dtype != memory.dtype:
-                entangled |= {value, whole}
-            else:
-                inside[value] = (whole, link)
-    return inside, entangled
-
-
-def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    first = int(tensor.storage_offset())
-    last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride(), strict=True))
-    return first, first + last + 1
 
 
 def _is_out(node: Node, name: str) -> bool:

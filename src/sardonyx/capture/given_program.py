@@ -16,6 +16,7 @@ from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes
 from sardonyx.capture.exported import graph_from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded
+from sardonyx.capture.given_conditions import notes_on_given
 from sardonyx.capture.given_sizes import with_sizes_anew
 from sardonyx.capture.inputs import PreparedInputs, is_graph_input, named_by_caller
 from sardonyx.capture.location import ModuleNames
@@ -29,17 +30,18 @@ Place: TypeAlias = tuple[int, int]
 def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
     """The program's own graph, sizes and structures; `dynamic_axes` may name its dynamic dims."""
     _check_options(options)
-    called = _names_of_dims(program)
+    called, roots = _names_of_dims(program)
+    given = program
     program, notes = with_sizes_anew(program)
     classes = _torch_private.module_classes(program)
     names = ModuleNames(classes.get("", type(program).__name__), classes)
     graph = graph_from_exported_program(program, names, strip_prefix=False)
-    inputs = _inputs(program, options, called)
+    inputs = _inputs(program, options, called, roots)
     fixed = _torch_private.fixed_numbers(program)
     graph.inputs = [value for value in graph.inputs if value.name not in fixed]
-    given: dict[str, str] = {}
+    input_names: dict[str, str] = {}
     for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
-        given[value.name] = inputs.names[position]
+        input_names[value.name] = inputs.names[position]
         for axis, dim in inputs.dynamic[position].items():
             size = value.shape[axis]
             if isinstance(size, sympy.Symbol):
@@ -48,12 +50,13 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
                 (root,) = size.free_symbols
                 graph.symbol_names.setdefault(root, dim.root)
     graph.mutated = [
-        replace(m, name=given[m.name]) if m.kind == "input" else m for m in graph.mutated
+        replace(m, name=input_names[m.name]) if m.kind == "input" else m for m in graph.mutated
     ]
     output = OutputRecord()
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
+    notes += notes_on_given(given, _names_of_symbols(given, inputs))
     return Recorded(graph, output, inputs, tuple(notes))
 
 
@@ -75,7 +78,10 @@ def _check_options(options: Options) -> None:
 
 
 def _inputs(
-    program: ExportedProgram, options: Options, called: Mapping[Place, str]
+    program: ExportedProgram,
+    options: Options,
+    called: Mapping[Place, str],
+    roots: Mapping[Place, str],
 ) -> PreparedInputs:
     """As the program declares them; its fakes stand for the example."""
     args, kwargs = _torch_private.arguments_like(program)
@@ -88,7 +94,7 @@ def _inputs(
         known = [n if is_graph_input(leaf) else None for n, leaf in zip(names, leaves, strict=True)]
         asked, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
     wanted = {(p, a): dim.name for p, axes in enumerate(asked) for a, dim in axes.items()}
-    dynamic = _dynamic_dims(names, leaves, (wanted, called))
+    dynamic = _dynamic_dims(names, leaves, (wanted, called), roots)
     if asked:
         for name, has, wants in zip(names, dynamic, asked, strict=True):
             for axis, dim in wants.items():
@@ -143,11 +149,37 @@ def _sizes(leaves: Sequence[Any]) -> list[tuple[int, int, Any]]:
     ]
 
 
-def _names_of_dims(program: ExportedProgram) -> dict[Place, str]:
-    """What the caller of torch.export called them, as far as the program knows."""
+def _names_of_dims(program: ExportedProgram) -> tuple[dict[Place, str], dict[Place, str]]:
+    """What the caller of torch.export called them, as far as the program knows; and what those
+    are called that others are computed from, by the places of these."""
     names = _torch_private.names_of_sizes(program)
     leaves, _ = tree.flatten(_torch_private.arguments_like(program))
-    return {(p, axis): names[size] for p, axis, size in _sizes(leaves) if size in names}
+    called: dict[Place, str] = {}
+    roots: dict[Place, str] = {}
+    for position, axis, size in _sizes(leaves):
+        if size in names:
+            called[position, axis] = names[size]
+        elif isinstance(size, sympy.Basic) and len(size.free_symbols) == 1:
+            (root,) = size.free_symbols
+            if root in names:
+                roots[position, axis] = names[root]
+    return called, roots
+
+
+def _names_of_symbols(program: ExportedProgram, inputs: PreparedInputs) -> dict[sympy.Symbol, str]:
+    """What the size symbols of the program are called."""
+    leaves, _ = tree.flatten(_torch_private.arguments_like(program))
+    names: dict[sympy.Symbol, str] = {}
+    for position, axis, size in _sizes(leaves):
+        dim = inputs.dynamic[position].get(axis)
+        if dim is None or not isinstance(size, sympy.Basic):
+            continue
+        if isinstance(size, sympy.Symbol):
+            names[size] = dim.name
+        elif dim.root is not None:
+            (root,) = size.free_symbols
+            names.setdefault(root, dim.root)
+    return names
 
 
 def _unlike(name: str, symbols: Mapping[sympy.Basic, sympy.Symbol]) -> str:
@@ -158,7 +190,10 @@ def _unlike(name: str, symbols: Mapping[sympy.Basic, sympy.Symbol]) -> str:
 
 
 def _dynamic_dims(
-    names: Sequence[str], leaves: Sequence[Any], called: Sequence[Mapping[Place, str]]
+    names: Sequence[str],
+    leaves: Sequence[Any],
+    called: Sequence[Mapping[Place, str]],
+    roots: Mapping[Place, str],
 ) -> list[DynamicAxes]:
     """A size symbol has the first name that a dim that it is was given, those of `called` in turn,
     or else is named after the first dim that it is; other dims may be expressions, whose symbols
@@ -179,7 +214,8 @@ def _dynamic_dims(
     for position, axis, size in sizes:
         if isinstance(size, sympy.Basic):
             for symbol in sorted(size.free_symbols - symbols.keys(), key=str):
-                name = _unlike(f"{names[position]}_dim_{axis}_root", symbols)
+                unnamed_root = f"{names[position]}_dim_{axis}_root"
+                name = _unlike(roots.get((position, axis), unnamed_root), symbols)
                 symbols[symbol] = sympy.Symbol(name)
     dynamic: list[DynamicAxes] = [{} for _ in leaves]
     for position, axis, size in sizes:

@@ -18,6 +18,8 @@ from torch.export import ExportedProgram
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.infer import tensors_in, type_of
+from sardonyx.capture.known_results import KnownResults
+from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.size_conditions import at_sizes
@@ -65,6 +67,16 @@ def _is_known(node: torch.fx.Node) -> bool:
     return is_operator or getattr(node.target, "__name__", "") == "getitem" or _is_number(node)
 
 
+def _changes_shapes(node: torch.fx.Node) -> bool:
+    """Whether it gives a tensor that it was given another shape, and is not run as a view here."""
+    target = node.target
+    return (
+        isinstance(target, _torch_private.OpOverload)
+        and torch.Tag.inplace_view in target.tags
+        and target._schema.name not in METADATA_WRITES
+    )
+
+
 def _is_number(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), _NUMBERS)
 
@@ -77,6 +89,8 @@ class _Sizes:
         """The symbols of the program's inputs, by ours."""
         self._hints = _torch_private.hints_of(program)
         self._values: dict[torch.fx.Node, Any] = {}
+        changed = any(map(_changes_shapes, program.graph.nodes))
+        self._known = None if changed else KnownResults(self._mode)
 
     def values(self) -> dict[torch.fx.Node, Any] | None:
         """What each node gives; None where that is not what it gave to PyTorch at the example's
@@ -118,9 +132,18 @@ class _Sizes:
         target: Any = node.target
         if not isinstance(target, _torch_private.OpOverload) or _is_number(node):
             return target(*args, **kwargs)
-        arguments = with_common_sizes(target, bind(target, list(args), dict(kwargs)), self._mode)
-        result = _torch_private.run_on_fakes(target, arguments, self._mode, SHAPE_RULES.get(target))
-        return with_open_sizes(target, arguments, result, self._mode)
+        given = bind(target, list(args), dict(kwargs))
+        as_view = METADATA_WRITES.get(target._schema.name)
+        if as_view is not None:  # would change what an earlier node gives
+            target = as_view(target)
+
+        def run() -> Any:
+            arguments = with_common_sizes(target, given, self._mode)
+            rule = SHAPE_RULES.get(target)
+            result = _torch_private.run_on_fakes(target, arguments, self._mode, rule)
+            return with_open_sizes(target, arguments, result, self._mode)
+
+        return run() if self._known is None else self._known.of(target, given, run)
 
     def _agrees(self, recorded: Any, ours: Any) -> bool:
         if isinstance(recorded, _NUMBERS):

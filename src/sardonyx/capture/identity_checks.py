@@ -163,7 +163,7 @@ class KindsOfSizes(ChangingMode):
 
 
 def _kind_under_export(value: Any) -> type | None:
-    if isinstance(value, torch.Tensor) and type(value).__module__.startswith("torch._subclasses"):
+    if _torch_private.stands_for_tensor(value):
         return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
     return _OF_SYMBOLS.get(type(value))
 

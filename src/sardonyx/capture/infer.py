@@ -20,6 +20,7 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
+from sardonyx.capture.known_results import KnownResults
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import SHAPE_RULES
@@ -49,6 +50,7 @@ class TypeInference:
         self.mode = mode or _torch_private.new_fake_mode()
         self._on_host = mode is None or on_host
         self._names = 0
+        self._known = KnownResults(self.mode)
 
     @classmethod
     def for_graph(cls, graph: AtenGraph) -> TypeInference:
@@ -99,9 +101,13 @@ class TypeInference:
                 arguments.get(parameter.name), sympy.Expr
             ):
                 fakes[parameter.name] = 1.0
-        fakes = with_common_sizes(op, fakes, self.mode)
-        result = _torch_private.run_on_fakes(op, fakes, self.mode, SHAPE_RULES.get(op))
-        return with_open_sizes(op, fakes, result, self.mode)
+
+        def run() -> Any:
+            common = with_common_sizes(op, fakes, self.mode)
+            result = _torch_private.run_on_fakes(op, common, self.mode, SHAPE_RULES.get(op))
+            return with_open_sizes(op, common, result, self.mode)
+
+        return self._known.of(op, fakes, run)
 
     def call(
         self,

@@ -243,7 +243,10 @@ def named_by_caller(names: Sequence[str], leaves: Sequence[Any], given: Sequence
         if not name:
             raise InvalidOptionError("an input name is empty")
         if name in taken and index < len(given):
-            raise InvalidOptionError(f"input_names has {name!r} twice")
+            inputs = ", ".join(names[p] for p in positions)
+            raise InvalidOptionError(
+                f"input_names has {name!r} twice: the inputs {inputs} need a name each"
+            )
         while name in taken:
             name += "_input"
         taken.add(name)

@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx._torch_private import OpOverload
+from sardonyx._torch_private import OpOverload, TemporaryOperators
 from sardonyx.capture.graph import (
     KEPT_NAMESPACE,
     Argument,
@@ -45,7 +45,7 @@ class KeptCall:
         """What the operator of the graph is called with."""
         self._parameters: dict[str, str] = {}
         """Its parameters and their types."""
-        self._arguments = {name: self._apart(a) for name, a in arguments.items()}
+        self._arguments = self._all_apart(arguments)
         self.kept_op: Any = None
 
     @property
@@ -53,15 +53,13 @@ class KeptCall:
         """The same for calls that one operator serves."""
         return f"{operator_name(self.op)}{self._arguments}{self._parameters}"
 
-    def define(self, library: torch.library.Library) -> None:
+    def define(self, operators: TemporaryOperators) -> None:
         told = self.op._schema.name.replace("::", "__")
         name = f"{told}__form_{next(_numbers)}"
         taken = ", ".join(f"{type_} {name}" for name, type_ in self._parameters.items())
         gives = "Tensor[]" if "List" in str(self.op._schema.returns[0].type) else "Tensor"
-        library.define(f"{name}({taken}) -> {gives}")  # type: ignore[no-untyped-call]
-        library.impl(name, self.run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-        torch.library.register_fake(f"{KEPT_NAMESPACE}::{name}", self.run_on_fakes, lib=library)
-        self.kept_op = getattr(getattr(torch.ops, KEPT_NAMESPACE), name).default
+        signature = f"({taken}) -> {gives}"
+        self.kept_op = operators.define(name, signature, self.run, self.run_on_fakes)
 
     def run(self, *operands: Any) -> Any:
         """Its kernel."""
@@ -85,13 +83,17 @@ class KeptCall:
         """The arguments of the call, of those that the operator of the graph has."""
         return {name: self._together(a, operands) for name, a in self._arguments.items()}
 
-    def _apart(self, argument: Argument) -> Any:
+    def _all_apart(self, arguments: Mapping[str, Argument]) -> dict[str, Any]:
+        return {name: self._apart(argument, name) for name, argument in arguments.items()}
+
+    def _apart(self, argument: Argument, name: str) -> Any:
+        """`name` is what the argument is called in messages."""
         if isinstance(argument, (list, tuple)):
-            return [self._apart(item) for item in argument]
+            return [self._apart(item, f"{name}_{place}") for place, item in enumerate(argument)]
         if isinstance(argument, (torch.Tensor, Value)):
-            return self._operand(argument, "Tensor")
+            return self._operand(argument, "Tensor", name)
         if isinstance(argument, sympy.Basic):
-            return self._operand(argument, "SymInt" if argument.is_integer else "Scalar")
+            return self._operand(argument, "SymInt" if argument.is_integer else "Scalar", name)
         return argument
 
     def _together(self, argument: Any, operands: Mapping[str, Any]) -> Any:
@@ -99,22 +101,25 @@ class KeptCall:
             return [self._together(item, operands) for item in argument]
         return operands[argument.name] if isinstance(argument, Operand) else argument
 
-    def _operand(self, argument: Argument, type_: str) -> Operand:
-        for name, known in zip(self._parameters, self.operands, strict=True):
+    def _operand(self, argument: Argument, type_: str, name: str) -> Operand:
+        for parameter, known in zip(self._parameters, self.operands, strict=True):
             if known is argument:
-                return Operand(name)
-        made = Operand(f"operand_{len(self.operands)}")
+                return Operand(parameter)
+        while name in self._parameters:
+            name += "_"
+        made = Operand(name)
         self.operands.append(argument)
         self._parameters[made.name] = type_
         return made
 
 
 class KeptCalls:
-    """The calls that stay whole in the recordings of one export."""
+    """The calls that stay whole in the recordings of one export; their operators are gone when it
+    is closed."""
 
     def __init__(self, is_kept: Callable[[str], bool]) -> None:
         self._is_kept = is_kept
-        self._library: torch.library.Library | None = None
+        self._operators = TemporaryOperators(KEPT_NAMESPACE)
         self._calls: dict[str, KeptCall] = {}
         self.not_kept: dict[str, SourceLocation] = {}
         """Operators that were to stay whole and cannot, with the first call of each."""
@@ -141,13 +146,13 @@ class KeptCalls:
         """The operator of the graph for a call."""
         known = self._calls.setdefault(call.key, call)
         if known.kept_op is None:
-            if self._library is None:
-                self._library = torch.library.Library(  # type: ignore[no-untyped-call]
-                    KEPT_NAMESPACE, "FRAGMENT"
-                )
-            known.define(self._library)
+            known.define(self._operators)
         op: OpOverload = known.kept_op
         return op
+
+    def close(self) -> None:
+        """When the graph is lowered."""
+        self._operators.close()
 
 
 _recording: ContextVar[KeptCalls | None] = ContextVar("recording", default=None)

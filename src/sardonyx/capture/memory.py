@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from sardonyx.capture.graph import Argument, SourceLocation, Value
+from sardonyx.capture.graph import Argument, Node, SourceLocation, Value
 from sardonyx.capture.views import Link, ViewLink, is_reshape
 
 Chain: TypeAlias = tuple[Link, ...]
@@ -23,6 +23,8 @@ class Base:
     """Where it was written under a name that may, or may not, be one of it."""
     may_repeat: bool = False
     """Whether it is a list of which two items may be one tensor."""
+    made_by: Node | None = None
+    """Of a list: of what it was made, which may be written since."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +53,15 @@ class Place(NamedTuple):
         return (
             self.base is other.base
             and len(self.chain) == len(other.chain)
+            and all(map(_is_same_link, self.chain, other.chain))
+        )
+
+    def is_view_of(self, other: Place) -> bool:
+        """Whether it is seen to be a part of another, or to lie otherwise."""
+        further = self.chain[len(other.chain) :]
+        return (
+            self.base is other.base
+            and not all(map(is_reshape, further))
             and all(map(_is_same_link, self.chain, other.chain))
         )
 

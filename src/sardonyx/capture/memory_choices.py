@@ -1,25 +1,29 @@
 """Results of branches, and what loops carry, that are one of several places in memory.
 
 Which one is a number that the branch gives, or the loop carries, beside the content. A write is
-then one of each place, where the number is that of the place.
+then one of each place, where the number is that of the place. Where only the block knows how the
+places lie in a piece of memory, or every iteration makes another, it gives the numbers of the
+elements, too; and memory that it made, where the results are parts of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import sympy
 import torch
 
 from sardonyx.capture.alias import AliasTracker
-from sardonyx.capture.block_handover import Handed, as_it_is, handed_on
-from sardonyx.capture.graph import Argument, SymbolSource, TensorType, Value, values_in
+from sardonyx.capture.block_handover import Choice, Handover, extent
+from sardonyx.capture.graph import Argument, SymbolSource, Value, values_in
+from sardonyx.capture.handed_places import Handed, as_it_is
 from sardonyx.capture.memory import Base, Chain, Chosen, Place, View
+from sardonyx.capture.view_positions import can_be_located
 from sardonyx.capture.views import ViewLink
 
 _MOST_PLACES = 16
-"""Of a variable of a loop. `row = row[1:]` makes a new one in every iteration."""
+"""Of a variable of a loop, before they are told by the numbers of their elements."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,48 +86,9 @@ class BlockEnd:
     def without_first(self) -> BlockEnd:
         return BlockEnd(self.views[1:], self.is_dense[1:], self.made, self.symbols)
 
-    def handed_on(self, cells: Sequence[Base | None]) -> list[Handed | None]:
-        return handed_on(self.views, cells, self.is_local, self.is_visible)
-
-
-@dataclass(slots=True, eq=False)
-class Choice:
-    """A result that may be one of several places, one of them new memory of its own, `cell`."""
-
-    value: Value
-    cell: Base
-    is_dense: bool = True
-    places: list[Place] = field(default_factory=list)
-    numbers: tuple[int, ...] = ()
-    """Of the places, where they are not those that the places have otherwise."""
-    selector: Value = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.selector = Value(f"{self.value.name}_place", TensorType(torch.int64, ()))
-
-    @property
-    def is_computed(self) -> bool:
-        return len(self.places) > 1
-
-    def add(self, places: Sequence[Place]) -> bool:
-        """Whether one of them is new."""
-        count = len(self.places)
-        for place in places:
-            if not any(known.is_same(place) for known in self.places):
-                self.places.append(place)
-        return len(self.places) > count
-
-    def settle(self, aliases: AliasTracker) -> None:
-        """From here on the value is one of the places, of which it holds the content now."""
-        if not self.is_computed:
-            (place,) = self.places
-            aliases.views[self.value] = View(*place, self.value, place.base.version)
-            return
-        numbers = self.numbers or tuple(map(aliases.number_of, self.places))
-        versions = tuple(place.base.version for place in self.places)
-        aliases.views[self.value] = Chosen(
-            self.selector, numbers, tuple(self.places), self.value, versions, self.is_dense
-        )
+    def handed_on(self, choices: dict[int, Choice], aliases: AliasTracker) -> list[Handed | None]:
+        """What results are outside."""
+        return Handover(aliases, self.views, self.is_local, self.is_visible, choices).handed_on()
 
 
 def item_at(
@@ -131,12 +96,12 @@ def item_at(
 ) -> None:
     """`value` is one of the items, that at a place which is computed."""
     views = [aliases.view_of(item) for item in items]
-    numbers = [as_it_is(view).number(aliases.emit, aliases.number_of) for view in views]
+    numbers = [as_it_is(view).number(aliases) for view in views]
     number = numbers[-1]
     for place, other in reversed(list(enumerate(numbers[:-1]))):
         is_it = aliases.emit(torch.ops.aten.eq.Scalar, at, place)
         number = aliases.emit(torch.ops.aten.where.self, is_it, other, number)
-    choice = Choice(value, Base(value, value), is_dense)
+    choice = Choice(value, is_dense)
     for view in views:
         choice.add(view.places)
     choice.selector = number
@@ -144,28 +109,31 @@ def item_at(
 
 
 def choices_of_branch(
-    outputs: Sequence[Value], ends: Sequence[BlockEnd], candidates: Sequence[int]
+    aliases: AliasTracker,
+    outputs: Sequence[Value],
+    ends: Sequence[BlockEnd],
+    candidates: Sequence[int],
 ) -> tuple[dict[int, Choice], list[list[Handed | None]]]:
     """The results that are one of several places, by their index; and what each side hands on."""
-    cells: list[Base | None] = [None] * len(outputs)
-    for index in candidates:
-        cells[index] = Base(outputs[index], outputs[index])
+    choices = {
+        index: Choice(outputs[index], all(end.is_dense[index] for end in ends))
+        for index in candidates
+    }
     while True:
-        handed = [end.handed_on(cells) for end in ends]
-        lost = [i for i, c in enumerate(cells) if c and any(h[i] is None for h in handed)]
-        if not lost:
-            break
+        known = extent(choices)
+        handed = [end.handed_on(choices, aliases) for end in ends]
+        lost = [index for index in choices if any(side[index] is None for side in handed)]
         for index in lost:
-            cells[index] = None
-    choices: dict[int, Choice] = {}
-    for index, cell in enumerate(cells):
-        if cell is not None:
-            choice = Choice(outputs[index], cell, all(end.is_dense[index] for end in ends))
-            for side in handed:
-                found = side[index]
-                assert found is not None
-                choice.add(found.places)
-            choices[index] = choice
+            del choices[index]
+        if not lost and known == extent(choices):
+            break
+        for choice in choices.values() if lost or known[1] != extent(choices)[1] else ():
+            choice.forget()
+    for index, choice in choices.items():
+        for side in handed:
+            found = side[index]
+            assert found is not None
+            choice.add(found.places)
     return choices, handed
 
 
@@ -183,38 +151,34 @@ class LoopChoices:
     ) -> None:
         self._aliases = aliases
         self._begun = begun
-        self.choices = {p: Choice(inputs[p], Base(inputs[p], inputs[p])) for p in candidates}
+        self.choices = {p: Choice(inputs[p], dense[p]) for p in candidates}
         for position, choice in self.choices.items():
-            choice.is_dense = dense[position]
             choice.add(begun[position].places)
         self.handed: list[Handed | None] = []
 
-    def begin(self) -> None:
-        """An iteration."""
+    def begin(self) -> list[Value]:
+        """An iteration; what comes with what it carries."""
         for choice in self.choices.values():
             cell = choice.cell
             cell.current, cell.version, cell.uncertain_since = cell.root, 0, None
         for choice in self.choices.values():
             choice.settle(self._aliases)
+        return [value for choice in self.choices.values() for value in choice.told]
 
     def hand_on(self, end: BlockEnd) -> bool:
         """To the next iteration; whether that says something new of this one."""
-        cells: list[Base | None] = [None] * len(end.views)
-        for position, choice in self.choices.items():
-            cells[position] = choice.cell
-        self.handed = end.handed_on(cells)
-        lost = [
-            position
-            for position, choice in self.choices.items()
-            if self.handed[position] is None or len(choice.places) > _MOST_PLACES
-        ]
+        known = extent(self.choices)
+        self.handed = end.handed_on(self.choices, self._aliases)
+        self._locate_what_moves()
+        lost = [position for position in self.choices if self._is_lost(position)]
         for position in lost:
             del self.choices[position]
-        if lost:
+        if lost or known[1] != extent(self.choices)[1]:
             for position, choice in self.choices.items():
-                choice.places = list(self._begun[position].places)
+                choice.forget()
+                choice.add(self._begun[position].places)
             return True
-        grown = False
+        grown = known != extent(self.choices)
         for position, choice in self.choices.items():
             handed = self.handed[position]
             assert handed is not None
@@ -223,19 +187,57 @@ class LoopChoices:
             choice.is_dense &= end.is_dense[position]
         return grown
 
-    def first_numbers(self) -> list[Value]:
-        aliases = self._aliases
-        given = (as_it_is(self._begun[p]) for p, c in self.choices.items() if c.is_computed)
-        return [handed.number(aliases.emit, aliases.number_of) for handed in given]
+    def _is_lost(self, position: int) -> bool:
+        choice = self.choices[position]
+        return (
+            self.handed[position] is None
+            or len(choice.places) > _MOST_PLACES
+            or any(
+                base in choice.located and not can_be_located(chain)
+                for base, chain in self._begun[position].places
+            )
+        )
+
+    def _locate_what_moves(self) -> None:
+        """`rest = rest[1:]` is another place in every iteration."""
+        for position, choice in self.choices.items():
+            handed = self.handed[position]
+            new = [
+                place
+                for place in (() if handed is None else handed.places)
+                if place.base not in choice.located and not any(map(place.is_same, choice.places))
+            ]
+            moved = [place.base for place in new if any(map(place.is_view_of, choice.places))]
+            if len(choice.places) + len(new) > _MOST_PLACES:
+                bases = [place.base for place in (*choice.places, *new)]
+                moved += [base for base in bases if bases.count(base) > 1]
+            for base in dict.fromkeys(moved):
+                if base not in choice.located:
+                    choice.locate(base)
+
+    def first_told(self, contents: Sequence[Value]) -> list[Value]:
+        """Of what the loop begins with."""
+        return [
+            value
+            for position, choice in self.choices.items()
+            for value in choice.tell(
+                as_it_is(self._begun[position], choice.located), contents[position], self._aliases
+            )
+        ]
 
     def after(self, outputs: Sequence[Value]) -> dict[int, Choice]:
         """What the results of the loop are."""
-        cells = {c.cell: Base(outputs[p], outputs[p]) for p, c in self.choices.items()}
-        made: dict[int, Choice] = {}
+        made = {p: Choice(outputs[p], c.is_dense) for p, c in self.choices.items()}
         for position, choice in self.choices.items():
-            places = [Place(cells.get(p.base, p.base), p.chain) for p in choice.places]
-            numbers = tuple(map(self._aliases.number_of, choice.places))
-            made[position] = Choice(
-                outputs[position], cells[choice.cell], choice.is_dense, places, numbers
-            )
+            if choice.is_part:
+                made[position].become_part(self._aliases)
+        cells = {choice.cell: made[p].cell for p, choice in self.choices.items()}
+        for position, choice in self.choices.items():
+            result = made[position]
+            for base in choice.located:
+                if base is not choice.cell:
+                    result.locate(cells.get(base, base))
+            for base, chain in choice.places:
+                result.add([Place(cells.get(base, base), chain)])
+            result.numbers = tuple(map(self._aliases.number_of, choice.places))
         return made

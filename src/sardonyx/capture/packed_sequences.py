@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,13 +15,17 @@ _PAD = "_pad_packed_sequence"
 _WITHOUT_TOTAL_LENGTH = -1
 
 
-_READS_LENGTHS = ("pack_padded_sequence(", ".tolist()", ".numpy()", "int(")
+_READS = (".tolist()", ".numpy()", "int(")
+_LENGTHS = re.compile(r"len(?!\()")
 
 
 def hint_for_lengths(places: Iterable[str]) -> str:
     """What helps where a line may read the lengths of packed sequences off a tensor; else ""."""
-    if any(reads in place for place in places for reads in _READS_LENGTHS):
-        return "lengths for pack_padded_sequence as the tensor they are, not its tolist()"
+    for place in places:
+        code = place.rpartition(".py:")[2]
+        reads = any(read in code for read in _READS)
+        if "pack_padded_sequence(" in code or (reads and _LENGTHS.search(code)):
+            return "lengths for pack_padded_sequence as the tensor they are, not its tolist()"
     return ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError
 from sardonyx.options import TrainingMode
@@ -70,28 +70,16 @@ def _global_state_restored() -> Iterator[None]:
 
 @contextlib.contextmanager
 def model_restored(model: Any) -> Iterator[None]:
-    """Attributes (a cache may hold the capture's fake tensors), buffers and requires_grad."""
+    """Attributes, buffers and requires_grad."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
         yield
         return
-    attributes = [(m, dict(m.__dict__)) for m in model.modules()]
-    containers = [
-        (value, type(value)(value))
-        for _, held in attributes
-        for value in held.values()
-        if type(value) in (list, dict, OrderedDict, set)
-    ]
     buffers = [(b, b.detach().clone(), version_of(b)) for b in model.buffers() if _has_data(b)]
     requires_grad = [(p, p.requires_grad) for p in model.parameters()]
     try:
-        yield
+        with attributes_restored(model):
+            yield
     finally:
-        for module, held in attributes:
-            for name in module.__dict__.keys() - held.keys():
-                del module.__dict__[name]
-            module.__dict__.update(held)
-        for container, content in containers:
-            _refill(container, content)
         for parameter, flag in requires_grad:
             if parameter.requires_grad != flag:
                 parameter.requires_grad_(flag)
@@ -99,20 +87,6 @@ def model_restored(model: Any) -> Iterator[None]:
             if buffer.is_inference() or version_of(buffer) != version:
                 with torch.inference_mode(buffer.is_inference()):
                     buffer.copy_(values)
-
-
-def _refill(container: Any, content: Any) -> None:
-    """Writes only where something changed: identity counts, tensors have no plain equality."""
-    if isinstance(container, set):
-        if container != content:
-            container.clear()
-            container.update(content)
-    elif isinstance(container, dict):
-        if [(k, id(v)) for k, v in container.items()] != [(k, id(v)) for k, v in content.items()]:
-            container.clear()
-            container.update(content)
-    elif [id(item) for item in container] != [id(item) for item in content]:
-        container[:] = content
 
 
 def version_of(tensor: torch.Tensor) -> int:

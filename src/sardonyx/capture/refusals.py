@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from sardonyx.capture.assigned_buffers import AssignedBuffers
 from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
@@ -19,12 +20,16 @@ from sardonyx.capture.state import state_kept
 from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
 
-def result_on_copies(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Any:
-    """What the model itself gives; neither its state nor the leaves are written."""
+def result_on_copies(
+    model: Any, inputs: PreparedInputs, leaves: Sequence[Any]
+) -> tuple[Any, list[str]]:
+    """What the model itself gives, and the buffers that it assigns; neither its state nor the
+    leaves are written."""
     copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = inputs.rebuild(copies)
     with state_kept(model):
-        return model(*args, **kwargs)
+        buffers = AssignedBuffers(model)
+        return model(*args, **kwargs), buffers.assigned()
 
 
 class SizesNotTakenError(DynamicDimError):

@@ -3,6 +3,8 @@ only narrows one."""
 
 from __future__ import annotations
 
+import linecache
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +16,8 @@ from typing import Any, TypeVar
 import sympy
 
 from sardonyx import _torch_private
-from sardonyx.capture.location import Place, innermost_user_place, place_text
+from sardonyx.capture.location import Place, innermost_user_place, is_users, place_text
+from sardonyx.capture.size_text import text_of
 from sardonyx.capture.watched_calls import Call, WatchingMode
 from sardonyx.errors import DynamicDimError, format_message
 
@@ -45,8 +48,12 @@ class ConditionWatch(WatchingMode):
         self.places: dict[int, Place] = {}
         self.small_sizes_aside: dict[sympy.Basic, Place] = {}
         """What the model's own Python was told for sizes from 2 on."""
+        self.texts: dict[sympy.Basic, Place] = {}
+        """Of which sizes the model's own Python makes text."""
         self._mode: Any = None
         self._seen = 0
+        self._failed: set[int] = set()
+        """The conditions of calls that failed: a model that goes on then decides by them."""
 
     def before(self, call: Call) -> None:
         """Nothing: conditions are those that were not there before."""
@@ -55,7 +62,9 @@ class ConditionWatch(WatchingMode):
         self._note_new()
 
     def failed(self) -> None:
+        seen = self._seen
         self._note_new()
+        self._failed.update(range(seen, self._seen))
 
     def _note_new(self) -> None:
         self._mode = self._mode or _torch_private.active_fake_mode()
@@ -75,16 +84,41 @@ class ConditionWatch(WatchingMode):
         if expression not in self.small_sizes_aside:
             self.small_sizes_aside[expression] = innermost_user_place(frame)
 
+    def note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
+        place = (frame.f_code.co_filename, frame.f_lineno)
+        text = linecache.getline(*place).strip()
+        # What is printed is no part of the results; nor is what a library logs.
+        if is_users(place[0]) and not text.startswith("print(") and not _is_of_python(place[0]):
+            self.texts.setdefault(expression, (*place, text))
+
     def conditions(self, mode: Any) -> list[SizeCondition]:
         """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
-        places = self.places if mode is self._mode else {}
+        is_own = mode is self._mode
+        places, failed = (self.places, self._failed) if is_own else ({}, set())
         return [
             SizeCondition(
-                guard.expression, guard.place or places.get(index, _NOWHERE), guard.in_model_code
+                guard.expression,
+                guard.place or places.get(index, _NOWHERE),
+                guard.in_model_code or index in failed,
             )
             for index, guard in enumerate(_torch_private.guards(mode))
             if not guard.is_layout_check
         ]
+
+
+def _is_of_python(file: str) -> bool:
+    return file.startswith(os.path.dirname(os.__file__)) and "site-packages" not in file
+
+
+def notes_on_texts(
+    texts: Mapping[sympy.Basic, Place], origins: Mapping[sympy.Symbol, SymbolOrigin]
+) -> list[str]:
+    return [
+        f"the model makes text of {readable(expression, origins)} at {place_text(place)}: what it"
+        " decides by that text is not recorded"
+        for expression, place in texts.items()
+        if expression.free_symbols
+    ]
 
 
 def notes_on_small_sizes(
@@ -94,7 +128,7 @@ def notes_on_small_sizes(
 ) -> list[str]:
     """Which of what the model was told for sizes from 2 on is otherwise for one of 0 or 1."""
     return [
-        _decided_by(_readable(expression, origins), place)
+        _decided_by(readable(expression, origins), place)
         for expression, place in answers.items()
         if _fails_at_small_sizes(expression, origins, sizes)
     ]
@@ -160,7 +194,7 @@ def check_conditions(
         )
         symbols = expression.free_symbols & origins.keys()
         fixed = {s for s in symbols if _fixes(expression, s, sizes)}
-        text = _readable(expression, origins)
+        text = readable(expression, origins)
         place = place_text(condition.place)
         if any(origins[s].required for s in fixed):
             names = sorted(origins[s].name for s in fixed)
@@ -241,7 +275,12 @@ def are_special(
 
 
 def _is_small(equation: sympy.Basic) -> bool:
-    return any(side in (0, 1) for side in equation.args)
+    """Whether a size must be 0 or 1, or several times that: 20 * n == 20."""
+    left, right = equation.args
+    return any(
+        side in (0, 1) or (side.is_Integer and other.as_coeff_Mul()[0] == side)
+        for side, other in ((left, right), (right, left))
+    )
 
 
 def _outcomes(
@@ -275,27 +314,29 @@ def _narrowed_to_one(kind: type[_Refusal], text: str, place: str, names: list[st
     )
 
 
-_SYMBOL = re.compile(r"\b[su]\d+\b")
+_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 
 
 def in_callers_names(
-    text: str, names: Mapping[sympy.Symbol, str], of_data: str | None = None
+    text: str, names: Mapping[sympy.Symbol, str], of_data: str | None = "data"
 ) -> str:
     """What PyTorch says, its own symbols for sizes under the caller's names for them, and those for
     what data decides under `of_data`."""
     known = {symbol.name: name for symbol, name in names.items()}
 
     def told(symbol: re.Match[str]) -> str:
-        unnamed = of_data if symbol[0].startswith("u") else None
+        unnamed = of_data if "u" in symbol[0] else None
         return known.get(symbol[0], unnamed or symbol[0])
 
     return _SYMBOL.sub(told, text)
 
 
-def _readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:
+def readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:
+    """A condition in the caller's names."""
     named = expression.xreplace(
         {s: sympy.Symbol(origins[s].name) for s in expression.free_symbols if s in origins}
     )
     if isinstance(named, (sympy.Eq, sympy.Ne)):
-        return f"{named.args[0]} {'==' if isinstance(named, sympy.Eq) else '!='} {named.args[1]}"
-    return str(named)
+        left, right = map(text_of, named.args)
+        return f"{left} {'==' if isinstance(named, sympy.Eq) else '!='} {right}"
+    return text_of(named)

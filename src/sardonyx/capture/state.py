@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.location import (
     Place,
     innermost_user_place,
@@ -35,10 +36,11 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 @contextlib.contextmanager
 def state_kept(model: Any) -> Iterator[None]:
-    """Runs the model's own code; the tensors that were there before hold what they held."""
+    """Runs the model's own code; the tensors that were there before hold what they held, and the
+    model holds those."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
     try:
-        with before:
+        with attributes_restored(model), before:
             yield
     finally:
         before.restore()
@@ -50,7 +52,8 @@ def state_restored(model: Any) -> Iterator[WatchingMode]:
     has to be entered around that code. Refused are writes that no capture sees."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
     try:
-        yield before
+        with attributes_restored(model):
+            yield before
     finally:
         before.restore()
     before.check_all_seen()

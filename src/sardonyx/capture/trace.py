@@ -22,6 +22,7 @@ from sardonyx.capture.flat_model import (
     is_graph_output,
     modes_of_captures,
 )
+from sardonyx.capture.freed_memory import FreedMemory
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
 from sardonyx.capture.recordable_calls import RecordableCalls
@@ -32,6 +33,7 @@ from sardonyx.capture.refusals import (
     with_constant_numbers,
 )
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
+from sardonyx.capture.squeezed_ranks import SqueezedRanks
 from sardonyx.capture.state import state_restored
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
@@ -213,8 +215,10 @@ def _run_of(
     recorded = contextlib.nullcontext() if watch is None else watch.recorded_to_the_end()
     with state_restored(flat.model) as writes:
         views = UntoldViews()
-        watching += [RecordableCalls(), sizes, writes, views]
+        watching += [RecordableCalls(), sizes, writes, views, FreedMemory()]
         flat.kept = views.found
+        if flat.has_dynamic_dims:
+            watching.append(SqueezedRanks(views.found))
         flat.modes = (
             recorded,
             _torch_private.gradients_refused(_gradient_error),

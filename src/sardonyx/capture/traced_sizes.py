@@ -121,6 +121,7 @@ class TracedSizes(ChangingMode):
                 original = getattr(owner, name)
                 setattr(owner, name, function(original))
                 self._replaced.callback(setattr, owner, name, original)
+        self._replaced.enter_context(_torch_private.checks_answered(self._checked))
         sys.meta_path.insert(0, self._restores)
         try:
             yield
@@ -183,6 +184,13 @@ class TracedSizes(ChangingMode):
         if not is_asked_by_torch(frame):
             self._answers[id(answer)] = answer, innermost_user_place(frame)
         return answer
+
+    def _checked(self, condition: Any) -> Any:
+        """What `torch._check` is told of a comparison. It decides nothing but whether to raise."""
+        if type(condition) is not TracedSize:
+            return condition
+        self._answers.pop(id(condition), None)
+        return bool(_example(condition))
 
     def _is_of_sizes(self, tensor: torch.Tensor) -> bool:
         return (

@@ -165,7 +165,28 @@ class Item:
         return emit(SEQUENCE_INSERT, others, content, place, result_type=sequence.type)
 
 
-Link: TypeAlias = ViewLink | Strided | Item
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Elements of a base whose numbers in it, in the order of its axes, are computed."""
+
+    numbers: Value
+    may_repeat: bool = False
+    """Whether two may be one. Then it is a list, and each of its items has none twice."""
+
+    def reads(self) -> list[Argument]:
+        return [self.numbers]
+
+    def apply(self, emit: Emit, base: Value) -> Value:
+        line = emit(torch.ops.aten.reshape.default, base, [math.prod(base.shape)])
+        return emit(torch.ops.aten.index.Tensor, line, [self.numbers])
+
+    def write_back(self, emit: Emit, base: Value, content: Value) -> Value:
+        line = emit(torch.ops.aten.reshape.default, base, [math.prod(base.shape)])
+        written = emit(torch.ops.aten.index_put.default, line, [self.numbers], content)
+        return emit(torch.ops.aten.reshape.default, written, list(base.shape))
+
+
+Link: TypeAlias = ViewLink | Strided | Item | Positions
 Update = Callable[[Emit, ViewLink, Value, Value], Value]
 
 

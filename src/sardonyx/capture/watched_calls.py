@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,6 +46,15 @@ class ChangingMode(TorchFunctionMode, abc.ABC):
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether it may do anything else than make the call."""
 
+    @abc.abstractmethod
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any: ...
+
 
 class WatchingMode(TorchFunctionMode, abc.ABC):
     """Makes all calls as they are."""
@@ -78,9 +86,12 @@ class WatchedCalls(TorchFunctionMode):
 
     def __init__(self, modes: Sequence[ChangingMode | WatchingMode]) -> None:
         super().__init__()
-        self._modes = modes
-        self._changes = [mode.changes for mode in modes if isinstance(mode, ChangingMode)]
         self._watching = [mode for mode in reversed(modes) if isinstance(mode, WatchingMode)]
+        self._changing = [
+            _Changing(mode, [m for m in self._watching if m in modes[index:]], modes[:index])
+            for index, mode in reversed(list(enumerate(modes)))
+            if isinstance(mode, ChangingMode)
+        ]
 
     def __torch_function__(
         self,
@@ -92,23 +103,49 @@ class WatchedCalls(TorchFunctionMode):
         kwargs = kwargs or {}
         if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
             return func(*args, **kwargs)
-        for changes in self._changes:
-            if changes(func, args, kwargs):
-                with contextlib.ExitStack() as entered:
-                    for mode in self._modes:
-                        entered.enter_context(mode)
-                    return func(*args, **kwargs)
+        for changing in self._changing:
+            if changing.mode.changes(func, args, kwargs):
+                return _watched(changing.outer, func, args, kwargs, changing)
         return _watched(self._watching, func, args, kwargs)
 
 
+class _Changing:
+    """One of several modes that changes calls."""
+
+    __slots__ = ("_inner", "_inner_modes", "mode", "outer")
+
+    def __init__(
+        self,
+        mode: ChangingMode,
+        outer: Sequence[WatchingMode],
+        inner: Sequence[ChangingMode | WatchingMode],
+    ) -> None:
+        self.mode = mode
+        self.outer = outer
+        """Those that see the call as the model makes it."""
+        self._inner_modes = inner
+        """Those that see the calls that this one makes of it."""
+        self._inner: WatchedCalls | None = None
+
+    def __call__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._inner is None:
+            self._inner = WatchedCalls(self._inner_modes)
+        with self._inner:
+            return self.mode.__torch_function__(func, (), args, kwargs)
+
+
 def _watched(
-    modes: Sequence[WatchingMode], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    modes: Sequence[WatchingMode],
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    changing: _Changing | None = None,
 ) -> Any:
     call = Call(func, args, kwargs)
     for mode in modes:
         mode.before(call)
     try:
-        call.result = func(*args, **kwargs)
+        call.result = func(*args, **kwargs) if changing is None else changing(func, args, kwargs)
     except BaseException:
         for mode in modes:
             mode.failed()

@@ -89,7 +89,7 @@ def _form(function: KeptFunction, opset: int) -> CustomForm:
         node = _python_op_node(g, function, [*args, *kwargs.values()])
         g.original_node = node
         writer, given = _writer(function, g, opset)
-        with telling_where(writer, call.node, opset), collected_reasons() as reasons:
+        with telling_where(writer, call, opset), collected_reasons() as reasons:
             results = writer(*given, *args, **kwargs)
             g.finish_blocks()
             if results is None:

@@ -11,6 +11,7 @@ import torch
 
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.graph_context import GraphContext
+from sardonyx.extend.held_values import _get_const, _is_none
 from sardonyx.extend.symbolic_calls import note_reason
 from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
 from sardonyx.lower.schemas import onnx_dtype
@@ -80,26 +81,13 @@ def _min_helper(
 
 
 def _extreme(g: GraphContext, which: str, self: SymbolicValue, dim_or_y: Any, keepdim: Any) -> Any:
-    if _is_absent(dim_or_y) and _is_absent(keepdim):
+    if _is_none(dim_or_y) and _is_none(keepdim):
         return g.op(f"Reduce{which}", self, keepdims_i=0)
-    if _is_absent(keepdim):
+    if _is_none(keepdim):
         return g.op(which, self, dim_or_y)
-    keeps, dim = int(_python(keepdim)), int(_python(dim_or_y))
+    keeps, dim = int(_get_const(keepdim, "b")), _get_const(dim_or_y, "i")
     values = g.op(f"Reduce{which}", self, axes_i=[dim], keepdims_i=keeps)
     return values, g.op(f"Arg{which}", self, axis_i=dim, keepdims_i=keeps)
-
-
-def _is_absent(given: Any) -> bool:
-    return given is None or (isinstance(given, SymbolicValue) and given.node().mustBeNone())
-
-
-def _python(given: Any) -> Any:
-    if not isinstance(given, SymbolicValue):
-        return given
-    held = given.const.item() if given.const is not None else given.content
-    if not isinstance(held, (bool, int, float)):
-        raise SymbolicFunctionError(f"{given!r} must be known at export time")
-    return held
 
 
 def _op_with_optional_float_cast(

@@ -120,7 +120,7 @@ def _function_form(given: Any, opset: int) -> CustomForm:
 
     def form(call: Call) -> list[Tensor | None]:
         g = context_for(call, opset)
-        with telling_where(given.function, call.node, opset):
+        with telling_where(given.function, call, opset):
             operands, settings = _sorted_arguments(call, inputs, attributes)
             results = g.onnxscript_op(given, *map(g.values.of_argument, operands), **settings)
             return bound_results(g, call, results)
@@ -170,7 +170,7 @@ def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
 
         with_graph.__signature__ = _behind_graph(plain)  # type: ignore[attr-defined]
         args, kwargs = arguments_for(with_graph, call.arguments, default_arguments(call.node.op))
-        with telling_where(plain, call.node, opset), _recording(g):
+        with telling_where(plain, call, opset), _recording(g):
             results = plain(
                 *(_recordable(g, a) for a in args),
                 **{name: _recordable(g, a) for name, a in kwargs.items()},

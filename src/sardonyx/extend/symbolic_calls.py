@@ -12,7 +12,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.graph import Dim, Node, Value
+from sardonyx.capture.graph import Dim, Value
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.gradients import requires_grad
@@ -50,7 +50,7 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
         args, kwargs = arguments_for(function, call.arguments, default_arguments(call.node.op))
         g = context_for(call, opset)
         values = g.values
-        with telling_where(function, call.node, opset), collected_reasons() as reasons:
+        with telling_where(function, call, opset), collected_reasons() as reasons:
             results = function(
                 g,
                 *map(values.of_argument, args),
@@ -87,7 +87,7 @@ def collected_reasons() -> Iterator[list[str]]:
 
 
 @contextmanager
-def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Iterator[None]:
+def telling_where(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
     """A user's function runs inside: an export is going on for it too, and what goes wrong is told
     with the place in the model that asked for it."""
     token = _opset.set(opset)
@@ -100,10 +100,14 @@ def telling_where(function: Callable[..., Any], node: Node, opset: int) -> Itera
         ours = isinstance(error, SardonyxError)
         told = str(error) if ours else first_line(error)
         name = getattr(function, "__qualname__", type(function).__qualname__)
+        node, sizes = call.node, call.b.sizes
         raise SymbolicFunctionError(
             format_message(
                 f"the symbolic function {name} of {node.told_name} failed: {told}",
-                [("first", node.location.describe()), ("inputs", node.describe_inputs())],
+                [
+                    ("first", node.location.describe()),
+                    ("inputs", sizes.in_callers_names(node.describe_inputs())),
+                ],
             )
         ) from error
     finally:

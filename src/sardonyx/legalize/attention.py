@@ -214,13 +214,21 @@ def _position_masks(
 
 def _masked_rows(b: Emitter, bias: _Bias, like: ir.Value) -> ir.Value | None:
     """True for each query that may attend no key: its output is 0, not NaN."""
-    if not bias.may_mask_whole_rows or (bias.allowed is None and bias.additive is None):
+    if not bias.may_mask_whole_rows:
         return None
-    if bias.additive is None and bias.allowed is not None:
+    if bias.additive is None:
+        if bias.allowed is None:
+            return None
         flags = b.cast(bias.allowed, ir.DataType.INT32)
-        return b.Equal(b.ReduceMax(flags, b.ints(-1), keepdims=1), b.const(0, ir.DataType.INT32))
+        return b.Equal(_largest_in_rows(b, flags), b.const(0, ir.DataType.INT32))
     minus_infinity = b.const_like(-math.inf, like=like)
     total = bias.additive
     if bias.allowed is not None:
         total = b.Where(bias.allowed, total, minus_infinity)
-    return b.Equal(b.ReduceMax(total, b.ints(-1), keepdims=1), minus_infinity)
+    return b.Equal(_largest_in_rows(b, total), minus_infinity)
+
+
+def _largest_in_rows(b: Emitter, x: ir.Value) -> ir.Value:
+    # ONNX Runtime keeps the last axis of an empty tensor if it is named from the end.
+    rank = rank_of(x)
+    return b.ReduceMax(x, b.ints(-1 if rank is None else rank - 1), keepdims=1)

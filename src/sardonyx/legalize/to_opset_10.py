@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from sardonyx.legalize import linear_indexing
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.branch_shapes import with_open_shapes
 from sardonyx.legalize.cumulative_sums import sums_in_turn
 from sardonyx.legalize.emitter import (
     Emitter,
@@ -49,6 +50,11 @@ BOUNDARY = Boundary(
     },
 )
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+@BOUNDARY.rewrite("If")
+def branch(b: Emitter, node: ir.Node) -> None:
+    with_open_shapes(b, node)
 
 
 def _known_rank(value: ir.Value) -> int:

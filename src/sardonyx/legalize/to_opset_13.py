@@ -61,8 +61,8 @@ def reshape(b: Emitter, node: ir.Node) -> ir.Value | None:
     if fixed is not None:
         return b.again([x, b.ints(*fixed)], allowzero=None)[0]
     rank = static_dim(target, 0)
-    if rank is None or x.dtype is None:
-        raise InexpressibleError("the rank of its result is not known")
+    if x.dtype is None:
+        raise InexpressibleError("the type of its input is not known")
     if constant_of(target) is not None:
         return b.ConstantOfShape(target, value=ir.tensor([0], dtype=x.dtype))
     if rank == 0:
@@ -70,8 +70,14 @@ def reshape(b: Emitter, node: ir.Node) -> ir.Value | None:
     # A 0 copies a size of the input. The target has one only if the input is empty: an input whose
     # sizes are then all 0 gives what is meant.
     has_elements = b.Min(b.Reshape(b.Size(x), b.ints(1)), b.ints(1))
-    column = b.Reshape(x, b.ints(-1, *[1] * (rank - 1)))
-    sizes = b.Concat(b.ints(1), *[has_elements] * (rank - 1), axis=0)
+    if rank is None:
+        others = b.Slice(target, b.ints(1), b.ints(2**63 - 1), b.ints(0))
+        ones = b.Expand(b.ints(1), b.Shape(others))
+        column = b.Reshape(x, b.Concat(b.ints(-1), ones, axis=0))
+        sizes = b.Concat(b.ints(1), b.Mul(ones, has_elements), axis=0)
+    else:
+        column = b.Reshape(x, b.ints(-1, *[1] * (rank - 1)))
+        sizes = b.Concat(b.ints(1), *[has_elements] * (rank - 1), axis=0)
     return b.again([b.Tile(column, sizes), target], allowzero=None)[0]
 
 

@@ -23,7 +23,7 @@ from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
 from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
 from sardonyx.lower.symbolic import SizeArithmetic
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor
-from sardonyx.lower.weights import TorchTensor
+from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
 Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
 
@@ -235,19 +235,31 @@ class Builder:
             key = (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
             if key in self._constants:
                 return self._constants[key]
-        self._counter += 1
-        name = f"constant_{self._counter}"
+        name = self._constant_name()
         if key is None:
-            initializer = ir.Value(name=name, const_value=TorchTensor(tensor, name))
-            self.initializers.append(initializer)
-            result = Tensor(initializer, tensor.dtype, tuple(tensor.shape), tensor)
-        else:
-            attribute = ir.AttrTensor("value", TorchTensor(tensor, name))
-            node = ir.Node("", "Constant", [], [attribute], metadata_props=self._provenance())
-            self.nodes.append(node)
-            node.outputs[0].name = name
-            result = Tensor(node.outputs[0], tensor.dtype, tuple(tensor.shape), tensor)
-            self._constants[key] = result
+            return self._initializer(TorchTensor(tensor, name), tensor)
+        attribute = ir.AttrTensor("value", TorchTensor(tensor, name))
+        node = ir.Node("", "Constant", [], [attribute], metadata_props=self._provenance())
+        self.nodes.append(node)
+        node.outputs[0].name = name
+        result = Tensor(node.outputs[0], tensor.dtype, tuple(tensor.shape), tensor)
+        self._constants[key] = result
+        self.declare(result)
+        return result
+
+    def joined(self, parts: Sequence[torch.Tensor], shape: Sequence[int]) -> Tensor:
+        """A constant of the parts one after the other, which are not copied."""
+        return self._initializer(JoinedTensor(parts, shape, self._constant_name()))
+
+    def _constant_name(self) -> str:
+        self._counter += 1
+        return f"constant_{self._counter}"
+
+    def _initializer(self, stored: ir.TensorProtocol, known: torch.Tensor | None = None) -> Tensor:
+        initializer = ir.Value(name=stored.name, const_value=stored)
+        self.initializers.append(initializer)
+        shape = stored.shape.numpy() if known is None else known.shape
+        result = Tensor(initializer, ONNX_TO_TORCH[stored.dtype], tuple(shape), known)
         self.declare(result)
         return result
 
@@ -474,7 +486,9 @@ def _with_axes_from_front(name: str, inputs: Sequence[Input]) -> Sequence[Input]
 def _bytes_of(tensor: torch.Tensor) -> bytes:
     if not tensor.numel():
         return b""
-    return array_of(tensor.contiguous().reshape(-1).view(torch.uint8)).tobytes()
+    # A single element counts as contiguous whatever its stride is, but is not viewed as bytes then.
+    line = tensor.contiguous().as_strided((tensor.numel(),), (1,))
+    return array_of(line.view(torch.uint8)).tobytes()
 
 
 def _attribute(schema: OpSchema, name: str, value: Any) -> ir.Attr:

@@ -44,6 +44,7 @@ from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.plugins import load_plugins
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
 from sardonyx.lower.schemas import NEWEST_OPSET
+from sardonyx.lower.told_sizes import origins_of_sizes, with_named_sizes
 from sardonyx.lower.unused import remove_unused
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.lower.weights import TorchTensor
@@ -501,7 +502,7 @@ def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -
         name = problem.node.told_name
         counts[name] = counts.get(name, 0) + 1
     names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
-    fields: list[tuple[str, str]] = [
+    fields: list[tuple[str, str | list[str]]] = [
         ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {options.opset}")
     ]
     shown: set[tuple[str, str]] = set()
@@ -510,10 +511,13 @@ def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -
         if key in shown:
             continue
         shown.add(key)
+        reason = with_named_sizes(problem.reason, graph)
+        inputs = with_named_sizes(problem.node.describe_inputs(), graph)
         fields += [
-            (problem.node.told_name, problem.reason),
+            (problem.node.told_name, reason),
             ("  first", problem.node.location.describe()),
-            ("  inputs", problem.node.describe_inputs()),
+            ("  inputs", inputs),
+            ("  where", origins_of_sizes(f"{reason} {inputs}", graph)),
         ]
     first, custom = problems[0].node.name, options.custom_forms
     if custom.find(first) is None:

@@ -7,7 +7,6 @@ onnx's own inference, which knows numbers but not our expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
 
 import onnx
 import onnx.shape_inference
@@ -16,12 +15,11 @@ import sympy
 import torch
 
 from sardonyx.capture.storage import array_of
+from sardonyx.lower import layer_shapes
+from sardonyx.lower.layer_shapes import Attributes, Inputs
+from sardonyx.lower.layer_shapes import Shape as Shape
 from sardonyx.lower.schemas import NEWEST_OPSET, OpSchema, onnx_dtype
 from sardonyx.lower.values import Dim, Tensor
-
-Shape: TypeAlias = tuple[Dim | None, ...] | None
-Inputs: TypeAlias = Sequence[Tensor | None]
-Attributes: TypeAlias = dict[str, Any]
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -59,27 +57,6 @@ def _same(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     return [broadcast_shapes(*(i.shape for i in inputs if i is not None))]
-
-
-def _convolved(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    """With the padding written out, as every lowering does it."""
-    assert inputs[0] is not None and inputs[1] is not None
-    shape, kernel = inputs[0].shape, inputs[1].static_shape
-    if shape is None or kernel is None:
-        return [None]
-    spatial = len(shape) - 2
-    pads = attributes.get("pads") or [0] * (2 * spatial)
-    strides = attributes.get("strides") or [1] * spatial
-    dilations = attributes.get("dilations") or [1] * spatial
-    sizes = [
-        (size + pads[axis] + pads[axis + spatial] - dilations[axis] * (kernel[axis + 2] - 1) - 1)
-        // strides[axis]
-        + 1
-        if isinstance(size, int)
-        else None
-        for axis, size in enumerate(shape[2:])
-    ]
-    return [(shape[0], kernel[0], *sizes)]
 
 
 def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
@@ -235,6 +212,21 @@ def _shape_of(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     return [(len(shape[slice(attributes.get("start", 0), attributes.get("end"))]),)]
 
 
+def _slice(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
+    assert inputs[0] is not None
+    shape = inputs[0].shape
+    starts, ends = map(_int_constant, inputs[1:3])
+    axes = _int_constant(inputs[3]) if len(inputs) > 3 and inputs[3] is not None else None
+    if shape is None or starts is None or ends is None or axes is None:
+        return None
+    steps = _int_constant(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else None
+    dims = list(shape)
+    for axis, *bounds in zip(axes, starts, ends, steps or [1] * len(axes), strict=True):
+        size = dims[axis]
+        dims[axis] = len(range(size)[slice(*bounds)]) if isinstance(size, int) else None
+    return [tuple(dims)]
+
+
 def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     target = _int_constant(inputs[0])
     if target is not None:
@@ -254,23 +246,32 @@ Less LessOrEqual Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor"""
 _REDUCTIONS = """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
 ReduceProd ReduceSum ReduceSumSquare"""
 
-_RULES: dict[str, Callable[[Inputs, Attributes], list[Shape]]] = {
+_RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
     **dict.fromkeys(_UNARY.split(), _same),
     **dict.fromkeys(_BINARY.split(), _broadcast),
     **dict.fromkeys(_REDUCTIONS.split(), _reduce),
     "ArgMax": _arg_reduce,
     "ArgMin": _arg_reduce,
+    "Attention": layer_shapes.attention,
+    "AveragePool": layer_shapes.pool,
     "BatchNormalization": _same,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
-    "Conv": _convolved,
+    "Conv": layer_shapes.convolution,
+    "ConvTranspose": layer_shapes.transposed_convolution,
     "Expand": _expand,
     "Gather": _gather,
     "GatherElements": lambda inputs, _: [None if inputs[1] is None else inputs[1].shape],
+    "GRU": layer_shapes.recurrent,
+    "Gemm": layer_shapes.gemm,
+    "LSTM": layer_shapes.recurrent,
     "LayerNormalization": _same,
     "MatMul": _matmul,
+    "MaxPool": layer_shapes.pool,
+    "RNN": layer_shapes.recurrent,
     "Reshape": _reshape,
     "Shape": _shape_of,
+    "Slice": _slice,
     "Squeeze": _squeeze,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
@@ -285,9 +286,9 @@ def output_shapes(
     schema: OpSchema, inputs: Inputs, attributes: Attributes, count: int, node: ir.Node
 ) -> list[Shape]:
     rule = _RULES.get(schema.name)
-    if rule is not None:
-        shapes = rule(inputs, attributes)
-        return [*shapes, *[None] * (count - len(shapes))]
+    shapes = None if rule is None else rule(inputs, attributes)
+    if shapes is not None:
+        return [*shapes[:count], *[None] * (count - len(shapes))]
     return _inferred_by_onnx(schema, inputs, node, count)
 
 

@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from sardonyx.capture.graph import SymbolSource, Value
+from sardonyx.capture.size_conditions import in_callers_names
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Dim, Tensor
 
@@ -50,6 +51,10 @@ class SizeArithmetic:
                 text = f"({text})"
             self._texts[dim] = text
         return self._texts[dim]
+
+    def in_callers_names(self, text: str) -> str:
+        """A message, its sizes under the names that the caller gave them."""
+        return in_callers_names(text, self._names, of_data=None)
 
     def _as_written(self, symbol: sympy.Symbol) -> sympy.Symbol:
         if symbol in self._names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,6 +102,23 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
                 f"the weights are missing: {self.name or 'a tensor'} is a meta or fake tensor "
                 f"of shape {tuple(self.raw.shape)}, which has a shape and no values"
             )
+
+
+class JoinedTensor(ir.LazyTensor):
+    """Tensors one after the other as one, which is never made unless one asks for its values."""
+
+    def __init__(self, parts: Sequence[torch.Tensor], shape: Sequence[int], name: str) -> None:
+        super().__init__(
+            lambda: TorchTensor(torch.cat(list(parts)).view(*shape), name),
+            dtype=_onnx_dtype(parts[0], name),
+            shape=ir.Shape(shape),
+            name=name,
+        )
+        self._parts = parts
+
+    def tofile(self, file: _Writable) -> None:
+        for part in self._parts:
+            TorchTensor(part).tofile(file)
 
 
 def _onnx_dtype(tensor: torch.Tensor, name: str | None) -> ir.DataType:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import closing
 from typing import Any
 
 from sardonyx.api import export
 from sardonyx.capture.capture import capture as capture_model
-from sardonyx.capture.graph import AtenGraph
+from sardonyx.capture.recorded_graph import RecordedGraph
 from sardonyx.errors import UnsupportedOperatorError, UnsupportedOpsetError
 from sardonyx.extend.custom_symbolics import operators_kept
 from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
-
-
-@dataclass(frozen=True)
-class RecordedGraph:
-    """The model as it was recorded; prints as its calls, one a line."""
-
-    graph: AtenGraph
-
-    def __str__(self) -> str:
-        inputs = ", ".join(map(repr, self.graph.inputs))
-        lines = [f"  {node!r}  # {node.location.describe()}" for node in self.graph.nodes]
-        outputs = ", ".join(map(repr, self.graph.outputs))
-        return "\n".join([f"graph({inputs}):", *lines, f"  return ({outputs})"])
 
 
 def unconvertible_ops(
@@ -42,7 +29,7 @@ def unconvertible_ops(
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     mode = TrainingMode.of(training)
     options = Options(training=mode, opset_version=opset, capture=capture)
-    with operators_kept(opset, ()).recorded():
+    with closing(operators_kept(opset, ())) as kept, kept.recorded():
         graph = capture_model(model, args, kwargs, options).graph
     try:
         export(model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture)

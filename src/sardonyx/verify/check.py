@@ -13,7 +13,7 @@ import torch
 from sardonyx.capture import tree
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
-from sardonyx.capture.signature import Signature
+from sardonyx.capture.signature import InputSpec, Signature
 from sardonyx.errors import VerificationError, first_line, format_message
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
@@ -144,6 +144,12 @@ class _Draw:
 _FIRST_DRAW = _Draw()
 
 
+def _is_integer(spec: InputSpec) -> bool:
+    kind = spec.dtype
+    is_whole = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+    return spec.kind == "tensor" and is_whole
+
+
 class _Checker:
     def __init__(
         self,
@@ -265,11 +271,17 @@ class _Checker:
         except UnknownSizeError as error:
             return f"{label}: {error}"
         except Exception as error:
-            return f"{label}: PyTorch rejects it: {first_line(error)}"
+            return f"{label}: PyTorch rejects it: {first_line(error)}{self._advice(error)}"
         if not draw.is_wanted():
             return f"{label}: nothing new"
         self.compare(label, new_args, new_kwargs, expected)
         return None
+
+    def _advice(self, error: Exception) -> str:
+        """Indices may follow from several inputs, and be too large where each is as it may be."""
+        inputs = self.signature.inputs
+        is_index = isinstance(error, IndexError) and any(_is_integer(spec) for spec in inputs)
+        return _OTHER_INPUTS if is_index else ""
 
     def _drawn(
         self,
@@ -386,6 +398,9 @@ class _Checker:
         )
 
 
+_OTHER_INPUTS = (
+    "; integers are drawn from the example's range: program.verify(args) takes other inputs"
+)
 _WITH_TOLERANCE = "a larger rtol or atol, if the error is one you accept"
 _WITHOUT_BAKING = 'capture="export", or tensor operators where the line makes a Python value'
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
+from sardonyx.capture.autograd_functions import FunctionCalls
 from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.graph import AtenGraph, Value, values_in
 from sardonyx.capture.inputs import split_arguments
+from sardonyx.capture.kept_calls import KeptCalls
 from sardonyx.capture.weightless import is_weightless
 from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
@@ -74,8 +77,13 @@ def find_mismatch(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         capture="auto" if _is_recorded(model) else "trace",
     )
-    info = _whole(model, input_args, export_options)
-    info.find_mismatch(options)
+    inlines = export_options.inlines_autograd_functions
+    with (
+        closing(functions_kept(opset, inlines=inlines)) as functions,
+        closing(operators_kept(opset, ())) as kept,
+    ):
+        info = _whole(model, input_args, export_options, functions, kept)
+        info.find_mismatch(options)
     if verbose:
         info.pretty_print_tree()
         for leaf in info.all_mismatch_leaf_graph_info():
@@ -88,10 +96,10 @@ def _is_recorded(model: Any) -> bool:
     return isinstance(model, kinds)
 
 
-def _whole(model: Any, input_args: Any, options: Options) -> GraphInfo:
+def _whole(
+    model: Any, input_args: Any, options: Options, functions: FunctionCalls, kept: KeptCalls
+) -> GraphInfo:
     opset = options.opset_version
-    functions = functions_kept(opset, inlines=options.inlines_autograd_functions)
-    kept = operators_kept(opset, ())
     with kept.recorded():
         captured = capture(model, input_args, None, options, functions)
     own = function_forms(functions, opset)

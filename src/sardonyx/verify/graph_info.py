@@ -13,6 +13,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.capture.graph import AtenGraph, Node, Value
+from sardonyx.capture.recorded_graph import RecordedGraph
 from sardonyx.errors import (
     InvalidOptionError,
     MissingDependencyError,
@@ -67,6 +68,11 @@ class GraphInfo:
         """The first half of it, where it was divided."""
         self.lower_graph_info: GraphInfo | None = None
         """The second half of it, where it was divided."""
+
+    @property
+    def graph(self) -> RecordedGraph:
+        """Its operators as they were recorded; prints them, one a line."""
+        return RecordedGraph(self._stretch.as_graph())
 
     def has_mismatch(self) -> bool:
         """Whether the ONNX form was found to differ."""

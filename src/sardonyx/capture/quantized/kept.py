@@ -59,10 +59,10 @@ class KeptQuantizedCall(KeptCall):
         parameters hold in their place. `size` and `dtype` are those of what the graph holds of the
         result: of its integers, if it is quantized; then `grid` has its scale and zero point."""
         super().__init__(op, arguments)
-        self._packed = {name: self._apart(argument) for name, argument in packed.items()}
+        self._packed = self._all_apart(packed)
         self._dtype = dtype
-        self._grid = self._apart(grid)
-        self._operand(list(size), "SymInt[]")
+        self._grid = self._apart(grid, "result")
+        self._operand(list(size), "SymInt[]", "result_size")
 
     @property
     def key(self) -> str:
@@ -82,10 +82,11 @@ class KeptQuantizedCall(KeptCall):
         found: QuantizedArgument | None = self._together(self._grid, operands)
         return found
 
-    def _apart(self, argument: Argument) -> Any:
+    def _apart(self, argument: Argument, name: str) -> Any:
         if isinstance(argument, QuantizedArgument):
-            return argument.mapped(self._apart)
-        return super()._apart(argument)
+            names = iter((name, f"{name}_scale", f"{name}_zero_point"))
+            return argument.mapped(lambda part: self._apart(part, next(names)))
+        return super()._apart(argument, name)
 
     def _together(self, argument: Any, operands: Mapping[str, Any]) -> Any:
         if isinstance(argument, QuantizedArgument):

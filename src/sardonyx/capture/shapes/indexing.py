@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from sardonyx import _torch_private
+
 
 def _take_along_dim(
     self: torch.Tensor, indices: torch.Tensor, dim: int | None = None
@@ -21,6 +23,19 @@ def _take_along_dim(
     return self.new_empty(sizes)
 
 
+def _index(self: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+    # Beside a mask, PyTorch loses the elements that an index without dims is broadcast to.
+    has_mask = any(i is not None and i.dtype in _MASKS and i.dim() for i in indices)
+    given = [
+        i.reshape(1) if has_mask and i is not None and not i.dim() and i.dtype not in _MASKS else i
+        for i in indices
+    ]
+    return _torch_private.index_of_fake(self, given)
+
+
+_MASKS = (torch.bool, torch.uint8)
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.index.Tensor: _index,
     torch.ops.aten.take_along_dim.default: _take_along_dim,
 }

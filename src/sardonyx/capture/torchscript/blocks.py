@@ -43,6 +43,7 @@ from sardonyx.capture.torchscript.aliases import (
 )
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import (
+    AnyRankOf,
     CannotJoin,
     Conform,
     DictOf,
@@ -159,12 +160,25 @@ class _Read:
     """What it put into lists of copies."""
 
 
+Join = Callable[[Pattern, Pattern], Pattern]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joins:
+    """How the two sides of a branch are joined: what objects hold, and variables."""
+
+    of_states: Join
+    merged: Callable[[Argument, Argument, Sequence[_Read], IsKnown], Pattern]
+
+
 class ScriptBlocks:
     def __init__(self, reader: BlockReader) -> None:
         self._reader = reader
         self._count = 0
         self._counted: list[CountedLoop] = []
         """Those around, from the outermost in."""
+        self._open_since: list[str | None] = []
+        """The places of the loops around, where they carry tensors of any rank."""
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -180,6 +194,30 @@ class ScriptBlocks:
         """What is returned by the one of two readings that the condition chooses. At the end of a
         program, where nothing reads it any more, it may be of any rank; at that of an iteration,
         dicts may have other keys."""
+        ways = _Joins(_join_at_end, _merged_at_end)
+        if not at_end:
+            since = self._open_since[-1] if is_body and self._open_since else None
+            of_states = join_in_loop if is_body else join
+            ways = _joins(since, of_states, join_carried if is_body else join)
+        return self._branched(condition, readings, location, ways)
+
+    def branch_of_any_rank(
+        self,
+        condition: Argument,
+        readings: Sequence[Callable[[], list[Argument]]],
+        location: SourceLocation,
+    ) -> list[Argument]:
+        """The same, where tensors may have another number of dims on each side."""
+        ways = _joins(location.describe(), join, join)
+        return self._branched(condition, readings, location, ways)
+
+    def _branched(
+        self,
+        condition: Argument,
+        readings: Sequence[Callable[[], list[Argument]]],
+        location: SourceLocation,
+        ways: _Joins,
+    ) -> list[Argument]:
         reader = self._reader
         chosen = known_truth(condition)
         if chosen is not None:
@@ -196,8 +234,7 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        joined = _join_at_end if at_end else join_in_loop if is_body else join
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location, joined)
+        return self._joined(condition, reads, lambda d: _is_known(d, known), location, ways)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         heap = self._reader.heap
@@ -212,21 +249,20 @@ class ScriptBlocks:
         reads: Sequence[_Read],
         is_known: IsKnown,
         location: SourceLocation,
-        joined: Callable[[Pattern, Pattern], Pattern],
+        ways: _Joins,
     ) -> list[Argument]:
         first, second = reads
-        at_end = joined is _join_at_end
-        merge = _merged_at_end if at_end else _merged
-        if joined is join_in_loop:
-            merge = partial(_merged, joined=join_carried)
         outputs = [
-            merge(a, b, reads, is_known) for a, b in zip(first.outputs, second.outputs, strict=True)
+            ways.merged(a, b, reads, is_known)
+            for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
         changed = list({**first.changes, **second.changes})
-        if at_end:  # only what the module holds is seen after it
+        if ways.of_states is _join_at_end:  # only what the module holds is seen after it
             changed = [c for c in changed if not c.serial]
         states = [
-            _merged_states([r.changes.get(c, c.held) for r in reads], reads, joined, is_known)
+            _merged_states(
+                [r.changes.get(c, c.held) for r in reads], reads, ways.of_states, is_known
+            )
             for c in changed
         ]
         heap = self._reader.heap
@@ -354,6 +390,19 @@ class ScriptBlocks:
                     raise refusal from None
                 raise _cannot_be_carried(refusal, location) from None
 
+    def loop_of_any_rank(
+        self,
+        count: Argument,
+        condition: Argument,
+        start: Sequence[Argument],
+        body: Body,
+        location: SourceLocation,
+    ) -> list[Argument]:
+        """The same, where tensors may have another number of dims in every iteration."""
+        limit = None if count == FOREVER else count
+        since = location.describe()
+        return self._rolled(limit, condition, start, body, location, since=since)
+
     def ask_to_unroll(self, index: Argument) -> None:
         """Raises for the innermost loop of known count that computes the index."""
         if isinstance(index, ComputedNumber):
@@ -370,9 +419,14 @@ class ScriptBlocks:
         body: Body,
         location: SourceLocation,
         counted: CountedLoop | None = None,
+        since: str | None = None,
     ) -> list[Argument]:
         reader = self._reader
         known = set(reader.graph.symbols)
+        join_states, join_values = (
+            way if since is None else _of_any_rank(way, since)
+            for way in (join_in_loop, join_carried)
+        )
 
         def is_known(size: sympy.Basic) -> bool:
             return _is_known(size, known)
@@ -385,18 +439,24 @@ class ScriptBlocks:
         for _ in range(_MOST_READINGS):
             del reader.notes[notes:]  # what the last reading says is so
             known_names = len(names)
-            read, inputs = self._iteration(given, patterns, carried, body, counted, location, names)
+            self._open_since.append(since)
+            try:
+                read, inputs = self._iteration(
+                    given, patterns, carried, body, counted, location, names
+                )
+            finally:
+                self._open_since.pop()
             again, *after = read.outputs
             joined = [
-                join_carried(pattern, pattern_of(settled(argument, read.changes), is_known))
+                join_values(pattern, pattern_of(settled(argument, read.changes), is_known))
                 for pattern, argument in zip(patterns, after, strict=True)
             ]
             objects = dict(carried)
             for changed, state in read.changes.items():
                 sides = [inputs.get(changed, changed.held), state]
                 reads = [_Read(read.block, [], {}), read]
-                merged = _merged_states(sides, reads, join_in_loop, is_known)
-                objects[changed] = join_in_loop(carried.get(changed, merged), merged)
+                merged = _merged_states(sides, reads, join_states, is_known)
+                objects[changed] = join_states(carried.get(changed, merged), merged)
             if joined == patterns and objects == carried and len(names) == known_names:
                 break
             patterns, carried = joined, objects
@@ -632,7 +692,27 @@ def _settled_patterns(
 
 
 def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
-    return join(with_open_ranks(left, right), with_open_ranks(right, left))
+    return join_carried(with_open_ranks(left, right), with_open_ranks(right, left))
+
+
+def _of_any_rank(joined: Join, since: str) -> Join:
+    """The same way to join, where tensors may be of any rank."""
+
+    def unranked(dtype: torch.dtype) -> Pattern:
+        return AnyRankOf(dtype, since)
+
+    def opened(left: Pattern, right: Pattern) -> Pattern:
+        return joined(
+            with_open_ranks(left, right, unranked), with_open_ranks(right, left, unranked)
+        )
+
+    return opened
+
+
+def _joins(since: str | None, of_states: Join, of_values: Join) -> _Joins:
+    if since is not None:
+        of_states, of_values = (_of_any_rank(way, since) for way in (of_states, of_values))
+    return _Joins(of_states, partial(_merged, joined=of_values))
 
 
 def _merged_states(

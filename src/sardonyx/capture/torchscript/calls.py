@@ -23,6 +23,7 @@ from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.rows import holds_objects
+from sardonyx.capture.torchscript.texts import Texts, formatted_parts, joined_parts
 from sardonyx.capture.torchscript.values import (
     ABSENT,
     Absent,
@@ -38,6 +39,7 @@ from sardonyx.capture.torchscript.values import (
     ScriptDict,
     ScriptList,
     UnknownText,
+    is_computed_text,
     is_constant,
     is_number,
     number_dtype,
@@ -56,14 +58,20 @@ class ScriptCalls:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
     def __init__(
-        self, heap: Heap, lists: ScriptLists, numbers: ScriptNumbers, branch: Branch
+        self,
+        heap: Heap,
+        lists: ScriptLists,
+        numbers: ScriptNumbers,
+        texts: Texts,
+        branch: Branch,
     ) -> None:
+        self._texts = texts
         self._branch = branch
         self._heap = heap
         self._lists = lists
         self._numbers = numbers
         self._number_lists = NumberLists(lists, numbers)
-        self._computed_keys = ComputedKeys(heap, lists, self._number_lists, branch)
+        self._computed_keys = ComputedKeys(heap, lists, self._number_lists, texts, branch)
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _CALLS.get(kind)
@@ -148,7 +156,7 @@ class ScriptCalls:
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(left, UnknownText) or isinstance(right, UnknownText):
-            return UnknownText(_made_of((left, right)))
+            return UnknownText(_made_of((left, right)), joined_parts((left, right)))
         if isinstance(left, ScriptList) and isinstance(right, ScriptList):
             self._is_read_again(left.state)
             self._is_read_again(right.state)
@@ -183,16 +191,16 @@ class ScriptCalls:
         return self._lists.new(self._number_lists.ordered(items))
 
     def index(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = _numbers(target)
+        items = self._as_numbers(target, item)
         if is_constant(target) and is_constant(item):
             raise NotHere
-        return self._number_lists.index(items, item)
+        return self._number_lists.index(*items)
 
     def count(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = _numbers(target)
+        items = self._as_numbers(target, item)
         if is_constant(target) and is_constant(item):
             raise NotHere
-        return self._number_lists.count(items, item)
+        return self._number_lists.count(*items)
 
     def remove(self, target: Argument, item: Argument) -> None:
         if is_constant(target) and is_constant(item):
@@ -200,7 +208,8 @@ class ScriptCalls:
             held.remove(item)
             self._heap.set(target, tuple(held))
         else:
-            self._lists.erase(target, self._number_lists.index(_numbers(target), item))
+            place = self._number_lists.index(*self._as_numbers(target, item))
+            self._lists.erase(target, place)
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
         if isinstance(target, ScriptList):
@@ -244,23 +253,47 @@ class ScriptCalls:
             if isinstance(target.state, DynamicRows):
                 return self._computed_keys.contains(target.state, item)
             if _is_computed_among(item, target):
-                return self._number_lists.contains(tuple(_all_certain(target)), item)
+                return self._number_lists.contains(*self._among_keys(target, item))
             if not target.state and is_computed(item):
                 return False
             found = target.state.get(self._key(item), ABSENT)
             return found.present if isinstance(found, MaybeEntry) else found is not ABSENT
         if isinstance(target, ScriptList):
-            if isinstance(item, str):
-                raise NotHere
-            return self._number_lists.contains(_numbers(target), item)
+            return self._number_lists.contains(*self._as_numbers(target, item))
         raise NotHere
+
+    def _as_numbers(self, target: Argument, item: Argument) -> tuple[ListItems, Argument]:
+        """A list of numbers, or of strings by their codes, and what is looked for there."""
+        state = _list(target).state
+        is_text = isinstance(item, (str, ChosenConstant)) or is_computed_text(item)
+        if isinstance(state, DynamicRows) and state.form.kind == "text":
+            return state.columns[0], self._texts.code(item)
+        if is_text and isinstance(state, tuple):
+            if is_constant(target) and is_constant(item):
+                raise NotHere
+            codes = tuple(map(self._texts.code, state))
+            return codes, self._texts.code(item)
+        if is_text:
+            raise NotHere
+        return _numbers(target), item
+
+    def _among_keys(self, target: ScriptDict, key: Argument) -> tuple[ListItems, Argument]:
+        """The keys of a dict as numbers, and one that is computed."""
+        keys = tuple(_all_certain(target))
+        if not is_computed_text(key):
+            return keys, key
+        self._ask_to_unroll(key)
+        return tuple(map(self._texts.code, keys)), self._texts.code(key)
+
+    def _ask_to_unroll(self, key: Argument) -> None:
+        if isinstance(key, UnknownText):
+            for number in key.made_of:
+                self._lists.ask_to_unroll(number)
 
     # -- dicts -----------------------------------------------------------------------------------
 
     def _key(self, key: Argument) -> Argument:
-        if isinstance(key, UnknownText):
-            for number in key.made_of:
-                self._lists.ask_to_unroll(number)
+        self._ask_to_unroll(key)
         return _key(key)
 
     def _entry(self, target: ScriptDict, key: Argument) -> Argument:
@@ -269,9 +302,8 @@ class ScriptCalls:
         if not target.state and is_computed(key):
             raise ModelRaises("the dict has no keys")
         if _is_computed_among(key, target):
-            entries = _all_certain(target)
-            place = self._number_lists.index(tuple(entries), key)
-            return self._lists.at(tuple(entries.values()), place)
+            place = self._number_lists.index(*self._among_keys(target, key))
+            return self._lists.at(tuple(target.state.values()), place)
         if self._key(key) not in target.state:
             raise ModelRaises(f"the dict has no key {key!r}: it has {list(target.state)}")
         found = target.state[key]
@@ -356,16 +388,19 @@ class ScriptCalls:
             return str(argument)
         if is_constant(argument):
             raise NotHere
-        return UnknownText((argument,))
+        if is_computed_text(argument):
+            return argument
+        return UnknownText((argument,), joined_parts((argument,)))
 
     def percent_format(self, template: str, *arguments: Argument) -> Argument:
         if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
-            return UnknownText(_made_of(arguments))
+            given = arguments[0] if isinstance(arguments[0], tuple) else arguments
+            return UnknownText(_made_of(arguments), formatted_parts(template, given))
         return template % (arguments[0] if isinstance(arguments[0], tuple) else arguments)
 
     def format(self, template: str, *arguments: Argument) -> Argument:
         if any(isinstance(a, Mutable) or not is_constant(a) for a in arguments):
-            return UnknownText(_made_of(arguments))
+            return UnknownText(_made_of(arguments), formatted_parts(template, arguments))
         return template.format(*arguments)
 
     def is_other(self, left: Argument, right: Argument) -> Argument:
@@ -384,6 +419,9 @@ class ScriptCalls:
 
     def equal(self, left: Argument, right: Argument, *out: Argument) -> Argument:
         """Of two strings or members of an enum, or lists of numbers."""
+        if is_computed_text(left) or is_computed_text(right):
+            codes = [self._texts.code(text) for text in (left, right)]
+            return self._numbers.compute("aten::eq", codes, torch.bool)
         if isinstance(left, ChosenConstant) or isinstance(right, ChosenConstant):
             return self._is_same_choice(left, right)
         if isinstance(left, Enum) and isinstance(right, Enum):
@@ -555,6 +593,8 @@ def _key(key: Argument) -> Argument:
 def _is_computed_among(key: Argument, target: ScriptDict) -> bool:
     """Whether a key is a number that is looked up, when the file runs, among those of the dict."""
     entries = target.state
+    if is_computed_text(key):
+        return bool(entries) and all(isinstance(known, str) for known in entries)
     return is_computed(key) and bool(entries) and all(map(is_number, entries))
 
 

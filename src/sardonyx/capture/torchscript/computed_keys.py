@@ -15,6 +15,7 @@ from sardonyx.capture.graph import Argument
 from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
 from sardonyx.capture.torchscript.rows import HELD_CHANGED
+from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicRows,
@@ -23,6 +24,8 @@ from sardonyx.capture.torchscript.values import (
     Origin,
     ScriptDict,
     ScriptList,
+    UnknownText,
+    is_computed_text,
     is_number,
 )
 from sardonyx.errors import CaptureError
@@ -34,8 +37,14 @@ class ComputedKeys:
     """What is asked of a dict whose state is a list of pairs, and how it becomes one."""
 
     def __init__(
-        self, heap: Heap, lists: ScriptLists, numbers: NumberLists, branch: Branch
+        self,
+        heap: Heap,
+        lists: ScriptLists,
+        numbers: NumberLists,
+        texts: Texts,
+        branch: Branch,
     ) -> None:
+        self._texts = texts
         self._heap = heap
         self._lists = lists
         self._numbers = numbers
@@ -50,7 +59,7 @@ class ComputedKeys:
 
         def replaced() -> Argument:
             made = self._lists.new(held)
-            self._lists.set(made, self._numbers.index(keys_of(held), key), (key, item))
+            self._lists.set(made, self._place(held, key), (key, item))
             return made
 
         def added() -> Argument:
@@ -69,10 +78,12 @@ class ComputedKeys:
         state = target.state
         if isinstance(state, DynamicRows):
             return state
-        self._lists.ask_to_unroll(key)
+        for number in key.made_of if isinstance(key, UnknownText) else (key,):
+            self._lists.ask_to_unroll(number)
         if not state:
             return None
-        if not all(map(is_number, state)):
+        is_text = is_computed_text(key)
+        if not all(isinstance(known, str) if is_text else is_number(known) for known in state):
             raise CaptureError(
                 "a dict is changed at a key that is computed, and others are no numbers"
             )
@@ -94,16 +105,25 @@ class ComputedKeys:
         self._heap.set(target, pairs.state)
 
     def contains(self, pairs: DynamicRows, key: Argument) -> Argument:
-        return self._numbers.contains(keys_of(pairs), key)
+        return self._numbers.contains(*self._as_numbers(pairs, key))
+
+    def _place(self, pairs: DynamicRows, key: Argument) -> Argument:
+        return self._numbers.index(*self._as_numbers(pairs, key))
+
+    def _as_numbers(self, pairs: DynamicRows, key: Argument) -> tuple[ListItems, Argument]:
+        keys = keys_of(pairs)
+        if isinstance(keys, DynamicRows):  # strings, by their codes
+            return keys.columns[0], self._texts.code(key)
+        return keys, key
 
     def at(self, target: ScriptDict, key: Argument) -> Argument:
         pairs = target.state
-        place = self._numbers.index(keys_of(pairs), key)
+        place = self._place(pairs, key)
         return self._lists.at(values_of(pairs), place, Origin(target, place, pairs))
 
     def erase(self, target: ScriptDict, key: Argument) -> None:
         rest = self._lists.new(target.state)
-        self._lists.erase(rest, self._numbers.index(keys_of(target.state), key))
+        self._lists.erase(rest, self._place(target.state, key))
         self._set_pairs(target, rest)
 
     def pop_first(self, target: ScriptDict) -> Argument:
@@ -123,4 +143,4 @@ def values_of(pairs: DynamicRows) -> ListItems:
 
 
 def is_computed(key: Argument) -> bool:
-    return isinstance(key, (ComputedNumber, sympy.Expr))
+    return isinstance(key, (ComputedNumber, sympy.Expr)) or is_computed_text(key)

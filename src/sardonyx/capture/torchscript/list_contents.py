@@ -22,6 +22,7 @@ from sardonyx.capture.torchscript.patterns import (
     state_pattern,
 )
 from sardonyx.capture.torchscript.rows import HELD_CHANGED, parts_of
+from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
@@ -55,6 +56,7 @@ _SPLIT_BY_ONNXRUNTIME = frozenset(
 class ListReader(Protocol):
     heap: Heap
     numbers: ScriptNumbers
+    texts: Texts
     here: SourceLocation
 
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
@@ -132,6 +134,8 @@ class ListContents:
     def parts(self, item: Argument, form: RowForm, within: Any = None) -> tuple[Argument, ...]:
         """What an item that is put into a list, or is one of those `within`, holds at each of its
         places."""
+        if form.kind == "text" and not isinstance(item, Uninitialized):
+            return (self._reader.texts.code(item),)
         self._reader.heap.share(item, HELD_CHANGED, within)
         if form.kind not in ("array", "list") or not isinstance(item, ScriptList):
             return parts_of(item, form)

@@ -80,7 +80,7 @@ class NodeWriter:
                 # Comparing makes the two symbols one.
                 assert known == fake.shape[axis]
         self.graph.inputs.append(value)
-        for known_input in self.graph.inputs:
+        for known_input in self.graph.inputs if dynamic else ():
             known_input.type = type_of(self.inference.fake_of(known_input))
 
     @property

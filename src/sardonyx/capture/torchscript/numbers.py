@@ -344,7 +344,15 @@ def _or(left: Argument, right: Argument) -> Argument | None:
     return right if left is False else left if right is False else None
 
 
-_SIMPLE: dict[str, Callable[..., Argument | None]] = {"aten::__and__": _and, "aten::__or__": _or}
+def _not(condition: Argument) -> Argument | None:
+    return sympy.Not(condition) if isinstance(condition, (sympy.Eq, sympy.Ne)) else None
+
+
+_SIMPLE: dict[str, Callable[..., Argument | None]] = {
+    "aten::__and__": _and,
+    "aten::__or__": _or,
+    "aten::__not__": _not,
+}
 """What is known of a result although an operand is not."""
 
 

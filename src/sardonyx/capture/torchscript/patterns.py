@@ -8,9 +8,9 @@ becomes unknown, a list whose length differs one of dynamic length, None and a v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import sympy
 import torch
@@ -25,7 +25,9 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.torchscript.values import (
     ABSENT,
+    AnyRank,
     ChosenConstant,
+    CodedText,
     ComputedNumber,
     Dynamic,
     DynamicItems,
@@ -38,6 +40,7 @@ from sardonyx.capture.torchscript.values import (
     ScriptInstance,
     ScriptList,
     Uninitialized,
+    is_computed_text,
     is_number,
     number_dtype,
 )
@@ -65,6 +68,17 @@ class TensorLeaf:
     dtype: torch.dtype
     dims: OpenDims | None
     """None where the rank is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRankOf:
+    dtype: torch.dtype
+    since: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLeaf:
+    """A string that is known at run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,8 @@ Pattern: TypeAlias = (
     Same
     | Nothing
     | TensorLeaf
+    | AnyRankOf
+    | TextLeaf
     | NumberLeaf
     | Maybe
     | NoEntry
@@ -169,8 +185,12 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
     if isinstance(argument, Value):
         dims = _dims(argument.shape, is_known) if argument.has_shape else None
         return TensorLeaf(argument.dtype, dims)
+    if isinstance(argument, AnyRank):
+        return AnyRankOf(argument.dtype, argument.since)
     if is_number(argument):
         return NumberLeaf(number_dtype(argument))
+    if is_computed_text(argument):
+        return TextLeaf()
     if isinstance(argument, MaybeEntry):
         return MaybeEntryOf(pattern_of(argument.content, is_known))
     if isinstance(argument, MaybeNone):
@@ -229,12 +249,16 @@ def join(left: Pattern, right: Pattern) -> Pattern:
         return right
     if isinstance(left, (NoEntry, MaybeEntryOf)) or isinstance(right, (NoEntry, MaybeEntryOf)):
         return _join_entries(left, right)
+    if TextLeaf() in (left, right) and _is_text(left) and _is_text(right):
+        return TextLeaf()
     if isinstance(left, Same) or isinstance(right, Same):
         return _join_with_constant(left, right)
     if isinstance(left, Maybe) or isinstance(right, Maybe):
         return Maybe(join(_content(left), _content(right)))
     if isinstance(left, TensorLeaf) and isinstance(right, TensorLeaf):
         return TensorLeaf(left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims))
+    if isinstance(left, AnyRankOf) or isinstance(right, AnyRankOf):
+        return _join_any_rank(left, right)
     if isinstance(left, _LISTS) and isinstance(right, _LISTS):
         return _join_lists(left, right)
     if isinstance(left, EntriesOf) or isinstance(right, EntriesOf):
@@ -255,6 +279,36 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
 
 
+def _is_text(pattern: Pattern) -> bool:
+    options = _options(pattern)
+    is_constant = bool(options) and all(isinstance(option, str) for option in options)
+    return is_constant or isinstance(pattern, TextLeaf)
+
+
+def _with_texts(left: Pattern, right: Pattern) -> tuple[Pattern, Pattern]:
+    """The patterns, strings that are others in the other one any string in both."""
+    if left != right and _is_text(left) and _is_text(right):
+        return TextLeaf(), TextLeaf()
+    return _each_changed(_with_texts, left, right)
+
+
+def _each_changed(
+    change: Callable[[Pattern, Pattern], tuple[Pattern, Pattern]], left: Pattern, right: Pattern
+) -> tuple[Pattern, Pattern]:
+    """What both hold, changed in pairs, where they hold as many things."""
+    if (
+        isinstance(left, (TupleOf, ListOf, DictOf, InstanceOf))
+        and isinstance(right, type(left))
+        and len(left.items) == len(right.items)
+    ):
+        pairs = [change(*p) for p in zip(left.items, right.items, strict=True)]
+        return (
+            type(left)(**{**_fields(left), "items": tuple(one for one, _ in pairs)}),
+            type(right)(**{**_fields(right), "items": tuple(other for _, other in pairs)}),
+        )
+    return left, right
+
+
 def _join_pairs(left: Pattern, right: Pattern) -> Pattern:
     """Of dicts, of which one has keys that are known at run time."""
     lists = [_pairs_pattern(p.pairs if isinstance(p, EntriesOf) else p) for p in (left, right)]
@@ -264,10 +318,16 @@ def _join_pairs(left: Pattern, right: Pattern) -> Pattern:
 def _pairs_pattern(pattern: Pattern) -> ListOf | DynamicListOf | DynamicRowsOf:
     if isinstance(pattern, DynamicRowsOf):
         return pattern
-    if not isinstance(pattern, DictOf) or not all(map(is_number, pattern.keys)):
+    are_texts = isinstance(pattern, DictOf) and all(isinstance(k, str) for k in pattern.keys)
+    if not isinstance(pattern, DictOf) or not (are_texts or all(map(is_number, pattern.keys))):
         raise CannotJoin(f"a dict with computed keys here and {_describe(pattern)} there")
     pairs = zip(pattern.keys, pattern.items, strict=True)
-    return ListOf(tuple(TupleOf((NumberLeaf(number_dtype(key)), item)) for key, item in pairs))
+    return ListOf(
+        tuple(
+            TupleOf((TextLeaf() if are_texts else NumberLeaf(number_dtype(key)), item))
+            for key, item in pairs
+        )
+    )
 
 
 def _join_entries(left: Pattern, right: Pattern) -> Pattern:
@@ -300,17 +360,7 @@ def with_choices(left: Pattern, right: Pattern) -> tuple[Pattern, Pattern]:
         if len(kinds) == 1 and options[0] != options[1]:
             choice = ChoiceOf(tuple(dict.fromkeys(options[0] + options[1])))
             return choice, choice
-    if (
-        isinstance(left, (TupleOf, ListOf, DictOf, InstanceOf))
-        and isinstance(right, type(left))
-        and len(left.items) == len(right.items)
-    ):
-        pairs = [with_choices(*p) for p in zip(left.items, right.items, strict=True)]
-        return (
-            type(left)(**{**_fields(left), "items": tuple(one for one, _ in pairs)}),
-            type(right)(**{**_fields(right), "items": tuple(other for _, other in pairs)}),
-        )
-    return left, right
+    return _each_changed(with_choices, left, right)
 
 
 def _options(pattern: Pattern) -> tuple[Any, ...]:
@@ -414,9 +464,9 @@ def as_dynamic(pattern: Pattern, like: Pattern | None = None) -> DynamicListOf |
         return DynamicListOf(pattern.number, (), True, False, 0)
     if not pattern.items:
         raise CannotJoin("an empty list, of which nothing says what it would hold")
-    item = pattern.items[0]
+    item = TextLeaf() if all(map(_is_text, pattern.items)) else pattern.items[0]
     for other in pattern.items[1:]:
-        item = join(item, other)
+        item = join(*_with_texts(item, other))
     length = len(pattern.items)
     if isinstance(item, TensorLeaf) and item.dims is not None:
         stacked = isinstance(like, DynamicListOf) and not like.is_sequence
@@ -447,6 +497,8 @@ def _row_form(item: Pattern) -> RowForm | None:
     """How the items of a list are taken apart; None where they cannot be."""
     if isinstance(item, Maybe):
         return RowForm("optional", 2)
+    if isinstance(item, TextLeaf):
+        return RowForm("text", 1)
     if isinstance(item, ListOf) and item.number is not None:
         return _array_form(item.number, (), True)
     if isinstance(item, DynamicListOf) and None not in item.dims:
@@ -485,6 +537,8 @@ def as_arrays(rows: DynamicRowsOf) -> DynamicRowsOf:
 def _row_parts(row: Pattern, form: RowForm) -> tuple[Pattern, ...]:
     if isinstance(row, Nothing):
         return (row,) * form.count
+    if form.kind == "text":
+        return (NumberLeaf(torch.int64),)
     if form.kind == "array":
         dtype, dims, _ = form.keys
         length = row.length if isinstance(row, DynamicListOf) else None
@@ -502,6 +556,8 @@ def _rows_name(form: RowForm) -> str:
         return f"a list of dicts with the keys {list(form.keys)}"
     if form.kind == "array":
         return "a list of lists of different lengths"
+    if form.kind == "text":
+        return "a list of strings"
     if form.kind in ("tuple", "list"):
         return f"a list of {form.kind}s of {form.count}"
     return f"a list of {form.kind}s"
@@ -518,27 +574,55 @@ def _join_tensors(
     return tuple(a if a == b else None for a, b in zip(left_dims, right_dims, strict=True))
 
 
-def with_open_ranks(pattern: Pattern, other: Pattern) -> Pattern:
+def _join_any_rank(left: Pattern, right: Pattern) -> AnyRankOf:
+    tensors = [p for p in (left, right) if isinstance(p, (TensorLeaf, AnyRankOf))]
+    if len(tensors) < 2:
+        raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
+    here, there = (_name(p.dtype) for p in tensors)
+    if here != there:
+        raise CannotJoin(f"a tensor is {here} here and {there} there")
+    return next(p for p in tensors if isinstance(p, AnyRankOf))
+
+
+Unranked = Callable[[torch.dtype], Pattern]
+"""The pattern of a tensor of unknown rank: one that is only returned, or one that is read."""
+
+
+def never_read(dtype: torch.dtype) -> Pattern:
+    return TensorLeaf(dtype, None)
+
+
+def with_open_ranks(pattern: Pattern, other: Pattern, unranked: Unranked = never_read) -> Pattern:
     """The pattern, tensors that have another rank in the other one of unknown rank."""
-    if isinstance(pattern, TensorLeaf) and isinstance(other, TensorLeaf):
-        ranks = [None if p.dims is None else len(p.dims) for p in (pattern, other)]
-        return pattern if ranks[0] == ranks[1] else TensorLeaf(pattern.dtype, None)
+    if isinstance(pattern, (TensorLeaf, AnyRankOf)) and isinstance(other, (TensorLeaf, AnyRankOf)):
+        ranks = [_rank(p) for p in (pattern, other)]
+        return pattern if ranks[0] == ranks[1] is not None else unranked(pattern.dtype)
+    if isinstance(pattern, Maybe):
+        return Maybe(with_open_ranks(pattern.content, _content(other), unranked))
+    if isinstance(other, Maybe):
+        return with_open_ranks(pattern, other.content, unranked)
     if (
         isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf))
         and isinstance(other, type(pattern))
         and len(pattern.items) == len(other.items)
     ):
-        items = tuple(with_open_ranks(*p) for p in zip(pattern.items, other.items, strict=True))
+        pairs = zip(pattern.items, other.items, strict=True)
+        items = tuple(with_open_ranks(*pair, unranked) for pair in pairs)
         return type(pattern)(**{**_fields(pattern), "items": items})
     return pattern
 
 
+def _rank(pattern: TensorLeaf | AnyRankOf) -> int | None:
+    dims = pattern.dims if isinstance(pattern, TensorLeaf) else None
+    return None if dims is None else len(dims)
+
+
 def is_better_known(pattern: Pattern) -> bool:
     """Whether less can be done with such a value than with the known ones of an unrolled loop."""
-    if isinstance(pattern, (ChoiceOf, EntriesOf)):
+    if isinstance(pattern, (ChoiceOf, EntriesOf, TextLeaf)):
         return True
     if isinstance(pattern, DynamicRowsOf):
-        is_object = pattern.form.kind in ("list", "dict", "object", "array")
+        is_object = pattern.form.kind in ("list", "dict", "object", "array", "text")
         return is_object or any(map(is_better_known, pattern.columns))
     if isinstance(pattern, (Maybe, MaybeEntryOf)):
         return is_better_known(pattern.content)
@@ -558,8 +642,9 @@ def _describe(pattern: Pattern) -> str:
     if isinstance(pattern, ChoiceOf):
         return f"one of {list(pattern.options)}"
     names: dict[type, str] = {
-        TensorLeaf: "a tensor", NumberLeaf: "a number", Maybe: "an optional", TupleOf: "a tuple",
-        ListOf: "a list", DynamicListOf: "lists of different lengths",
+        TensorLeaf: "a tensor", AnyRankOf: "a tensor", NumberLeaf: "a number",
+        TextLeaf: "a string", Maybe: "an optional", TupleOf: "a tuple", ListOf: "a list",
+        DynamicListOf: "lists of different lengths",
         DynamicRowsOf: "lists of different lengths", InstanceOf: "an object",
         EntriesOf: "a dict with computed keys",
     }  # fmt: skip
@@ -580,8 +665,13 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
         return Uninitialized()
     if isinstance(pattern, TensorLeaf):
         return new(pattern.dtype, pattern.dims, False)
+    if isinstance(pattern, AnyRankOf):
+        flat, sizes = (new(dtype, (None,), False) for dtype in (pattern.dtype, torch.int64))
+        return AnyRank(flat, sizes, pattern.since)
     if isinstance(pattern, NumberLeaf):
         return ComputedNumber(new(pattern.dtype, (), False))
+    if isinstance(pattern, TextLeaf):
+        return CodedText(ComputedNumber(new(torch.int64, (), False)))
     if isinstance(pattern, ChoiceOf):
         return ChosenConstant(ComputedNumber(new(torch.int64, (), False)), pattern.options)
     if isinstance(pattern, EntriesOf):
@@ -615,6 +705,14 @@ def instantiate_state(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]
     return tuple(instantiate(p, new, keep) for p in pattern.items)
 
 
+class AnyRankParts(Protocol):
+    def parts(self, tensor: Value | AnyRank) -> tuple[Value, Value]:
+        """Its elements in a row, and its sizes."""
+
+    def whole(self, tensor: AnyRank) -> Value:
+        """As the file returns it."""
+
+
 class Conform:
     """Takes a value apart into the leaves of a pattern that it fits."""
 
@@ -625,7 +723,11 @@ class Conform:
         filler: Callable[[TensorLeaf], Value],
         columns: Callable[[ListItems, DynamicRowsOf], Sequence[ListItems]],
         code: Callable[[Argument, tuple[Any, ...]], Argument],
+        any_rank: AnyRankParts,
+        text_code: Callable[[Argument], Argument],
     ) -> None:
+        self._text_code = text_code
+        self._any_rank = any_rank
         self._columns = columns
         self._code = code
         self._as_tensor = as_tensor
@@ -638,9 +740,14 @@ class Conform:
         if isinstance(argument, Uninitialized):
             yield from self._fillers(pattern)
         elif isinstance(pattern, TensorLeaf):
-            yield argument
+            is_any_rank = isinstance(argument, AnyRank)
+            yield self._any_rank.whole(argument) if is_any_rank else argument
+        elif isinstance(pattern, AnyRankOf):
+            yield from self._any_rank.parts(argument)
         elif isinstance(pattern, NumberLeaf):
             yield self._as_tensor(argument, pattern.dtype)
+        elif isinstance(pattern, TextLeaf):
+            yield self._as_tensor(self._text_code(argument), torch.int64)
         elif isinstance(pattern, (Maybe, MaybeEntryOf)):
             nothing = None if isinstance(pattern, Maybe) else ABSENT
             present: Argument = argument is not nothing
@@ -680,7 +787,10 @@ class Conform:
         """Leaves that nothing reads."""
         if isinstance(pattern, TensorLeaf):
             yield self._filler(pattern)
-        elif isinstance(pattern, (NumberLeaf, ChoiceOf)):
+        elif isinstance(pattern, AnyRankOf):
+            for dtype in (pattern.dtype, torch.int64):
+                yield self._filler(TensorLeaf(dtype, (None,)))
+        elif isinstance(pattern, (NumberLeaf, ChoiceOf, TextLeaf)):
             dtype = pattern.dtype if isinstance(pattern, NumberLeaf) else torch.int64
             yield self._as_tensor(0, dtype)
         elif isinstance(pattern, EntriesOf):

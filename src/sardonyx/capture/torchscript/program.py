@@ -16,7 +16,9 @@ from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.torchscript.values import (
+    AnyRank,
     ChosenConstant,
+    CodedText,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
@@ -25,6 +27,7 @@ from sardonyx.capture.torchscript.values import (
     MaybeNone,
     ScriptDict,
     ScriptList,
+    UnknownText,
     number_dtype,
 )
 from sardonyx.capture.trace import symbols_of_dims, traced_input
@@ -55,7 +58,11 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     arguments = _arguments(program, inputs, reader, leaves)
     result = reader.read_program(program.inlined_graph, arguments)
     structured = _Results(reader)
-    record.note(structured.of(result))
+    try:
+        record.note(structured.of(result))
+    except CaptureError as error:
+        place = _place_of_result(reader, program.inlined_graph)
+        raise CaptureError(format_message(str(error), [("at", place.describe())])) from error
     record.lists = frozenset(structured.lists)
     reader.graph.outputs = [
         structured.outputs.get(id(leaf), leaf) for leaf in record.leaves if is_graph_output(leaf)
@@ -71,6 +78,13 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     notes += [*reader.notes, *_attributes_set(reader)]
     return Recorded(reader.graph, record, inputs, tuple(notes))
+
+
+def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
+    """Where what a program returns is made."""
+    (output,) = graph.outputs()
+    places = (reader.location(n) for n in (output.node(), *reversed(list(graph.nodes()))))
+    return next((place for place in places if place.file), SourceLocation())
 
 
 def _scripted(model: Any) -> Any:
@@ -155,6 +169,11 @@ class _Results:
                 f"the model returns a constant that is chosen at run time, one of"
                 f" {list(result.options)}, which a file cannot: return a number for each"
             )
+        if isinstance(result, (CodedText, UnknownText)):
+            raise CaptureError(
+                "the model returns a string that is made at run time, which a file cannot: return"
+                " the numbers that it is made of"
+            )
         if isinstance(result, ScriptDict):
             return {key: self._entry(key, item) for key, item in result.state.items()}
         if isinstance(result, tuple):
@@ -166,6 +185,8 @@ class _Results:
                 "the model returns None for some inputs and a tensor for others, which a file"
                 " cannot: its outputs are always there"
             )
+        if isinstance(result, AnyRank):
+            result = self._reader.any_rank.whole(result)
         return self._stand_in(result) if isinstance(result, Value) else result
 
     def _entry(self, key: Any, item: Argument) -> Any:
@@ -181,10 +202,10 @@ class _Results:
         if known is not None:
             return [self.of(item) for item in known]
         if isinstance(items, DynamicRows):
-            places = "key of the dicts" if items.form.kind == "dict" else "place of the tuples"
+            held, instead = _LISTS_OF[items.form.kind]
             raise CaptureError(
-                f"the model returns a list of {items.form.kind}s whose length is known at run time,"
-                f" which ONNX does not have: return a list for each {places}"
+                f"the model returns a list of {held} whose length is known at run time, which ONNX"
+                f" does not have: return {instead}"
             )
         assert isinstance(items, DynamicItems)
         content = items.content
@@ -209,10 +230,24 @@ class _Results:
         return self._reader.numbers.as_tensor(number, dtype)
 
 
+_LISTS_OF = {
+    "dict": ("dicts", "a list for each key of the dicts"),
+    "tuple": ("tuples", "a list for each place of the tuples"),
+    "object": ("objects", "a list for each attribute of the objects"),
+    "list": ("lists", "one tensor that has them stacked, or a list for each place of them"),
+    "array": ("lists of different lengths", "one list of all items, and one of the lengths"),
+    "optional": ("optionals", "a list of those that are there, and one of where they are"),
+    "text": ("strings", "a list of a number for each"),
+}
+"""What a list holds that ONNX has no lists of, and what says the same."""
+
+
 def _attributes_set(reader: GraphReader) -> list[str]:
     """Buffers that the program sets anew are written; of other attributes there is but a note."""
     notes = []
     for name, before, after in reader.attributes.changed():
+        if isinstance(after, AnyRank):
+            after = reader.any_rank.whole(after)
         if isinstance(before, Value) and isinstance(after, Value):
             reader.graph.mutated.append(Mutation(name, "buffer", after, SourceLocation()))
         else:

@@ -40,8 +40,8 @@ class TensorQuestions:
             raise NotHere
         if isinstance(arguments[0], QuantizedTensor):
             return self._of_quantized(kind)
-        if kind in _OF_TYPES:
-            return _OF_TYPES[kind](arguments[0])
+        if kind in OF_TYPES:
+            return OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
         if question is None or (self._is_trace and kind in _SIZES):
             raise NotHere
@@ -120,7 +120,7 @@ _NEVER = frozenset(
         "sparse", "sparse_csr", "vulkan", "xla", "xpu",
     )
 )  # fmt: skip
-_OF_TYPES: dict[str, Callable[[Value], Argument]] = {
+OF_TYPES: dict[str, Callable[[Value], Argument]] = {
     **{name: lambda tensor: False for name in _NEVER},
     "prim::is_cpu": lambda tensor: True,
     "prim::itemsize": lambda tensor: tensor.dtype.itemsize,
@@ -136,6 +136,13 @@ _OF_TYPES: dict[str, Callable[[Value], Argument]] = {
     "aten::get_device": lambda tensor: -1,
 }
 """What the type of a tensor says, or that it lies in memory, outside of autograd."""
+READ_NUMBERS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "Int", "Float", "Bool", "IntImplicit", "FloatImplicit", "ScalarImplicit", "item",
+        "is_nonzero", "_local_scalar_dense",
+    )
+)  # fmt: skip
 _SIZES = frozenset({"aten::size", "aten::len", "aten::numel"})
 """Which in a trace are those of the recording, or their symbols."""
 _QUESTIONS: dict[str, Callable[..., Argument]] = {

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.graph import Argument, Dim, SourceLocation
+from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
+from sardonyx.capture.torchscript.any_rank import AnyRankTensors
 from sardonyx.capture.torchscript.blocks import FOREVER, ScriptBlocks, TypesChange
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.nodes import NodeWriter
@@ -23,6 +24,7 @@ from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import CannotJoin
 from sardonyx.capture.torchscript.reshaped import ReshapedTensors, check_shape_is_its_own
 from sardonyx.capture.torchscript.squeezes import OpenSqueeze, open_squeeze
+from sardonyx.capture.torchscript.values import AnyRank
 from sardonyx.errors import CaptureError, format_message
 
 MOST_COPIES = 6
@@ -48,10 +50,15 @@ class TwoTypes(CannotJoin):
         self.ways = ways
 
 
+class BranchesDiffer(CaptureError):
+    """The branches of an if leave types that cannot be joined."""
+
+
 class ReadsApart(NodeWriter):
     """The ways of a reader to take what follows apart; `rest` reads it."""
 
     numbers: ScriptNumbers
+    any_rank: AnyRankTensors
     _blocks: ScriptBlocks
     _reshaped: ReshapedTensors
     _env: dict[str, Argument]
@@ -59,6 +66,9 @@ class ReadsApart(NodeWriter):
     def __init__(self, captured_by: str) -> None:
         super().__init__(captured_by)
         self._copies = 0
+        self._loops_apart = 0
+        """Of which iterations are read one by one, as long as that leaves no more ranks than
+        what follows can be read for."""
         self._sizes_of_one: dict[Dim, bool] = {}
 
     @abstractmethod
@@ -100,12 +110,7 @@ class ReadsApart(NodeWriter):
             view = squeeze.tensor
             if squeeze.dropped:
                 view = self.emit(torch.ops.aten.squeeze.dims, [view, list(squeeze.dropped)])[0]
-            held = self._env[node.inputsAt(0).debugName()]
-            if node.kind() == "aten::squeeze_" and view is not held:
-                check_shape_is_its_own(node, held)
-                self._reshaped.reshape(held, view)
-                view = held
-            self.set(node, view)
+            self._set_squeezed(node, view)
             return rest()
         *others, axis = squeeze.open
         size = squeeze.tensor.shape[axis]
@@ -121,8 +126,18 @@ class ReadsApart(NodeWriter):
         known = self._sizes_of_one.get(size)
         if known is not None:
             return dropped() if known else kept()
-        if self._copies >= MOST_COPIES:
-            raise _too_many_ranks(location)
+        asked = {squeeze.tensor.shape[a] for a in squeeze.open} - self._sizes_of_one.keys()
+        if self._copies + len(asked) > MOST_COPIES:
+            if self._loops_apart:
+                raise BranchesDiffer(
+                    format_message(
+                        "there are too many ranks that a squeeze() may leave",
+                        [("at", location.describe())],
+                    )
+                )
+            dims = (*squeeze.dropped, *squeeze.open)
+            self._set_squeezed(node, self.any_rank.squeezed(squeeze.tensor, dims))
+            return rest()
         condition = self.numbers.compute("aten::eq", [size, 1], torch.bool)
         readings = [
             partial(self._where_one, size, True, dropped),
@@ -138,6 +153,14 @@ class ReadsApart(NodeWriter):
         finally:
             self._copies -= 1
 
+    def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
+        held = self._env[node.inputsAt(0).debugName()]
+        if node.kind() == "aten::squeeze_" and view is not held:
+            check_shape_is_its_own(node, held)
+            self._reshaped.reshape(held, view)
+            view = held
+        self.set(node, view)
+
     def _first_apart(
         self,
         node: Any,
@@ -146,10 +169,12 @@ class ReadsApart(NodeWriter):
         ends: dict[str, bool],
     ) -> list[Argument]:
         """A loop that leaves other types than it found, its first iterations read one by one: what
-        follows is read once for each number of them, until the types stay."""
+        follows is read once for each number of them, until the types stay. Where they never do, the
+        loop carries tensors of any rank."""
         location = self.here = self.location(node)
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
+        symbols = dict(self.graph.symbols)
 
         def with_results(results: Sequence[Argument]) -> list[Argument]:
             for output, result in zip(node_outputs(node), results, strict=True):
@@ -185,12 +210,29 @@ class ReadsApart(NodeWriter):
             finally:
                 self._copies -= 1
 
+        reason: Exception
+        self._loops_apart += 1
         try:
-            return entered(0, count, condition, start)
-        except CannotJoin as reason:
-            if ends["at_end"]:
+            with self.attempt():
+                return entered(0, count, condition, start)
+        except (CannotJoin, TypesChange, BranchesDiffer) as error:
+            reason = error
+        finally:
+            self._loops_apart -= 1
+        self.graph.symbols = symbols
+        self.here = location
+        try:
+            with self.attempt():
+                results = self._blocks.loop_of_any_rank(
+                    count, condition, start, partial(self._iteration, block), location
+                )
+        except (CannotJoin, TypesChange):
+            if isinstance(reason, TypesChange) or (
+                ends["at_end"] and isinstance(reason, CannotJoin)
+            ):
                 raise refusal from reason
-            raise
+            raise reason from None
+        return with_results(results)
 
     def _iteration(
         self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
@@ -245,19 +287,8 @@ class ReadsApart(NodeWriter):
             del self._sizes_of_one[size]
 
 
-def _too_many_ranks(location: SourceLocation) -> CaptureError:
-    return CaptureError(
-        format_message(
-            "squeeze() drops a dim where its size, which is dynamic, is 1, and there are more such"
-            f" choices than {MOST_COPIES} of ranks that what follows is read for: squeeze dims of"
-            " known size only, or reshape to the rank that is meant",
-            [("at", location.describe())],
-        )
-    )
-
-
-def different_types(reason: CannotJoin, location: SourceLocation) -> CaptureError:
-    return CaptureError(
+def different_types(reason: CannotJoin, location: SourceLocation) -> BranchesDiffer:
+    return BranchesDiffer(
         format_message(
             f"the branches of an if leave different types: {reason}",
             [("at", location.describe())],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import sympy
@@ -33,6 +33,14 @@ from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
+from sardonyx.capture.torchscript.any_rank import (
+    OF_LISTS,
+    OF_SIZES,
+    AnyRankTensors,
+    holds_any_rank,
+    is_of_open_length,
+    needs_rank,
+)
 from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
 from sardonyx.capture.torchscript.blocks import (
     FOREVER,
@@ -50,21 +58,25 @@ from sardonyx.capture.torchscript.constructs import CONSTRUCTS, dtype_of, no_for
 from sardonyx.capture.torchscript.exits import constants_at_exit
 from sardonyx.capture.torchscript.list_operators import ListOperators
 from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.node_values import has_writes, names_read, raises, unpacked_into
 from sardonyx.capture.torchscript.node_values import inputs as node_inputs
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
-from sardonyx.capture.torchscript.questions import TensorQuestions
+from sardonyx.capture.torchscript.questions import READ_NUMBERS, TensorQuestions
 from sardonyx.capture.torchscript.read_apart import (
     MOST_COPIES,
+    BranchesDiffer,
     ReadsApart,
     TwoTypes,
     different_types,
 )
 from sardonyx.capture.torchscript.reshaped import ReshapedTensors, check_shape_is_its_own
 from sardonyx.capture.torchscript.squeezes import SQUEEZES
+from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
+    AnyRank,
     ChosenConstant,
     ComputedNumber,
     Heap,
@@ -98,27 +110,32 @@ class GraphReader(ReadsApart):
         self.heap = Heap()
         self._reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
+        self.notes: list[str] = []
+        self.texts = Texts(self.numbers, self.note)
         self.lists = ScriptLists(self)
         self.heap.replaced = self.lists.replaced
         self._list_operators = ListOperators(self, self.lists)
-        self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self._either)
+        self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self.texts, self._either)
         self._questions = TensorQuestions(
             self.numbers, self.lists, self._either, is_trace=self.is_trace
         )
         self._blocks = ScriptBlocks(self)
+        self.any_rank = AnyRankTensors(self)
         self.conform = Conform(
             self.numbers.as_tensor,
             self.lists.dynamic_content,
             self.filler,
             self.lists.columns,
             self.code_among,
+            self.any_rank,
+            self.texts.code,
         )
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
         self._quantized = QuantizedReader(
             self._emit, self._held, self._loop, lambda: self.example_sizes
         )
-        self.notes: list[str] = []
         self._env: dict[str, Argument] = {}
+        self._program: Any = None
         self._changes: list[Any] = []
         """The nodes that change an object, or the shape of a tensor."""
         self._by_storage: dict[Any, Value] = {}
@@ -126,6 +143,7 @@ class GraphReader(ReadsApart):
 
     def read(self, graph: Any, state: dict[str, torch.Tensor] | None) -> AtenGraph:
         """A trace: of the inputs and then `state`; without it, of the module, then the inputs."""
+        self._program = graph
         inputs = list(graph.inputs())
         if state is None:
             self._env[inputs.pop(0).debugName()] = ModuleAt(())
@@ -136,8 +154,12 @@ class GraphReader(ReadsApart):
             if source.uses():
                 self._env[source.debugName()] = self._parameter(path, tensor.detach())
         outputs = self.read_block(list(graph.nodes()), list(graph.outputs()))
-        is_tuple = len(outputs) == 1 and isinstance(outputs[0], (tuple, ScriptList))
-        self.graph.outputs = list(self._plain(outputs[0]) if is_tuple else outputs)
+        if len(outputs) == 1 and isinstance(outputs[0], tuple):
+            outputs = [self.any_rank.whole(o) if isinstance(o, AnyRank) else o for o in outputs[0]]
+            outputs = self._plain(tuple(outputs))
+        elif len(outputs) == 1 and isinstance(outputs[0], ScriptList):
+            outputs = self._plain(outputs[0])
+        self.graph.outputs = list(outputs)
         self.check_outputs()
         return self.graph
 
@@ -146,6 +168,7 @@ class GraphReader(ReadsApart):
         `self` among them."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
             self._env[source.debugName()] = argument
+        self._program = graph
         self._changes = changes_in(graph.nodes())
         try:
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
@@ -155,13 +178,13 @@ class GraphReader(ReadsApart):
             ) from error
         except CannotJoin as reason:
             raise CaptureError(f"values of different types meet: {reason}") from reason
-        except TypesChange as error:
-            raise CaptureError(str(error)) from error
         except (CaptureError, UnsupportedOperatorError) as error:
             others = self._further_refusals(list(graph.nodes()))
+            is_ours = isinstance(error, (TypesChange, BranchesDiffer))
+            kind = CaptureError if is_ours else type(error)
             if not others:
-                raise
-            raise type(error)(
+                raise (kind(str(error)) if is_ours else error) from error.__cause__
+            raise kind(
                 format_message(
                     f"{1 + len(others)} places of the program have no ONNX form",
                     [("", [*_lines(error), *(line for other in others for line in _lines(other))])],
@@ -175,7 +198,7 @@ class GraphReader(ReadsApart):
         unread = (n for n in nodes if any(o.debugName() not in self._env for o in node_outputs(n)))
         next(unread, None)
         for node in unread:
-            if not all(name in self._env for name in _names_read(node)):
+            if not all(name in self._env for name in names_read(node)):
                 continue
             try:
                 self.read_block([node], [])
@@ -196,6 +219,10 @@ class GraphReader(ReadsApart):
     def module_at(self, path: tuple[str, ...]) -> Any:
         """What a variable holds that is a module."""
         return ModuleAt(path)
+
+    @cached_property
+    def writes_tensors(self) -> bool:
+        return has_writes(self._program)
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -262,8 +289,9 @@ class GraphReader(ReadsApart):
                     continue
                 except TwoTypes as choice:
                     return self._operand_apart(node, choice, from_place(place), ends)
-            readings = [partial(self._branch, block) for block in node.blocks()]
             (condition,) = self.inputs_of(node)
+            ways = [(block, condition, not index) for index, block in enumerate(node.blocks())]
+            readings = [partial(self._branch, *way) for way in ways]
             location = self.here = self.location(node)
             try:
                 if self._is_read_apart(node):
@@ -273,13 +301,11 @@ class GraphReader(ReadsApart):
             except CannotJoin as reason:
                 copies = int(known_truth(condition) is None)
                 if copies and self._copies >= MOST_COPIES:
-                    raise different_types(reason, location) from reason
+                    self._set_joined(node, condition, readings, reason)
+                    continue
                 # What follows is read once more in each branch, where its types are known.
                 rest = from_place(place + 1)
-                readings = [
-                    partial(self._branch_and_rest, node, block, rest, ends)
-                    for block in node.blocks()
-                ]
+                readings = [partial(self._branch_and_rest, node, *way, rest, ends) for way in ways]
                 self._copies += copies
                 try:
                     return self._blocks.branch(condition, readings, location, **ends)
@@ -291,6 +317,11 @@ class GraphReader(ReadsApart):
                     self._copies -= copies
             for output, result in zip(node_outputs(node), results, strict=True):
                 self._env[output.debugName()] = result
+            self._note_joined(node, condition, results)
+            for block, _, holds in ways:
+                if isinstance(condition, _EQUATIONS) and raises(block):
+                    with self.any_rank.where(condition, not holds):
+                        return from_place(place + 1)()
         results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 
@@ -300,13 +331,43 @@ class GraphReader(ReadsApart):
             return False
         return is_one_of_two_changed(branch, self._changes)
 
-    def _branch(self, block: Any) -> list[Argument]:
-        return self.read_block(list(block.nodes()), list(block.outputs()))
+    def _note_joined(self, node: Any, condition: Argument, results: list[Argument]) -> None:
+        """What `x.dim() == 3 and c` says of the tensor is known where that is true."""
+        sides = zip(*(block.outputs() for block in node.blocks()), strict=True)
+        for result, names in zip(results, sides, strict=True):
+            then, otherwise = (self._env.get(name.debugName()) for name in names)
+            if any(isinstance(c, _EQUATIONS) for c in (condition, then, otherwise)):
+                self.any_rank.note_joined(condition, result, then, otherwise)
+
+    def _set_joined(
+        self,
+        node: Any,
+        condition: Argument,
+        readings: Sequence[Callable[[], list[Argument]]],
+        reason: CannotJoin,
+    ) -> None:
+        """What a branch leaves, tensors of two ranks among it."""
+        if self._loops_apart:
+            raise different_types(reason, self.location(node)) from reason
+        location = self.here = self.location(node)
+        try:
+            with self.attempt():
+                results = self._blocks.branch_of_any_rank(condition, readings, location)
+        except CannotJoin:
+            raise different_types(reason, location) from reason
+        for output, result in zip(node_outputs(node), results, strict=True):
+            self._env[output.debugName()] = result
+
+    def _branch(self, block: Any, condition: Argument, holds: bool) -> list[Argument]:
+        with self.any_rank.where(condition, holds):
+            return self.read_block(list(block.nodes()), list(block.outputs()))
 
     def _branch_and_rest(
         self,
         node: Any,
         block: Any,
+        condition: Argument,
+        holds: bool,
         rest: Callable[[], list[Argument]],
         ends: dict[str, bool],
     ) -> list[Argument]:
@@ -316,7 +377,8 @@ class GraphReader(ReadsApart):
             return rest()
 
         nodes, outputs = list(block.nodes()), list(block.outputs())
-        return self.read_block(nodes, outputs, go_on, **ends)
+        with self.any_rank.where(condition, holds):
+            return self.read_block(nodes, outputs, go_on, **ends)
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
@@ -399,7 +461,8 @@ class GraphReader(ReadsApart):
         if chosen is not None and not _takes_chosen(kind, operands):
             self._of_each_option(kind, node, chosen)
             return
-        for calls in (self.calls, self._questions):
+        is_any_rank = any(isinstance(o, AnyRank) for o in operands)
+        for calls in (self.calls,) if is_any_rank else (self.calls, self._questions):
             with contextlib.suppress(NotHere):
                 self._set_call_result(node, calls.call(kind, operands))
                 return
@@ -412,6 +475,17 @@ class GraphReader(ReadsApart):
             self._of_either(kind, node, optional, optional.present, [optional.content, None])
             return
         op = _torch_private.overload_of(node)
+        if is_any_rank:
+            self._of_any_rank(kind, node, op, operands)
+            return
+        if kind in OF_LISTS and any(map(holds_any_rank, operands)):
+            self.set(node, self.any_rank.of_tensors(op, operands))
+            return
+        if kind in OF_SIZES and not self.is_trace:
+            sizes = next((o for o in operands if is_of_open_length(o)), None)
+            if sizes is not None:
+                self.set(node, self.any_rank.of_list(op, sizes, operands))
+                return
         if op is None or not _torch_private.is_known_to_dispatcher(op):
             self._script_operator(kind, node, op, operands)
             return
@@ -423,6 +497,34 @@ class GraphReader(ReadsApart):
                 self._of_either(kind, node, operand, operand, [True, False])
                 return
         self._operator(node, op)
+
+    def _of_any_rank(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
+        sources, outputs = node_inputs(node), [o.debugName() for o in node_outputs(node)]
+
+        def reread(others: dict[Argument, Argument]) -> Argument:
+            given = {
+                source.debugName(): others[operand]
+                for source, operand in zip(sources, operands, strict=True)
+                if isinstance(operand, (Value, AnyRank)) and operand in others
+            }
+            before = {name: self._env[name] for name in given}
+            self._env.update(given)
+            try:
+                self._read_node(kind, node)
+            finally:
+                self._env.update(before)
+            results = tuple(self._env[name] for name in outputs)
+            return results[0] if len(results) == 1 else results
+
+        view = METADATA_WRITES.get(kind)
+        if view is None:
+            self._set_call_result(node, self.any_rank.call(kind, op, operands, reread))
+            return
+        tensor = self._env[sources[0].debugName()]
+        check_shape_is_its_own(node, tensor)
+        shape = self.any_rank.call(kind.removesuffix("_"), view(op), operands, reread)
+        self._reshaped.reshape(tensor, shape)
+        self.set(node, tensor)
 
     def _set_call_result(self, node: Any, result: Argument) -> None:
         outputs = node_outputs(node)
@@ -509,7 +611,7 @@ class GraphReader(ReadsApart):
     def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
         """`int(x)`, `x.item()`."""
         read = next(iter(arguments.values()), None)
-        if node.kind() not in _READ_NUMBERS or not isinstance(read, Value):
+        if node.kind() not in READ_NUMBERS or not isinstance(read, Value):
             return False
         kind = node.output().type().kind()
         dtype = _NUMBERS.get(kind)
@@ -523,7 +625,8 @@ class GraphReader(ReadsApart):
         return True
 
     def inputs_of(self, node: Any) -> list[Argument]:
-        return [self._reshaped.now(self._env[i.debugName()]) for i in node_inputs(node)]
+        found = [self._reshaped.now(self._env[i.debugName()]) for i in node_inputs(node)]
+        return [self.any_rank.now(a) for a in found] if self.any_rank.known else found
 
     def set(self, node: Any, result: Argument) -> None:
         self.set_output(node.output(), result)
@@ -532,7 +635,7 @@ class GraphReader(ReadsApart):
         self._env[output.debugName()] = result
 
     def _operator(self, node: Any, op: Any) -> None:
-        unpacked = _unpacked(node)
+        unpacked = unpacked_into(node)
         # A trace has the number of the example, a program that its author wrote.
         is_traced = unpacked is not None and self.is_trace
         found = (
@@ -544,6 +647,8 @@ class GraphReader(ReadsApart):
             self.set(node, found)
             return
         op, arguments = call_in_trace(op, bind(op, self._operands(node, op)))
+        if op._schema.name in _TAKES_MASKS:
+            arguments["indices"] = [self._plain_mask(i) for i in arguments["indices"]]
         scalar = self.scalars.read(op, arguments)
         if scalar is not None:
             self.set(node, self.wrapped(scalar.value))
@@ -563,6 +668,12 @@ class GraphReader(ReadsApart):
         self.graph.nodes.append(made)
         self.scalars.follow(made)
         self._set_results(node, list(made.outputs))
+
+    def _plain_mask(self, index: Argument) -> Argument:
+        """A mask of bytes as one of bools."""
+        if not isinstance(index, Value) or index.dtype != torch.uint8:
+            return index
+        return self.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
 
     def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
         tensor = self._env[node.inputsAt(0).debugName()]
@@ -608,6 +719,8 @@ class GraphReader(ReadsApart):
         return self._plain(operand)
 
     def _plain(self, argument: Argument) -> Argument:
+        if isinstance(argument, AnyRank):
+            raise needs_rank("an operator on a list of tensors", argument, self.here)
         if isinstance(argument, ComputedNumber):
             return self.numbers.as_scalar(argument)
         if isinstance(argument, ScriptList):
@@ -735,13 +848,8 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::PythonOp": GraphReader._autograd_function,
 }
 _PLAIN = frozenset((type(None), bool, int, float, str))
-_READ_NUMBERS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "Int", "Float", "Bool", "IntImplicit", "FloatImplicit", "ScalarImplicit", "item",
-        "is_nonzero", "_local_scalar_dense",
-    )
-)  # fmt: skip
+_EQUATIONS = (sympy.Eq, sympy.Ne)
+_TAKES_MASKS = frozenset({"aten::index", "aten::index_put", "aten::index_put_"})
 _NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
@@ -765,26 +873,6 @@ _TAKES_CHOSEN = frozenset(
         "aten::percentFormat", "aten::str", "prim::unchecked_cast", "aten::warn",
     }
 )  # fmt: skip
-
-
-def _unpacked(node: Any) -> int | None:
-    """The number of variables that its result is at once unpacked into."""
-    uses = node.output().uses() if node.outputsSize() == 1 else []
-    if len(uses) != 1 or uses[0].user.kind() != "prim::ListUnpack":
-        return None
-    return int(uses[0].user.outputsSize())
-
-
-def _names_read(node: Any) -> set[str]:
-    """The values that it and its blocks take from outside."""
-    names = {i.debugName() for i in node_inputs(node)}
-    for block in node.blocks():
-        made = {i.debugName() for i in block.inputs()}
-        for inner in block.nodes():
-            names |= _names_read(inner) - made
-            made |= {o.debugName() for o in node_outputs(inner)}
-        names |= {o.debugName() for o in block.outputs()} - made
-    return names
 
 
 def _lines(error: SardonyxError) -> list[str]:

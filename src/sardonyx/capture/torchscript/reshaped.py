@@ -10,7 +10,7 @@ from typing import Any
 
 from sardonyx.capture.graph import Argument, Block, Value
 from sardonyx.capture.torchscript.chosen_objects import may_have_other_names
-from sardonyx.capture.torchscript.values import Heap, ScriptInstance
+from sardonyx.capture.torchscript.values import AnyRank, Heap, ScriptInstance
 from sardonyx.errors import CaptureError
 
 _NOW = "now"
@@ -19,7 +19,7 @@ _NOW = "now"
 class ReshapedTensors:
     def __init__(self, heap: Heap) -> None:
         self._heap = heap
-        self._cells: dict[Value, ScriptInstance] = {}
+        self._cells: dict[Value | AnyRank, ScriptInstance] = {}
         self._blocks: list[tuple[Block, int]] = []
         """Those that are being read, from the outermost in; with the age of what they make."""
 
@@ -34,15 +34,17 @@ class ReshapedTensors:
             return argument
         if isinstance(argument, tuple):
             return tuple(self.now(item) for item in argument)
-        cell = self._cells.get(argument) if isinstance(argument, Value) else None
+        is_tensor = isinstance(argument, (Value, AnyRank))
+        cell = self._cells.get(argument) if is_tensor else None
         return argument if cell is None else cell.state[_NOW]
 
-    def reshape(self, tensor: Value, view: Value) -> None:
+    def reshape(self, tensor: Value | AnyRank, view: Value | AnyRank) -> None:
         """From here on `tensor` is its view."""
         cell = self._cells.get(tensor)
         if cell is None:
-            cell = self._cells[tensor] = ScriptInstance(tensor.name)
-            cell.serial = self._age_of(tensor)
+            memory = tensor.flat if isinstance(tensor, AnyRank) else tensor
+            cell = self._cells[tensor] = ScriptInstance(memory.name)
+            cell.serial = self._age_of(memory)
             cell.state = {_NOW: tensor}
         self._heap.set(cell, {_NOW: view})
 
@@ -53,9 +55,9 @@ class ReshapedTensors:
         return 0
 
 
-def check_shape_is_its_own(change: Any, tensor: Value) -> None:
+def check_shape_is_its_own(change: Any, tensor: Value | AnyRank) -> None:
     """A branch that gave the tensor, or a loop that carries it, does not hand its shape back."""
-    made_by = tensor.producer
+    made_by = (tensor.flat if isinstance(tensor, AnyRank) else tensor).producer
     if (made_by is None or made_by.blocks) and may_have_other_names(change):
         raise CaptureError(
             f"{change.kind()} changes the shape of a tensor that another variable may hold, too,"

@@ -13,6 +13,7 @@ from typing import Any
 from sardonyx.capture.graph import Argument
 from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
+    CodedText,
     DynamicItems,
     DynamicRows,
     ListItems,
@@ -31,6 +32,8 @@ def parts_of(item: Argument, form: RowForm) -> tuple[Argument, ...]:
     """What an item holds at each of its places."""
     if isinstance(item, Uninitialized):
         return (UNINITIALIZED,) * form.count
+    if form.kind == "text":
+        return (item,)
     if form.kind == "optional":
         if isinstance(item, MaybeNone):
             return item.present, item.content
@@ -51,6 +54,8 @@ def row_of(
     """An item that was read from `origin`; `keep` registers mutable objects."""
     if form.kind == "tuple":
         return parts
+    if form.kind == "text":
+        return CodedText(parts[0])
     if form.kind == "optional":
         present, content = parts
         if isinstance(content, Mutable) and origin is not None:

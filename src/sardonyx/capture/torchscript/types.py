@@ -8,6 +8,8 @@ import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.torchscript.values import (
+    AnyRank,
+    CodedText,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
@@ -15,6 +17,7 @@ from sardonyx.capture.torchscript.values import (
     ScriptDict,
     ScriptInstance,
     ScriptList,
+    UnknownText,
     is_number,
     number_dtype,
 )
@@ -54,9 +57,10 @@ def _is_of(argument: Argument, kind: Any) -> bool:
         )
     if name in ("ClassType", "InstanceType"):
         return isinstance(argument, ScriptInstance) and argument.class_name == str(kind)
-    plain = {
-        "TensorType": Value, "StringType": str, "NoneType": type(None), "AnyListType": ScriptList,
-        "AnyTupleType": tuple, "DeviceObjType": torch.device,
+    plain: dict[str, Any] = {
+        "TensorType": (Value, AnyRank), "StringType": (str, UnknownText, CodedText),
+        "NoneType": type(None),
+        "AnyListType": ScriptList, "AnyTupleType": tuple, "DeviceObjType": torch.device,
     }  # fmt: skip
     if name == "NumberType":
         return is_number(argument)
@@ -70,6 +74,7 @@ _ROWS = {
     "dict": ("DictType",),
     "object": ("ClassType", "InstanceType"),
     "optional": ("OptionalType",),
+    "text": ("StringType",),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import sympy
 import torch
 
-from sardonyx.capture.graph import Argument, SequenceType, Value
+from sardonyx.capture.graph import Argument, Dim, SequenceType, Value
 from sardonyx.errors import CaptureError
 
 
@@ -23,6 +23,24 @@ class ComputedNumber:
     """A Python number that is known at run time: a 0-d tensor of int64, float64 or bool."""
 
     value: Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnyRank:
+    """A tensor whose number of dims is known at run time: its elements in a row, and its sizes."""
+
+    flat: Value
+    sizes: Value
+    since: str
+    """The place of the loop or the branch that decides the number of dims."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.flat.dtype
+
+    @property
+    def rank(self) -> Dim:
+        return self.sizes.shape[0]
 
 
 class Uninitialized:
@@ -37,6 +55,27 @@ class UnknownText:
     """A string made of what is known at run time: the message of an exception may be one."""
 
     made_of: tuple[Argument, ...]
+    parts: tuple[Argument, ...] | None = None
+    """Strings and integers that it is, one after the other, where that is known."""
+
+    @property
+    def integer(self) -> tuple[str, Argument, str] | None:
+        """The one integer in it, and what is around it; None where it may not be read off again."""
+        places = [i for i, p in enumerate(self.parts or ()) if not isinstance(p, str)]
+        if self.parts is None or len(places) != 1:
+            return None
+        (place,) = places
+        before, after = "".join(self.parts[:place]), "".join(self.parts[place + 1 :])
+        if before[-1:].isdigit() or any(map(str.isdigit, after)):
+            return None
+        return before, self.parts[place], after
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedText:
+    """A string that is known at run time: one of all strings, by the number `code`."""
+
+    code: Argument
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +131,7 @@ class RowForm:
     whose length differs from item to item: its items are stacked in one tensor, and the keys are
     the dtype and the dims of each, and whether they are numbers."""
 
-    kind: Literal["tuple", "list", "dict", "object", "optional", "array"]
+    kind: Literal["tuple", "list", "dict", "object", "optional", "array", "text"]
     count: int
     keys: tuple[Any, ...] = ()
     class_name: str = ""
@@ -338,6 +377,13 @@ _OUTDATED = (
 )
 
 
+def is_computed_text(argument: Argument) -> bool:
+    """Whether it is a string that is known at run time, and may be compared with others."""
+    if isinstance(argument, UnknownText):
+        return argument.integer is not None
+    return isinstance(argument, CodedText)
+
+
 def is_number(argument: Argument) -> bool:
     return isinstance(argument, (bool, int, float, sympy.Basic, ComputedNumber))
 
@@ -348,11 +394,13 @@ def is_constant(argument: Argument) -> bool:
         argument,
         (
             Value,
+            AnyRank,
             sympy.Basic,
             ComputedNumber,
             MaybeNone,
             Uninitialized,
             UnknownText,
+            CodedText,
             ChosenConstant,
         ),
     ):

@@ -123,7 +123,7 @@ def arange(
     if not whole and dtype == torch.int64:  # only here does PyTorch drop the fractions first
         numbers, whole = tuple(_without_fraction(b, n) for n in numbers), True
     if whole:
-        return b.cast(b.Range(*(b.scalar(n, torch.int64) for n in numbers)), dtype)
+        return b.cast(_whole_range(b, *numbers), dtype)
     if not dtype.is_floating_point:
         raise b.refuse(f"a {dtype} range between fractions")
     # A runtime may sum up the steps, and its errors with them: multiply instead, in float64.
@@ -135,6 +135,38 @@ def arange(
         count = b.cast(b.Ceil(b.Div(b.Sub(last, first), stride)), torch.int64)
     index = b.cast(b.Range(0, count, 1), torch.float64)
     return b.cast(b.Add(b.Mul(index, stride), first), dtype)
+
+
+def _whole_range(
+    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, step: Tensor | Scalar
+) -> Tensor:
+    first, last, stride = (b.scalar(n, torch.int64) for n in (start, end, step))
+    if first.const is not None and last.const is not None and stride.const is not None:
+        result: Tensor = b.Range(first, last, stride)
+        return result
+    # ONNX Runtime makes a slice of a Range that is an index, to which -1 is the last place.
+    turns = isinstance(step, int) and step < 0
+    if isinstance(step, int) and _is_never_negative(end if turns else start):
+        result = b.Range(first, last, stride)
+        return result
+    distance = b.Sub(first, last) if turns else b.Sub(last, first)
+    if isinstance(step, int) and step:
+        length = abs(step)
+        count = distance if length == 1 else b.Div(b.Add(distance, length - 1), length)
+    else:
+        exact = (b.cast(n, torch.float64) for n in (distance, stride))
+        count = b.cast(b.Ceil(b.Div(*exact)), torch.int64)
+    index = b.Range(0, count, 1)
+    result = b.Add(index if step == 1 else b.Mul(index, stride), first)
+    return result
+
+
+def _is_never_negative(number: Tensor | Scalar) -> bool:
+    if isinstance(number, Tensor):
+        return number.const is not None and bool(number.const >= 0)
+    if isinstance(number, sympy.Expr):
+        return number.is_nonnegative is True
+    return isinstance(number, int) and number >= 0
 
 
 def _without_fraction(b: Builder, number: Tensor | Scalar) -> Tensor | Scalar:

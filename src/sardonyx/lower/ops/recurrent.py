@@ -80,8 +80,9 @@ def _in_onnx_order(b: Builder, pieces: Sequence[Sequence[Tensor]], gates: Sequen
     ]
     if len(known) == sum(map(len, pieces)):
         parts = [chunks[gate] for t in known for chunks in [t.chunk(len(gates))] for gate in gates]
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return b.const(whole.detach().view(len(pieces), -1, *whole.shape[1:]))
+        height = sum(map(len, parts)) // len(pieces)
+        shape = (len(pieces), height, *parts[0].shape[1:])
+        return b.joined([part.detach() for part in parts], shape)
     rows = [[part for t in row for part in _reordered(b, t, gates)] for row in pieces]
     stacked = [
         b.unsqueeze(row[0] if len(row) == 1 else b.Concat(*row, axis=0), [0]) for row in rows

@@ -1,0 +1,63 @@
+"""Dims that are computed from one that no input has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.export import Dim
+
+import sardonyx
+
+
+class Sizes(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        n = x.shape[0]
+        return torch.arange(n), x.new_ones(n + 2), x.sum() / n, x[1:], torch.arange(n // 2)
+
+
+class Both(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.arange(x.shape[0] + y.shape[0]), torch.cat([x, y]), x[: y.shape[0]]
+
+
+B = Dim("b")
+SPECS = {
+    "b + 1": (B + 1, (7, 1, 2, 3)),
+    "2*b": (2 * B, (8, 2, 4)),
+    "3*b + 1": (3 * B + 1, (7, 1, 4)),
+}
+
+
+def _program(model: torch.nn.Module, x: tuple[torch.Tensor, ...], way: str, sizes: tuple) -> object:
+    if way == "given":
+        return sardonyx.export(torch.export.export(model, x, dynamic_shapes=sizes), verify=True)
+    return sardonyx.export(model, x, capture=way, dynamic_shapes=sizes, verify=True)
+
+
+@pytest.mark.parametrize("way", ["given", "export", "trace"])
+@pytest.mark.parametrize("name", SPECS)
+def test_the_other_dim_is_read_off_it(way: str, name: str) -> None:
+    dim, sizes = SPECS[name]
+    program = _program(Sizes(), (torch.randn(sizes[0], 3),), way, ({0: dim},))
+    assert program.model.graph.inputs[0].shape[0].value == name
+    for n in sizes:
+        x = torch.randn(n, 3)
+        for actual, expected in zip(program(x), Sizes()(x), strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("dims", [(2 * B, B), (B, 2 * B), (2 * B, B + 3)])
+def test_dims_of_two_inputs(dims: tuple[object, object]) -> None:
+    def inputs(b: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return tuple(torch.randn(b if d is B else d.fn(b), 3) for d in dims)
+
+    program = _program(Both(), inputs(5), "given", tuple({0: d} for d in dims))
+    for b in (5, 3, 7):
+        given = inputs(b)
+        for actual, expected in zip(program(*given), Both()(*given), strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+def test_a_dim_that_could_be_negative() -> None:
+    with pytest.raises(sardonyx.InvalidOptionError, match=r"'b - 1'.*min value for b"):
+        sardonyx.export(Sizes(), (torch.randn(4, 3),), dynamic_shapes=({0: B - 1},))
