@@ -112,3 +112,26 @@ def test_types_that_are_equal_to_python_are_not_alike() -> None:
     given = torch.export.export(Sums(), (x,), dynamic_shapes=({0: Dim("n")},))
     expected = [each.dtype for each in Sums()(x)]
     assert [each.dtype for each in sardonyx.export(given)(x)] == expected
+
+
+@pytest.mark.parametrize("together", [torch.broadcast_tensors, lambda *t: torch.atleast_2d(t)])
+@pytest.mark.parametrize("viewed", [lambda t: t, lambda t: t[None], lambda t: t.view(-1, 1)])
+def test_calls_that_are_alike_share_no_memory(together, viewed) -> None:
+    class Written(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            one, other = x * 2, y * 2
+            ours, theirs = together(viewed(one), viewed(other))
+            theirs.add_(1)
+            return one + 0, other + 0, ours + 0, theirs + 0
+
+    x, y = torch.randn(4), torch.randn(4)
+    sizes = ({0: Dim("n")}, {0: Dim("n")})
+    given = torch.export.export(Written(), (x, y), dynamic_shapes=sizes)
+    for program in (
+        sardonyx.export(given),
+        sardonyx.export(Written(), (x, y), capture="trace", dynamic_shapes=sizes),
+    ):
+        for n in (4, 0, 1, 7):
+            x, y = torch.randn(n), torch.randn(n)
+            for actual, expected in zip(program(x, y), Written()(x, y), strict=True):
+                torch.testing.assert_close(actual, expected)

@@ -8,7 +8,7 @@ import torch
 _OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
 for _schema in (
     "any_rank_whole(Tensor flat, Tensor sizes) -> Tensor",
-    "any_rank_expand(Tensor flat, Tensor sizes, Tensor other) -> (Tensor, Tensor)",
+    "any_rank_expand(Tensor(a) flat, Tensor sizes, Tensor other) -> (Tensor(a), Tensor)",
 ):
     _OPERATORS.define(_schema)  # type: ignore[no-untyped-call]
 

@@ -27,6 +27,7 @@ from sardonyx.capture.alias_classes import (
     is_its_input,
     may_alias,
 )
+from sardonyx.capture.any_rank import EXPAND
 from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.block_effects import (
     made_inside,
@@ -528,6 +529,8 @@ class _Walk:
             arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
             self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
             self._lists.note(node)
+            if node.op is EXPAND:  # a view in PyTorch, a copy in a file
+                self.aliases.may_share(node.outputs[0], node.arguments["flat"])
             if any(map(self._is_loose, node.inputs())):
                 self._loose.update(node.outputs)
             return

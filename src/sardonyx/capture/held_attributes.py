@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
-from functools import lru_cache
-from types import FunctionType, MethodType, NoneType
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from types import FunctionType, GetSetDescriptorType, MethodType, NoneType
 from typing import Any
 
 import torch
@@ -29,26 +28,34 @@ def attributes_restored(model: Any) -> Iterator[None]:
 
 
 def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
-    """Every container that can be reached from the model, and a copy of it."""
-    held: dict[int, tuple[Any, Any]] = {}
+    """The containers that can be reached from the model, and a copy of each. The nearest come
+    first, and of these the smallest; what there is no room for is left alone: a dataset, or all
+    that a trainer holds."""
+    held: list[tuple[Any, Any]] = []
+    seen: set[int] = set()
     found: list[Any] = [module.__dict__ for module in model.modules()]
+    room = _MOST_ITEMS + len(found) * _ITEMS_OF_A_MODULE
+    kinds = dict(_KINDS)
     while found:
-        container = found.pop()
-        if id(container) in held:
-            continue
-        # Most are the hooks that a module does not have.
-        held[id(container)] = container, container.copy() if container else _EMPTY
-        for value in container.values() if isinstance(container, dict) else container:
-            kind: type = type(value)
-            if kind in _PLAIN:
+        nearest, found = sorted(found, key=len), []
+        for container in nearest:
+            if id(container) in seen or len(container) >= room:
                 continue
-            if kind in _CONTAINERS:
-                found.append(value)
-            elif kind is tuple:
-                found.append([*value])
-            elif _holds_attributes(kind):
-                found.append(value.__dict__)
-    return list(held.values())
+            seen.add(id(container))
+            room -= len(container) + 1
+            content = container
+            if type(container) is not tuple:
+                # Most are the hooks that a module does not have.
+                content = container.copy() if container else _EMPTY
+                held.append((container, content))
+            for value in content.values() if isinstance(content, dict) else content:
+                kind = type(value)
+                if id(kind) not in kinds:  # which need not have a hash
+                    kinds[id(kind)] = _attributes_of(kind)
+                of_value = kinds[id(kind)]
+                if of_value is not None:
+                    found.append(of_value(value))
+    return held
 
 
 def _refill(container: Any, content: Any) -> None:
@@ -58,38 +65,51 @@ def _refill(container: Any, content: Any) -> None:
     if not content:
         container.clear()
     elif isinstance(container, dict):
-        if [*container] != [*content] or [*map(id, container.values())] != [
-            *map(id, content.values())
-        ]:
+        if not (_are_same(container, content) and _are_same(container.values(), content.values())):
             container.clear()
             container.update(content)
     elif isinstance(container, set):
         if container != content:
             container.clear()
             container.update(content)
-    elif [id(item) for item in container] != [id(item) for item in content]:
+    elif not _are_same(container, content):
         container.clear()
         container.extend(content)
 
 
-_PLAIN = frozenset(
-    {
-        bool, int, float, complex, str, bytes, NoneType, FunctionType, MethodType,
-        torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device,
-    }
-)  # fmt: skip
+def _are_same(now: Any, before: Any) -> bool:
+    return [*map(id, now)] == [*map(id, before)]
+
+
+def _attributes_of(kind: type) -> Callable[[Any], Any] | None:
+    """What gives the attributes of an object of the class; None where they are not the model's own:
+    those of Python and of PyTorch (a logger, a type) lead to the rest of the process."""
+    if issubclass(kind, (type, torch.Tensor, torch.jit.ScriptModule)):
+        return None
+    root = str(kind.__module__).partition(".")[0]
+    if root in _OF_OTHERS and not issubclass(kind, torch.nn.Module):
+        return None
+    named = (vars(base).get("__dict__") for base in kind.__mro__)
+    attributes = next((found for found in named if found is not None), None)
+    # Not by its name: a class may answer that with anything, or raise.
+    return attributes.__get__ if isinstance(attributes, GetSetDescriptorType) else None
+
+
+def _itself(container: Any) -> Any:
+    return container
+
+
+_MOST_ITEMS = 50_000
+_ITEMS_OF_A_MODULE = 100
 _EMPTY: tuple[()] = ()
-_CONTAINERS = frozenset((list, dict, OrderedDict, defaultdict, deque, set))
-
-
-@lru_cache(maxsize=4096)
-def _holds_attributes(kind: type) -> bool:
-    """Whether objects of a class are the model's own: those of Python and of PyTorch (a logger, a
-    type) lead to the rest of the process."""
-    if issubclass(kind, (type, torch.Tensor, torch.nn.Module)):
-        return False
-    root = kind.__module__.partition(".")[0]
-    return kind.__dictoffset__ != 0 and root not in _OF_OTHERS
-
-
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
+_PLAIN = (
+    bool, int, float, complex, str, bytes, NoneType, FunctionType, MethodType,
+    torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device,
+)  # fmt: skip
+_CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict, Counter, deque, set)
+_KINDS: dict[int, Callable[[Any], Any] | None] = {
+    **dict.fromkeys(map(id, _PLAIN)),
+    **dict.fromkeys(map(id, _CONTAINERS), _itself),
+}
+"""What gives the items of a value, by the id of its class."""

@@ -11,6 +11,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
+from sardonyx.capture.watched_calls import tensors_in
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -18,11 +19,13 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 class KnownResults:
     """What operators gave for arguments of these types, sizes and strides. Calls that are alike get
     tensors that are alike, and never the same: of a fake tensor PyTorch remembers how many
-    elements are not 0, and two masks of one shape have different numbers of them."""
+    elements are not 0, and two masks of one shape have different numbers of them. Nor do they
+    share memory, by which is told later what is a view of what."""
 
     def __init__(self, mode: Any) -> None:
         self._mode = mode
-        self._known: dict[Hashable, Any] = {}
+        self._known: dict[Hashable, tuple[Any, list[torch.Tensor]]] = {}
+        """The results, and the tensors that they were made of."""
 
     def of(self, op: OpOverload, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         """`run` is asked where the result is not known, or is another one for each call: operators
@@ -36,20 +39,48 @@ class KnownResults:
         except TypeError:  # an argument that cannot be a key
             return run()
         if known is not None:
-            return _another(known)
+            return self._another(*known)
         result = run()
         of_result: set[sympy.Basic] = set()
         _key(result, of_result)
         data = (s for s in symbols if _torch_private.depends_on_data(self._mode, s))
-        if of_result <= symbols and not any(data):
-            self._known[key] = _another(result)
+        given = list(tensors_in([*arguments.values()]))
+        can_be_made = all(_is_plain(t) or _is_view(t, given) for t in tensors_in(result))
+        if can_be_made and of_result <= symbols and not any(data):
+            self._known[key] = _detached(result), given
         return result
 
+    def _another(self, result: Any, given: list[torch.Tensor]) -> Any:
+        if isinstance(result, (list, tuple)):
+            return [self._another(item, given) for item in result]
+        if not isinstance(result, torch.Tensor):
+            return result
+        if _is_view(result, given):
+            return result.detach()
+        sizes, strides = list(result.shape), list(result.stride())
+        return _torch_private.fake_from_strides(self._mode, result, sizes, strides)
 
-def _another(result: Any) -> Any:
+
+def _detached(result: Any) -> Any:
     if isinstance(result, (list, tuple)):
-        return [_another(item) for item in result]
+        return [_detached(item) for item in result]
     return result.detach() if isinstance(result, torch.Tensor) else result
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its sizes and strides say all of it."""
+    return (
+        tensor.layout == torch.strided
+        and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
+        and _torch_private.dim_of(tensor.storage_offset()) == 0
+    )
+
+
+def _is_view(tensor: torch.Tensor, given: list[torch.Tensor]) -> bool:
+    return tensor.layout == torch.strided and any(
+        other.layout == torch.strided and _torch_private.shares_memory(tensor, other)
+        for other in given
+    )
 
 
 def _key(argument: Any, symbols: set[sympy.Basic]) -> Any:

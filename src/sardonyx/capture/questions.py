@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 from torch.nn.modules import transformer
 
+from sardonyx.capture.graph import SourceLocation
 from sardonyx.capture.location import running_model_code
 from sardonyx.capture.watched_calls import ChangingMode
 
@@ -19,6 +20,14 @@ _ANSWERED_NO = {
 }
 """Is a variance negative: an error, which a file cannot raise. Is this mask the causal one: then
 PyTorch would drop it and build its own, so "no" is right for every mask."""
+
+
+_ASKED_OF_MASK = "(mask == causal_comparison).all()"
+
+
+def is_answered_no(place: SourceLocation) -> bool:
+    """Whether a script asks at a place for what a running model is told "no"."""
+    return _ASKED_OF_MASK in place.text and place.file.endswith("torch/nn/modules/transformer.py")
 
 
 def _seen_from_within(function: Any) -> Any:

@@ -247,7 +247,22 @@ class AnyRankTensors:
         heads = [self._typed(_aten.slice.Tensor, [s, 0, 0, 1, 1], torch.int64, [1]) for s in sizes]
         count = self._typed(_aten.cat.default, [heads, 0], torch.int64, [len(heads)])
         (total,) = self._writer.emit(_aten.sum.dim_IntList, [count, [0], True])
-        return self.of_sizes(flat, self._joined([total, self._tail(first, 1)]), first.since)
+        return self.of_sizes(flat, self._joined([total, self._tail_of_all(tensors)]), first.since)
+
+    def _tail_of_all(self, tensors: Sequence[Value | AnyRank]) -> Value:
+        """The sizes after the first of tensors that are concatenated. They are the same in all but
+        those of the one size 0, which may stand beside tensors of any rank and have none."""
+        ranked = next((t for t in tensors if isinstance(t, Value) and len(t.shape) > 1), None)
+        if ranked is not None:
+            return self._vector(ranked.shape[1:])
+        by_rank = {t.rank: t for t in tensors if isinstance(t, AnyRank)}
+        tails = [self._tail(tensor, 1) for tensor in by_rank.values()]
+        if len(tails) == 1:
+            return tails[0]
+        joined = self._joined(tails)
+        (most,) = self._writer.emit(_aten.amax.default, [self._vector(list(by_rank))])
+        end = self._scalar(ComputedNumber(most)) - 1
+        return self._part(joined, 0, end, end)
 
     def _rows_at(self, op: Any, table: Argument, indices: Sequence[Argument]) -> Argument:
         """`table[places]`"""

@@ -31,6 +31,7 @@ from sardonyx.capture.module_calls import RunningCalls
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import QuantizedTensor
+from sardonyx.capture.questions import is_answered_no
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript.any_rank import (
@@ -455,6 +456,9 @@ class GraphReader(ReadsApart):
             reader(self, node)
             return
         if kind in _WITHOUT_EFFECT:
+            return
+        if kind == "aten::Bool" and is_answered_no(self.here):
+            self.set(node, False)
             return
         operands = self.inputs_of(node)
         chosen = next((o for o in operands if isinstance(o, ChosenConstant)), None)

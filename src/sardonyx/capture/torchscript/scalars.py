@@ -23,6 +23,8 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.torchscript.values import CodedText, UnknownText
+from sardonyx.errors import CaptureError
 
 _sym_float: Callable[[Any], Any] = torch.sym_float
 _sym_max: Callable[[Any, Any], Any] = torch.sym_max
@@ -167,6 +169,11 @@ class ScalarTracker:
 
     def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Read | None:
         """None where the number is one of the data."""
+        if isinstance(argument, (UnknownText, CodedText)):
+            raise CaptureError(
+                "a number is read from a string that is known at run time: take the number that the"
+                " string is made of"
+            )
         number = self._known(argument) if isinstance(argument, Value) else self._symbolic(argument)
         return None if number is None else Read(_torch_private.dim_of(convert(number)))
 

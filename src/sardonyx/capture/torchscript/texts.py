@@ -22,6 +22,7 @@ from sardonyx.capture.torchscript.values import (
     is_number,
     number_dtype,
 )
+from sardonyx.errors import CaptureError
 
 _LAST_INTEGER = re.compile(r"(.*?)(0|[1-9][0-9]*)([^0-9]*)", re.DOTALL)
 _INTEGERS = 2**48
@@ -36,16 +37,18 @@ class Texts:
         self._around: dict[tuple[str, ...], int] = {}
 
     def code(self, text: Argument) -> Argument:
-        """None of what is no string, or one that has no code."""
         if isinstance(text, str):
             return self._known_code(text)
         if isinstance(text, CodedText):
             return text.code
-        if isinstance(text, ChosenConstant):
+        if isinstance(text, ChosenConstant) and all(isinstance(o, str) for o in text.options):
             return self._chosen_code(text)
         if isinstance(text, UnknownText) and text.integer is not None:
             return self._computed_code(*text.integer)
-        return None
+        raise CaptureError(
+            "a string is looked for, or compared with one, that is known at run time and is not"
+            " one integer with known text around it: compare the numbers that it is made of"
+        )
 
     def _known_code(self, text: str) -> int:
         found = _LAST_INTEGER.fullmatch(text)
@@ -54,8 +57,6 @@ class Texts:
         return self._place((found[1], found[3])) * _INTEGERS + int(found[2])
 
     def _chosen_code(self, text: ChosenConstant) -> Argument:
-        if not all(isinstance(option, str) for option in text.options):
-            return None
         codes = torch.tensor([self._known_code(option) for option in text.options])
         table = Value("codes", type_of(codes), constant=codes)
         place = self._numbers.as_scalar(text.code)

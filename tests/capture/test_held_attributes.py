@@ -1,0 +1,135 @@
+"""What a model holds is restored, whatever that is, and at a cost that has a bound."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+import sardonyx
+from sardonyx.capture.held_attributes import attributes_restored
+
+
+class Raising:
+    @property
+    def __dict__(self):
+        raise RuntimeError("no attributes")
+
+
+class Unbound:
+    def __getattribute__(self, name):
+        raise RuntimeError(f"{name} of nothing")
+
+
+class NoAttributes:
+    __dict__ = None
+
+
+class OfUnhashableKind(type):
+    def __eq__(cls, other):
+        return cls is other
+
+
+class Unhashable(metaclass=OfUnhashableKind):
+    pass
+
+
+class Trainer:
+    __module__ = None
+
+    def __init__(self, model):
+        self.model, self.itself, self.weak = model, self, weakref.ref(model)
+        self.lock, self.steps = threading.Lock(), 0
+
+
+class Counting(nn.Module):
+    def __init__(self, held=None):
+        super().__init__()
+        self.held = None
+        self.__dict__["held"] = held  # past the questions that setattr() asks
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(x)
+        return x * len(self.seen)
+
+
+@pytest.mark.parametrize("held", [Raising, NoAttributes, threading.Lock], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_objects_that_cannot_be_looked_into(held, capture):
+    model = Counting(held())
+    program = sardonyx.export(model, (torch.ones(2),), capture=capture)
+    assert torch.equal(program(torch.ones(2)), torch.ones(2)) and model.seen == []
+
+
+@pytest.mark.parametrize("held", [Unbound, Unhashable])
+def test_objects_and_classes_that_cannot_be_asked(held):
+    model = Counting(held())
+    with attributes_restored(model):
+        model.seen.append(1)
+    assert model.seen == []
+
+
+def test_objects_that_hold_the_model():
+    model = Counting()
+    model.trainer = Trainer(model)
+    with attributes_restored(model):
+        model.trainer.steps += 1
+        model.seen.append(1)
+    assert model.trainer.steps == 0 and model.seen == []
+
+
+def test_modules_that_are_not_registered_and_counters():
+    model, hidden = Counting(), Counting()
+    model.__dict__["held"] = ([hidden], Counter(a=1))
+    with attributes_restored(model):
+        hidden.cache = torch.ones(1)
+        hidden.seen.append(1)
+        model.held[1].update("ab")
+    assert not hasattr(hidden, "cache") and hidden.seen == [] and model.held[1] == Counter(a=1)
+
+
+def test_keys_that_have_no_plain_equality():
+    one, other = torch.ones(2), torch.ones(2)
+    model = Counting({one: 1, other: 2})
+    with attributes_restored(model):
+        model.held[one] = model.held.pop(one)
+    assert list(model.held.values()) == [1, 2]
+
+
+def _shared_tuples():
+    held = ()
+    for _ in range(40):
+        held = (held, held)
+    return held
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda: [{"label": [i]} for i in range(500_000)],
+        lambda: {i: str(i) for i in range(500_000)},
+        _shared_tuples,
+    ],
+    ids=["dataset", "vocabulary", "shared tuples"],
+)
+def test_the_cost_has_a_bound(held):
+    model = Counting(held())
+    began = time.perf_counter()
+    with attributes_restored(model):
+        model.seen.append(1)
+    assert time.perf_counter() - began < 0.5
+    assert model.seen == []
+
+
+def test_the_nearest_are_restored_first():
+    parts = nn.ModuleList(Counting([[i] for i in range(2_000)]) for _ in range(60))
+    with attributes_restored(parts):
+        for part in parts:
+            part.seen.append(1)
+    assert all(part.seen == [] for part in parts)
