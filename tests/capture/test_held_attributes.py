@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -59,7 +60,9 @@ class Counting(nn.Module):
         return x * len(self.seen)
 
 
-@pytest.mark.parametrize("held", [Raising, NoAttributes, threading.Lock], ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    "held", [Raising, NoAttributes, Unhashable, threading.Lock], ids=lambda k: k.__name__
+)
 @pytest.mark.parametrize("capture", ["trace", "export"])
 def test_objects_that_cannot_be_looked_into(held, capture):
     model = Counting(held())
@@ -67,9 +70,8 @@ def test_objects_that_cannot_be_looked_into(held, capture):
     assert torch.equal(program(torch.ones(2)), torch.ones(2)) and model.seen == []
 
 
-@pytest.mark.parametrize("held", [Unbound, Unhashable])
-def test_objects_and_classes_that_cannot_be_asked(held):
-    model = Counting(held())
+def test_objects_that_raise_at_every_question():
+    model = Counting(Unbound())
     with attributes_restored(model):
         model.seen.append(1)
     assert model.seen == []
@@ -133,3 +135,39 @@ def test_the_nearest_are_restored_first():
         for part in parts:
             part.seen.append(1)
     assert all(part.seen == [] for part in parts)
+
+
+class Items(list):
+    def extend(self, items):
+        raise AssertionError("not of the model's own accord")
+
+
+class Entries(dict):
+    pass
+
+
+class Pair(NamedTuple):
+    seen: list
+    entries: Entries
+
+
+@pytest.mark.parametrize("capture", ["trace", "export", "auto"])
+def test_kinds_of_lists_dicts_and_tuples(capture):
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.items, self.pair = Items([0]), Pair([], Entries(a=1))
+
+        def forward(self, x):
+            self.items.append(1)
+            self.pair.seen.append(1)
+            self.pair.entries[len(self.pair.entries)] = 1
+            start = (x.abs().sum() * 0).long() + 1
+            x = x.clone()
+            x[start : start + 2] += 1  # takes torch.export two attempts
+            return x * (len(self.items) + len(self.pair.seen) + len(self.pair.entries))
+
+    model, x = Steps(), torch.randn(4)
+    program = sardonyx.export(model, (x,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert (model.items, model.pair) == ([0], ([], {"a": 1}))
+    torch.testing.assert_close(program(x), Steps()(x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 
 import sardonyx
@@ -135,3 +136,16 @@ def test_calls_that_are_alike_share_no_memory(together, viewed) -> None:
             x, y = torch.randn(n), torch.randn(n)
             for actual, expected in zip(program(x, y), Written()(x, y), strict=True):
                 torch.testing.assert_close(actual, expected)
+
+
+def test_views_of_known_sizes_are_found_in_the_cache_of_pytorch() -> None:
+    class Written(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(20):
+                x = x * 2 + x.view(-1).view(2, 3)
+                x.view(3, 2).add_(1)
+            return x
+
+    before = FakeTensorMode.cache_info().hits
+    sardonyx.export(Written(), torch.randn(2, 3), capture="trace")
+    assert FakeTensorMode.cache_info().hits - before >= 40

@@ -123,3 +123,30 @@ def test_a_call_that_failed_and_was_caught_decides():
     assert "the recording holds where Mod(3*n, 2) != 0: the model decides by it at" in note
     assert "x.view(2, -1)" in note
     assert program(torch.ones(5, 3)).shape == (1, 15)
+
+
+def given_up_view(x):
+    y = x.clone()
+    try:
+        y.view(3, 5, 7)
+    except RuntimeError:
+        y.mul_(2)
+    return y
+
+
+def given_up_write(x):
+    y = x.clone()
+    try:
+        y[:, 0].add_(torch.ones(2, 7))
+    except RuntimeError:
+        y[:, 1].mul_(2)
+    return y
+
+
+@pytest.mark.parametrize("function", [given_up_view, given_up_write])
+def test_a_call_that_failed_is_not_run_again(function):
+    x = torch.randn(5, 4)
+    program = sardonyx.export(function, (x,), capture="export", dynamic_axes={"x": {0: "n"}})
+    for n in (5, 3, 8):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(program(x), function(x))

@@ -435,6 +435,26 @@ def many_dims_squeezed_in_place(x, n: int):
     return y, z.dim() + n
 
 
+def empty_or_more_concatenated(x, n: int):
+    y = x
+    for _ in range(n):
+        y = y.unsqueeze(0)
+    out = torch.zeros(0)
+    if n > 1:
+        out = torch.cat([out, y])
+    return torch.cat([out, y]), torch.cat([torch.zeros(0), out, y, torch.zeros(0)])
+
+
+def no_dims_or_one_written(x, n: int):
+    z = x.sum()
+    w = z * 2
+    for _ in range(n):
+        if n > 1:
+            w = z.unsqueeze(0)
+        w.mul_(0.5)
+    return z, w
+
+
 PROGRAMS = [
     (program, inputs)
     for inputs, programs in (
@@ -453,6 +473,8 @@ PROGRAMS = [
                 sizes_in_a_list,
                 checked,
                 alternating_otherwise,
+                empty_or_more_concatenated,
+                no_dims_or_one_written,
             ),
         ),
         (

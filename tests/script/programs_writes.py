@@ -552,6 +552,30 @@ def reshaped_under_two_names(x):
     return z, y
 
 
+def reshaped_as_given_back(x):
+    """Operators that give the tensor itself, and copies of it beside them."""
+    y = x.clone()
+    written = y.add_(1)
+    same, contiguous = y.float(), y.contiguous()
+    double, turned = y.double(), y.t().contiguous()
+    same.unsqueeze_(0)
+    contiguous.mul_(2)
+    contiguous.unsqueeze_(0)
+    double.unsqueeze_(1)
+    turned.unsqueeze_(2)
+    return y, written, same, contiguous, double, turned
+
+
+def reshaped_as_given_back_in_a_loop(x, n: int):
+    y = x.clone()
+    for _ in range(n):
+        z = y.to(torch.float32)
+        z.t_()
+        z[0] += 1
+        z.t_()
+    return y
+
+
 def previous_row(x):
     out = torch.zeros_like(x)
     previous = torch.ones(2)
@@ -622,6 +646,8 @@ WRITES: list[Typed] = [
     (reshaped_in_nested_blocks, COUNTS),
     (reshaped_carried, COUNTS),
     (reshaped_under_two_names, SIGNS),
+    (reshaped_as_given_back, SIGNS),
+    (reshaped_as_given_back_in_a_loop, COUNTS),
     (previous_row, SIZES),
     (start_written, COUNTS),
     (number_becomes_tensor, COUNTS),

@@ -123,6 +123,30 @@ def test_a_write_of_memory_in_another_order_is_refused() -> None:
         exported(transposed_and_written, programs.COUNTED)
 
 
+def expanded_before_a_write(x, n: int):
+    y = x.clone()
+    for i in range(n):
+        y = y.unsqueeze(0) if i % 2 == 0 else y.sum(0)
+    z = y.expand_as(y.clone())
+    y.add_(1)
+    return z
+
+
+def written_expanded(x, n: int):
+    y = x.clone()
+    for i in range(n):
+        y = y.unsqueeze(0) if i % 2 == 0 else y.sum(0)
+    z = y.expand_as(y.clone())
+    z.add_(1)
+    return y
+
+
+@pytest.mark.parametrize("program", [expanded_before_a_write, written_expanded])
+def test_a_write_that_an_expanded_tensor_shares_is_refused(program) -> None:
+    with pytest.raises(sardonyx.CaptureError, match=r"may share its memory[\s\S]*test_any_rank"):
+        exported(program, programs.COUNTED)
+
+
 @torch.jit.script
 def alternated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     for _ in range(y.size(0)):

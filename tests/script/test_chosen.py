@@ -11,7 +11,7 @@ from torch import Tensor
 
 import sardonyx
 from tests.script import programs_chosen as programs
-from tests.script.programs_flow import SIZES, rows
+from tests.script.programs_flow import COUNTS, SIZES, rows
 from tests.script.running import assert_equal_to_eager, exported
 
 
@@ -110,9 +110,43 @@ def dict_returned(x):
     return d
 
 
+def carried_under_another_name(x, n: int):
+    y = x.clone()
+    w = y
+    for _ in range(2):
+        if n > 1:
+            w = y.sum(0)
+        y.unsqueeze_(0)
+    return w
+
+
+def chosen_under_another_name(x, n: int):
+    y = x.clone()
+    w = y
+    if n > 1:
+        w = y + 1
+    y.unsqueeze_(0)
+    return w
+
+
+def given_back_by_a_loop(x, n: int):
+    y = x.clone()
+    z = y
+    for _ in range(n):
+        z = y.contiguous()
+        y.unsqueeze_(0)
+    return z
+
+
+_RESHAPED = "changes the shape of a tensor that another variable may hold"
+
+
 @pytest.mark.parametrize(
     ("program", "inputs", "message"),
     [
+        (carried_under_another_name, COUNTS, _RESHAPED),
+        (chosen_under_another_name, COUNTS, _RESHAPED),
+        (given_back_by_a_loop, COUNTS, _RESHAPED),
         (keys_counted, SIZES, "which keys a dict has depends on a loop"),
         (dict_returned, SIZES, "may or may not give the key 'n'"),
     ],

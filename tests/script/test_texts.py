@@ -34,7 +34,48 @@ def two_numbers(x, n: int):
     return entries[str(n) + "." + str(n)]
 
 
-@pytest.mark.parametrize("program", [digits_next_to_digits, two_numbers])
+def equal_to_two_numbers(x, n: int):
+    if str(n) == str(n) + str(n + 1):
+        return x * 2
+    return x
+
+
+def equal_to_a_float(x, n: int):
+    if str(n) == str(n * 0.5):
+        return x * 2
+    return x
+
+
+def two_numbers_in_a_list(x, n: int):
+    names: list[str] = []
+    for i in range(n):
+        names.append(f"k{i}")
+    if str(n) + str(n) in names:
+        return x * 2
+    return x
+
+
+def counted_beside_a_tensor(x, n: int):
+    names = ["a1", str(x.sum())]
+    return x * names.count("a1")
+
+
+def number_of_a_string(x, n: int):
+    return x * int(str(n))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        digits_next_to_digits,
+        two_numbers,
+        equal_to_two_numbers,
+        equal_to_a_float,
+        two_numbers_in_a_list,
+        counted_beside_a_tensor,
+        number_of_a_string,
+    ],
+)
 def test_strings_that_cannot_be_told_apart_are_refused_with_the_line(program) -> None:
     with pytest.raises(sardonyx.SardonyxError, match=r"test_texts.py:\d+"):
         exported(program, programs.COUNTED)

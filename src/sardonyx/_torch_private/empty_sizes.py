@@ -26,6 +26,7 @@ def sizes_that_may_be_zero() -> Iterator[None]:
         (symbolic_shapes, "try_solve", _but_for_pieces),
         (fake_impls, "infer_size", _common_shape_with_open_sizes),
         (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
+        (fake_impls, "_view_unbacked_meta", _to_no_dims),
         (_refs, "_reshape_view_helper_core_alg", _with_sizes_as_asked),
         (_prims_common, "sym_max", _of_strides),
         (SymNode, "sym_max", _of_strides),
@@ -125,6 +126,19 @@ def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..
         ]
 
     return broadcast
+
+
+def _to_no_dims(reshape: Callable[..., Any]) -> Callable[..., Any]:
+    """A tensor of open size is of one element where it is reshaped to no dims: PyTorch squeezes it,
+    which keeps a dim whose size may be another."""
+
+    from torch import _prims_common
+
+    def reshaped(a: torch.Tensor, shape: Any, *args: Any, **kwargs: Any) -> Any:
+        sizes = _prims_common.extract_shape_from_varargs(shape, validate=False)
+        return reshape(a, shape, *args, **kwargs) if sizes else a.as_strided((), ())
+
+    return reshaped
 
 
 def _with_sizes_as_asked(reshape: Callable[..., Any]) -> Callable[..., Any]:

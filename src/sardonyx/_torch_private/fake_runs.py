@@ -143,7 +143,7 @@ def _cached(mode: Any, args: Mapping[str, Any]) -> Iterator[None]:
     in its sizes."""
     before = mode.cache_enabled
     mode.cache_enabled = not any(
-        isinstance(value, torch.Tensor) and value._has_symbolic_sizes_strides  # type: ignore[attr-defined]
+        isinstance(value, torch.Tensor) and value._has_symbolic_sizes_strides
         for given in args.values()
         for value in (given if isinstance(given, (list, tuple)) else (given,))
     )

@@ -16,7 +16,7 @@ import torch
 from sardonyx.capture.location import place_text
 
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
-_CONTAINERS = frozenset((list, dict, OrderedDict, defaultdict, set))
+_CONTAINERS = (list, dict, OrderedDict, defaultdict, set)  # no set: a class need not have a hash
 _OF_ITEMS = (list, set)
 _PLAIN = (bool, int, float, str, type(None), torch.Size)
 

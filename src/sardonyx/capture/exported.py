@@ -293,6 +293,8 @@ class _Converter:
             name = f"{name}.{target._schema.overload_name}"
         if name in _ASSERTIONS:
             return
+        if result is None and target._schema.returns and not node.users:
+            return  # it raised, and the model went on
         arguments = bind(target, self.argument(node.args), self.argument(node.kwargs))
         if isinstance(result, _NUMBERS):
             expression = self.number(result)

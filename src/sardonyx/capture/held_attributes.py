@@ -7,9 +7,11 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from types import FunctionType, GetSetDescriptorType, MethodType, NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+
+_Getter: TypeAlias = Callable[[Any], Any]
 
 
 @contextlib.contextmanager
@@ -44,55 +46,68 @@ def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
             seen.add(id(container))
             room -= len(container) + 1
             content = container
-            if type(container) is not tuple:
+            if not isinstance(container, tuple):
                 # Most are the hooks that a module does not have.
-                content = container.copy() if container else _EMPTY
+                content = _own(container).copy(container) if len(container) else _EMPTY
                 held.append((container, content))
             for value in content.values() if isinstance(content, dict) else content:
                 kind = type(value)
                 if id(kind) not in kinds:  # which need not have a hash
-                    kinds[id(kind)] = _attributes_of(kind)
-                of_value = kinds[id(kind)]
-                if of_value is not None:
-                    found.append(of_value(value))
+                    kinds[id(kind)] = _held_by_objects(kind)
+                found += [of_value(value) for of_value in kinds[id(kind)]]
     return held
 
 
 def _refill(container: Any, content: Any) -> None:
     """Writes only where something changed: identity counts, tensors have no plain equality."""
-    if not container and not content:
+    if not len(container) and not content:
         return
+    own = _own(container)
     if not content:
-        container.clear()
+        own.clear(container)
     elif isinstance(container, dict):
-        if not (_are_same(container, content) and _are_same(container.values(), content.values())):
-            container.clear()
-            container.update(content)
+        now = own.copy(container)
+        if not (_are_same(now, content) and _are_same(now.values(), content.values())):
+            own.clear(container)
+            own.update(container, content)
     elif isinstance(container, set):
         if container != content:
             container.clear()
             container.update(content)
-    elif not _are_same(container, content):
-        container.clear()
-        container.extend(content)
+    elif not _are_same(own.copy(container), content):
+        own.clear(container)
+        own.extend(container, content)
 
 
 def _are_same(now: Any, before: Any) -> bool:
     return [*map(id, now)] == [*map(id, before)]
 
 
-def _attributes_of(kind: type) -> Callable[[Any], Any] | None:
-    """What gives the attributes of an object of the class; None where they are not the model's own:
-    those of Python and of PyTorch (a logger, a type) lead to the rest of the process."""
+def _own(container: Any) -> Any:
+    """The class whose methods show what a container holds; those of a subclass may do more."""
+    kind = type(container)
+    if kind in _CONTAINERS:
+        return kind
+    return list if isinstance(container, list) else dict
+
+
+def _held_by_objects(kind: type) -> tuple[_Getter, ...]:
+    """What gives the attributes of an object of the class, and its items; nothing where they are
+    not the model's own: those of Python and of PyTorch (a logger, a type) lead to the rest of the
+    process."""
     if issubclass(kind, (type, torch.Tensor, torch.jit.ScriptModule)):
-        return None
+        return ()
     root = str(kind.__module__).partition(".")[0]
     if root in _OF_OTHERS and not issubclass(kind, torch.nn.Module):
-        return None
+        return ()
+    has_items = issubclass(kind, (tuple, list, dict)) and not issubclass(kind, OrderedDict)
+    items: tuple[_Getter, ...] = (_itself,) if has_items else ()
     named = (vars(base).get("__dict__") for base in kind.__mro__)
     attributes = next((found for found in named if found is not None), None)
     # Not by its name: a class may answer that with anything, or raise.
-    return attributes.__get__ if isinstance(attributes, GetSetDescriptorType) else None
+    if isinstance(attributes, GetSetDescriptorType):
+        return (*items, attributes.__get__)
+    return items
 
 
 def _itself(container: Any) -> Any:
@@ -108,8 +123,8 @@ _PLAIN = (
     torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device,
 )  # fmt: skip
 _CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict, Counter, deque, set)
-_KINDS: dict[int, Callable[[Any], Any] | None] = {
-    **dict.fromkeys(map(id, _PLAIN)),
-    **dict.fromkeys(map(id, _CONTAINERS), _itself),
+_KINDS: dict[int, tuple[_Getter, ...]] = {
+    **dict.fromkeys(map(id, _PLAIN), ()),
+    **dict.fromkeys(map(id, _CONTAINERS), (_itself,)),
 }
-"""What gives the items of a value, by the id of its class."""
+"""What gives what a value holds, by the id of its class."""

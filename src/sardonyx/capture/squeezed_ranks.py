@@ -21,10 +21,14 @@ class SqueezedRanks(WatchingMode):
         pass
 
     def after(self, call: Call) -> None:
-        if call.name != "squeeze" or len(self._found) > _MOST or not _torch_private.is_tracing():
+        if call.name not in _SQUEEZES:
             return
-        if isinstance(call.result, torch.Tensor) and not call.result.is_quantized:
-            self._found.append(torch.ops.aten._shape_as_tensor(call.result))
+        left = call.result
+        if not _torch_private.is_tracing() or not isinstance(left, torch.Tensor):
+            return
+        # A tensor inside a transform is gone with that.
+        if not (left.is_quantized or _torch_private.is_transformed(left)):
+            self._found.append(torch.ops.aten._shape_as_tensor(left))
 
 
-_MOST = 256
+_SQUEEZES = frozenset(("squeeze", "squeeze_"))

@@ -7,7 +7,7 @@ later, by functionalize.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sardonyx import _torch_private
@@ -73,6 +73,9 @@ def _names(values: Any) -> set[str]:
 _OBJECTS = frozenset({"ListType", "DictType", "ClassType", "OptionalType"})
 
 
+_MAY_GIVE_THEIR_INPUT = frozenset({"aten::contiguous", "aten::to", "aten::type_as"})
+
+
 def may_have_other_names(change: Any) -> bool:
     """Whether a tensor whose shape is changed may be one that is used under another name."""
     tensors = list(_same_objects(change.inputsAt(0)))
@@ -80,6 +83,84 @@ def may_have_other_names(change: Any) -> bool:
         not any(True for _ in _sources(value)) and _is_used_again(value, change)
         for value in tensors
     )
+
+
+def is_held_by_result(change: Any) -> bool:
+    """Whether a tensor whose shape is changed may also be a result of a branch or a loop before, or
+    what a loop around the change carries, and is read as that."""
+    same = list(_same_objects(change.inputsAt(0)))
+    names = _names(same) | _names(_results_of_carried(same))
+    around = list(_around(change))
+    for value in _handed_on(same, change):
+        node = value.node()
+        if value.debugName() in names or not _is_read(value, change):
+            continue
+        if node.kind() == "prim::Param":
+            node = node.owningBlock().owningNode()
+        if any(node == outer for outer in around):
+            return True
+        if node.kind() in ("prim::If", "prim::Loop") and _follows(change, node):
+            return True
+    return False
+
+
+def _results_of_carried(values: Iterable[Any]) -> Iterator[Any]:
+    """What loops give for the variables that they carry as one of the values."""
+    for value in values:
+        block = value.node().owningBlock()
+        owner = block.owningNode()
+        if value.node().kind() == "prim::Param" and owner is not None:
+            place = _place(value, block.inputs())
+            if owner.kind() == "prim::Loop" and place:
+                yield list(owner.outputs())[place - 1]
+
+
+def _is_read(value: Any, change: Any) -> bool:
+    is_returned = any(
+        use.user.kind() == "prim::Return" and use.user.owningBlock().owningNode() is None
+        for use in value.uses()
+    )
+    return is_returned or _is_used_again(value, change)
+
+
+def _handed_on(values: Sequence[Any], change: Any) -> Iterator[Any]:
+    """All values that may be the object that one of the values is, as it goes into branches and
+    loops and comes out of them. What a loop around the change makes anew in every iteration has
+    changed by the time that the loop hands it on."""
+    anew = [outer for outer in _around(change) if all(_is_inside(v, outer) for v in values)]
+    seen: set[str] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if value.debugName() not in seen:
+            seen.add(value.debugName())
+            yield value
+            for use in value.uses():
+                owner = use.user.owningBlock().owningNode()
+                if use.user.kind() != "prim::Return" or not any(owner == n for n in anew):
+                    pending += _receivers(use.user, use.offset)
+
+
+def _is_inside(value: Any, node: Any) -> bool:
+    return any(outer == node for outer in _around(value.node()))
+
+
+def _receivers(user: Any, place: int) -> Iterator[Any]:
+    """What has the object that a node is given at a place."""
+    if user.kind() == "prim::Loop" and place >= 2:
+        (block,) = user.blocks()
+        yield list(block.inputs())[place - 1]
+        yield list(user.outputs())[place - 2]
+    elif user.kind() == "prim::Return":
+        block = user.owningBlock()
+        owner = block.owningNode()
+        if owner is not None and owner.kind() == "prim::If":
+            yield list(owner.outputs())[place]
+        elif owner is not None and owner.kind() == "prim::Loop" and place:
+            yield list(block.inputs())[place]
+            yield list(owner.outputs())[place - 1]
+    elif user.kind() in _MAY_GIVE_THEIR_INPUT and place == 0:
+        yield user.output()
 
 
 def _follows(change: Any, branch: Any) -> bool:
@@ -122,6 +203,8 @@ def _sources(value: Any) -> Iterator[Any]:
         yield list(block.outputs())[place + 1]
     elif node.kind() in ("prim::unchecked_cast", "prim::unchecked_unwrap_optional"):
         yield from node.inputs()
+    elif node.kind() in _MAY_GIVE_THEIR_INPUT:
+        yield node.inputsAt(0)
     else:
         op = _torch_private.overload_of(node)
         if op is not None and any(

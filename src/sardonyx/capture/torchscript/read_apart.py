@@ -22,7 +22,7 @@ from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.nodes import NodeWriter
 from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import CannotJoin
-from sardonyx.capture.torchscript.reshaped import ReshapedTensors, check_shape_is_its_own
+from sardonyx.capture.torchscript.reshaped import ReshapedTensors
 from sardonyx.capture.torchscript.squeezes import OpenSqueeze, open_squeeze
 from sardonyx.capture.torchscript.values import AnyRank
 from sardonyx.errors import CaptureError, format_message
@@ -156,7 +156,7 @@ class ReadsApart(NodeWriter):
     def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
         held = self._env[node.inputsAt(0).debugName()]
         if node.kind() == "aten::squeeze_" and view is not held:
-            check_shape_is_its_own(node, held)
+            self._reshaped.check_shape_is_its_own(node, held)
             self._reshaped.reshape(held, view)
             view = held
         self.set(node, view)

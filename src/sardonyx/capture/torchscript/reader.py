@@ -72,7 +72,7 @@ from sardonyx.capture.torchscript.read_apart import (
     TwoTypes,
     different_types,
 )
-from sardonyx.capture.torchscript.reshaped import ReshapedTensors, check_shape_is_its_own
+from sardonyx.capture.torchscript.reshaped import ReshapedTensors
 from sardonyx.capture.torchscript.squeezes import SQUEEZES
 from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
@@ -525,7 +525,7 @@ class GraphReader(ReadsApart):
             self._set_call_result(node, self.any_rank.call(kind, op, operands, reread))
             return
         tensor = self._env[sources[0].debugName()]
-        check_shape_is_its_own(node, tensor)
+        self._reshaped.check_shape_is_its_own(node, tensor)
         shape = self.any_rank.call(kind.removesuffix("_"), view(op), operands, reread)
         self._reshaped.reshape(tensor, shape)
         self.set(node, tensor)
@@ -681,7 +681,7 @@ class GraphReader(ReadsApart):
 
     def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
         tensor = self._env[node.inputsAt(0).debugName()]
-        check_shape_is_its_own(node, tensor)
+        self._reshaped.check_shape_is_its_own(node, tensor)
         view = METADATA_WRITES[op._schema.name](op)
         made = self._inferred(view, arguments, self.here)
         self.graph.nodes.append(made)
