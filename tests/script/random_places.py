@@ -3,17 +3,17 @@ branches and loops compute, and written in place."""
 
 from __future__ import annotations
 
-import random
+from tests.script.random_blocks import BlockWriter
 
 TABLES = ("a", "b", "c", "d")
 ROWS = ("r", "s", "t")
 
 
-class PlaceWriter:
+class PlaceWriter(BlockWriter):
+    few = "2"
+
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._left = self._random.randint(8, 16)
-        """Statements to write."""
+        super().__init__(seed)
         self._lists = self._random.randint(0, 2)
         """Whether there is a list of rows, and whether it starts with one."""
 
@@ -46,32 +46,6 @@ class PlaceWriter:
                 "",
             ]
         )
-
-    def _one_of(self, *options: str) -> str:
-        return self._random.choice(options)
-
-    def _statements(self, indent: int, counters: tuple[str, ...], at_least: int = 1) -> list[str]:
-        lines: list[str] = []
-        for _ in range(self._random.randint(at_least, at_least + 2)):
-            self._left -= 1
-            space = "    " * indent
-            if self._left > 0 and indent < 4 and self._random.random() < 0.3:
-                lines += self._block(indent, counters)
-            else:
-                lines += [space + line for line in self._statement(counters)]
-        return lines
-
-    def _block(self, indent: int, counters: tuple[str, ...]) -> list[str]:
-        space = "    " * indent
-        if len(counters) < 2 and self._random.random() < 0.4:
-            counter = f"i{len(counters)}"
-            count = self._one_of("n", "2", f"{counters[-1]} + 1" if counters else "n")
-            inner = self._statements(indent + 1, (*counters, counter))
-            return [f"{space}for {counter} in range({count}):", *inner]
-        lines = [f"{space}if {self._condition(counters)}:", *self._statements(indent + 1, counters)]
-        if self._random.random() < 0.6:
-            lines += [f"{space}else:", *self._statements(indent + 1, counters)]
-        return lines
 
     def _condition(self, counters: tuple[str, ...]) -> str:
         number = self._random.randint(0, 2)

@@ -13,6 +13,10 @@ import sardonyx
 Inputs = tuple[Any, ...]
 
 
+def name_of(program: Any) -> str:
+    return str(getattr(program, "__name__", type(program).__name__))
+
+
 def exported(
     program: Any, inputs: Sequence[Inputs], *, capture: str = "auto", **options: Any
 ) -> sardonyx.ONNXProgram:

@@ -12,8 +12,9 @@ import torch
 
 import sardonyx
 from tests.script import programs_chosen_loops as programs
-from tests.script.random_aliases import AliasWriter, loaded
-from tests.script.running import assert_equal_to_eager, exported
+from tests.script.random_aliases import AliasWriter
+from tests.script.random_blocks import loaded
+from tests.script.running import assert_equal_to_eager, exported, name_of
 
 CASES = [
     *programs.IN_LOOPS,
@@ -25,16 +26,12 @@ CASES = [
 ]
 
 
-def _name(program: Any) -> str:
-    return str(getattr(program, "__name__", type(program).__name__))
-
-
-@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[_name(p) for p, _ in CASES])
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[name_of(p) for p, _ in CASES])
 def test_equal_to_eager(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(program, inputs)
 
 
-@pytest.mark.parametrize(("program", "message"), programs.REFUSED, ids=lambda p: _name(p))
+@pytest.mark.parametrize(("program", "message"), programs.REFUSED, ids=lambda p: name_of(p))
 def test_refused_with_the_line(program: Any, message: str) -> None:
     with pytest.raises(sardonyx.CaptureError, match=message) as refusal:
         exported(program, programs.COUNTS)

@@ -12,9 +12,9 @@ import torch
 import sardonyx
 from tests.script import programs_computed_places as programs
 from tests.script import programs_list_places as list_programs
-from tests.script.random_aliases import loaded
+from tests.script.random_blocks import loaded
 from tests.script.random_places import PlaceWriter
-from tests.script.running import assert_equal_to_eager, assert_same, exported
+from tests.script.running import assert_equal_to_eager, assert_same, exported, name_of
 
 CASES = [
     *programs.COMPUTED,
@@ -25,16 +25,12 @@ CASES = [
 ]
 
 
-def _name(program: Any) -> str:
-    return str(getattr(program, "__name__", type(program).__name__))
-
-
-@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[_name(p) for p, _ in CASES])
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[name_of(p) for p, _ in CASES])
 def test_equal_to_eager(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(program, inputs)
 
 
-@pytest.mark.parametrize(("program", "lines"), programs.REFUSED, ids=lambda p: _name(p))
+@pytest.mark.parametrize(("program", "lines"), programs.REFUSED, ids=lambda p: name_of(p))
 def test_refused_with_both_lines(program: Any, lines: tuple[str, str]) -> None:
     with pytest.raises(sardonyx.CaptureError) as refusal:
         exported(program, programs.COUNTS)
@@ -44,7 +40,7 @@ def test_refused_with_both_lines(program: Any, lines: tuple[str, str]) -> None:
     assert any(line.strip().startswith("read") and line.endswith(read) for line in said)
 
 
-@pytest.mark.parametrize("program", list_programs.REFUSED, ids=_name)
+@pytest.mark.parametrize("program", list_programs.REFUSED, ids=name_of)
 def test_lists_are_refused_with_the_line(program: Any) -> None:
     with pytest.raises(sardonyx.CaptureError, match="may share its memory") as refusal:
         exported(program, programs.COUNTS)

@@ -11,21 +11,17 @@ from torch import Tensor
 import sardonyx
 from sardonyx.errors import CaptureError, SardonyxError
 from tests.script import programs_list_uses, programs_lists, programs_shared_lists
-from tests.script.running import assert_equal_to_eager, exported
+from tests.script.running import assert_equal_to_eager, exported, name_of
 
 CASES = programs_lists.CASES + programs_shared_lists.CASES + programs_list_uses.CASES
 
 
-def _name(program: Any) -> str:
-    return str(getattr(program, "__name__", type(program).__name__))
-
-
-@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[_name(p) for p, _ in CASES])
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[name_of(p) for p, _ in CASES])
 def test_equal_to_eager(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(program, inputs)
 
 
-@pytest.mark.parametrize("program", programs_shared_lists.REFUSED, ids=_name)
+@pytest.mark.parametrize("program", programs_shared_lists.REFUSED, ids=name_of)
 def test_lists_that_depend_on_shared_memory_are_refused(program: Any) -> None:
     count = program.__code__.co_argcount - 1
     inputs = [(torch.randn(size, 2), *[size] * count) for size in (3, 2)]
@@ -52,8 +48,8 @@ WITHOUT_SEQUENCES = (
 
 @pytest.mark.parametrize(
     ("program", "inputs"),
-    [(p, i) for p, i in programs_lists.CASES if _name(p) in WITHOUT_SEQUENCES],
-    ids=lambda value: _name(value) if callable(value) else "",
+    [(p, i) for p, i in programs_lists.CASES if name_of(p) in WITHOUT_SEQUENCES],
+    ids=lambda value: name_of(value) if callable(value) else "",
 )
 def test_no_sequence_where_the_length_is_known_or_items_stack(program: Any, inputs: Any) -> None:
     assert not [t for t in _operators(exported(program, inputs)) if "Sequence" in t]
@@ -184,7 +180,7 @@ def index_out_of_range(x: Tensor, n: int):
         (mixed_dtypes, "float32 here and int64 there"),
         (index_out_of_range, "list index 2 of a list of 2"),
     ],
-    ids=_name,
+    ids=name_of,
 )
 def test_refused(program: Any, reason: str) -> None:
     with pytest.raises(CaptureError, match=reason):

@@ -10,24 +10,20 @@ from torch import Tensor
 import sardonyx
 from sardonyx.errors import CaptureError, SardonyxError, UnsupportedOperatorError
 from tests.script import programs_numbers, programs_shared, programs_values
-from tests.script.running import assert_equal_to_eager
+from tests.script.running import assert_equal_to_eager, name_of
 
 PROGRAMS = (programs_numbers, programs_values, programs_shared)
 CASES = [case for module in PROGRAMS for case in module.CASES]
 SCRIPT_CASES = [case for module in PROGRAMS for case in module.SCRIPT_CASES]
 
 
-def _name(program: Any) -> str:
-    return str(getattr(program, "__name__", type(program).__name__))
-
-
-@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[_name(p) for p, _ in CASES])
+@pytest.mark.parametrize(("program", "inputs"), CASES, ids=[name_of(p) for p, _ in CASES])
 def test_equal_to_eager(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(program, inputs)
 
 
 @pytest.mark.parametrize(
-    ("program", "inputs"), SCRIPT_CASES, ids=[_name(p) for p, _ in SCRIPT_CASES]
+    ("program", "inputs"), SCRIPT_CASES, ids=[name_of(p) for p, _ in SCRIPT_CASES]
 )
 def test_equal_to_torchscript(program: Any, inputs: list[tuple[Any, ...]]) -> None:
     assert_equal_to_eager(torch.jit.script(program), inputs)
