@@ -83,6 +83,7 @@ from sardonyx._torch_private.sizes import dynamic_fake as dynamic_fake
 from sardonyx._torch_private.sizes import example_sizes as example_sizes
 from sardonyx._torch_private.sizes import fixed_symbols as fixed_symbols
 from sardonyx._torch_private.sizes import floor_quotient as floor_quotient
+from sardonyx._torch_private.sizes import is_decided_by_data as is_decided_by_data
 from sardonyx._torch_private.sizes import is_input_size as is_input_size
 from sardonyx._torch_private.sizes import new_data_dependent_float as new_data_dependent_float
 from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_dependent_length

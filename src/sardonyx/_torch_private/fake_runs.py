@@ -128,29 +128,12 @@ def run_on_fakes(
         quiet_loggers(),
         torch.no_grad(),
         mode,
-        _cached(mode, args),
         enable_python_dispatcher(),
         sizes_that_may_be_zero(),
     ):
         positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
         keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)
-
-
-@contextlib.contextmanager
-def _cached(mode: Any, args: Mapping[str, Any]) -> Iterator[None]:
-    """PyTorch finds a result in its cache sooner than it makes another one, unless that has symbols
-    in its sizes."""
-    before = mode.cache_enabled
-    mode.cache_enabled = not any(
-        isinstance(value, torch.Tensor) and value._has_symbolic_sizes_strides
-        for given in args.values()
-        for value in (given if isinstance(given, (list, tuple)) else (given,))
-    )
-    try:
-        yield
-    finally:
-        mode.cache_enabled = before
 
 
 def index_of_fake(tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:

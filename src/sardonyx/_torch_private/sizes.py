@@ -49,9 +49,7 @@ def plain_number(expression: Any) -> Any:
 def new_fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    mode = FakeTensorMode(shape_env=_sizes_without_conclusions()(), static_shapes=True)
-    mode.cache_enabled = False  # a result with symbols is computed sooner than found there
-    return mode
+    return FakeTensorMode(shape_env=_sizes_without_conclusions()(), static_shapes=True)
 
 
 @cache
@@ -105,6 +103,11 @@ def depends_on_data(mode: Any, size: Any) -> bool:
     if isinstance(size, int):
         return False
     return not size.free_symbols <= _example_values(mode.shape_env).keys()
+
+
+def is_decided_by_data(size: Any) -> bool:
+    """Whether a size is a symbol, or made of one, that the inputs' sizes do not tell."""
+    return isinstance(size, torch.SymInt) and depends_on_data(size.node, dim_of(size))
 
 
 def _example_values(env: Any) -> dict[Any, Any]:

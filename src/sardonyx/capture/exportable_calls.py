@@ -13,6 +13,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.index_masks import with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
+from sardonyx.capture.shapes.attention import kernel_for
 from sardonyx.capture.size_arguments import RECORDED_WITH_SYMBOLS
 from sardonyx.capture.watched_calls import ChangingMode
 
@@ -173,10 +174,25 @@ def _as_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor
     return torch.as_tensor(data, dtype=dtype, device=device)
 
 
+def _with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
+    def attended(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        with kernel_for(query, key, value):
+            return attend(query, key, value, *args, **kwargs)
+
+    return attended
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
     **OPEN_FORMS,
     torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.nn.functional.group_norm: _group_norm,
+    **{
+        attend: _with_kernel(attend)
+        for attend in (
+            torch.nn.functional.scaled_dot_product_attention,
+            torch.nn.functional.multi_head_attention_forward,
+        )
+    },
     torch.as_tensor: _as_tensor,
     torch.equal: _equal,
     torch.Tensor.equal: _equal,

@@ -23,7 +23,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.known_results import KnownResults
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
-from sardonyx.capture.shapes.rules import SHAPE_RULES
+from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
 from sardonyx.capture.size_conditions import in_callers_names
 from sardonyx.errors import CaptureError, format_message
 
@@ -104,7 +104,7 @@ class TypeInference:
 
         def run() -> Any:
             common = with_common_sizes(op, fakes, self.mode)
-            result = _torch_private.run_on_fakes(op, common, self.mode, SHAPE_RULES.get(op))
+            result = _torch_private.run_on_fakes(op, common, self.mode, RULES_OF_INFERENCE.get(op))
             return with_open_sizes(op, common, result, self.mode)
 
         return self._known.of(op, fakes, run)

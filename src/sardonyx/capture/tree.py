@@ -69,8 +69,18 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
         tuple(keys),
         tuple(_flatten(child, leaves) for child in children),
         make,
-        f"{type(tree).__module__}.{type(tree).__qualname__}",
+        _type_name(tree),
     )
+
+
+def _type_name(tree: Any) -> str:
+    if is_named_tuple(tree):  # TorchScript makes classes of its own: the names of the fields count
+        return "NamedTuple"
+    return f"{type(tree).__module__}.{type(tree).__qualname__}"
+
+
+def is_named_tuple(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(tree, "_fields")
 
 
 def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
@@ -78,7 +88,7 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
     kind = type(tree)
     if kind in (tuple, list):
         return [str(i) for i in range(len(tree))], list(tree), kind
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+    if is_named_tuple(tree):
         return list(tree._fields), list(tree), lambda items: kind(*items)
     if kind is dict:
         names = list(tree)

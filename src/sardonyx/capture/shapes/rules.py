@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sardonyx.capture.shapes import (
+    attention,
     before_2_13,
     convolution,
     creation,
@@ -43,5 +44,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **unguarded.SHAPE_RULES,
 }
 """By operator, a function with its signature that gives results of the right shapes."""
+RULES_OF_INFERENCE: dict[Any, Callable[..., Any]] = {**SHAPE_RULES, **attention.SHAPE_RULES}
+"""With those that ask the operator itself, and so cannot stand for it in torch.export."""
 SIZES_DEPEND_ON_DATA = frozenset({*data_dependent.SHAPE_RULES, *recurrent.PACKED_SEQUENCES})
 """Operators whose results have other sizes for other values, though PyTorch does not say so."""

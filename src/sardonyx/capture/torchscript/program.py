@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import namedtuple
+from collections.abc import Iterable
 from typing import Any
 
 import sympy
@@ -59,7 +62,7 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     result = reader.read_program(program.inlined_graph, arguments)
     structured = _Results(reader)
     try:
-        record.note(structured.of(result))
+        record.note(_with_names(structured.of(result), program.inlined_graph.outputs()))
     except CaptureError as error:
         place = _place_of_result(reader, program.inlined_graph)
         raise CaptureError(format_message(str(error), [("at", place.describe())])) from error
@@ -78,6 +81,30 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     notes += [*reader.notes, *_attributes_set(reader)]
     return Recorded(reader.graph, record, inputs, tuple(notes))
+
+
+_NAMED_TUPLE = re.compile(r"NamedTuple\((?P<fields>.*)\) = ")
+_FIELD = re.compile(r"(?:^|, )(\w+) : ")
+
+
+def _with_names(result: Any, outputs: Iterable[Any]) -> Any:
+    """Of a NamedTuple TorchScript keeps the names of its fields in the type, which tells them when
+    it is printed."""
+    value, *others = outputs
+    printed = _NAMED_TUPLE.search(str(value.node()).splitlines()[0])
+    if others or printed is None or not isinstance(result, tuple):
+        return result
+    fields = [found[1] for found in _FIELD.finditer(_outermost(printed["fields"]))]
+    if len(fields) != len(result):
+        return result
+    kind = str(value.type()).rpartition(".")[2]
+    return namedtuple(kind, fields)(*result)
+
+
+def _outermost(text: str) -> str:
+    """Without what stands in brackets."""
+    shorter = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)
+    return text if shorter == text else _outermost(shorter)
 
 
 def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
