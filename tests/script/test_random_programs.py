@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sardonyx
+from tests.script.random_blocks import loaded
 from tests.script.random_programs import ProgramWriter
 from tests.script.running import assert_equal_to_eager
 
@@ -38,17 +37,6 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"folder": tmp_path_factory.mktemp("programs"), "equal": 0, "refused": 0}
 
 
-def _loaded(source: str, folder: Path, number: int) -> Any:
-    """TorchScript reads the source of a function from its file."""
-    path = folder / f"program_{number}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.program
-
-
 def _runs(program: Any) -> bool:
     """PyTorch refuses a write whose source overlaps with its target."""
     try:
@@ -70,7 +58,7 @@ def _runs(program: Any) -> bool:
 def test_equal_to_eager(outcomes, random, with_lists) -> None:
     source = ProgramWriter(random.randrange, with_lists=with_lists).program()
     number = outcomes["equal"] + outcomes["refused"]
-    program = _loaded(source, outcomes["folder"], number)
+    program = loaded(source, outcomes["folder"], number)
     if not _runs(program):
         return
     try:
