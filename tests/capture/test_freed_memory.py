@@ -28,6 +28,7 @@ def trims(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     asked: list[int] = []
     monkeypatch.setattr(freed_memory, "_malloc_trim", lambda: asked.append)
     monkeypatch.setattr(freed_memory, "_BYTES_BETWEEN", 4000)
+    monkeypatch.setattr(freed_memory, "_GROWTH_ALLOWED", -(1 << 40))
     return asked
 
 
@@ -41,9 +42,18 @@ def test_given_back_once_results_took_so_much(
     assert program(x) == Doubles(times)(x)
 
 
+def test_kept_where_the_process_has_not_grown(
+    trims: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freed_memory, "_GROWTH_ALLOWED", 1 << 40)
+    sardonyx.export(Doubles(6), (torch.ones(1000),), capture="trace", verify=False)
+    assert trims == []
+
+
 def test_where_malloc_cannot_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freed_memory, "_malloc_trim", lambda: None)
     monkeypatch.setattr(freed_memory, "_BYTES_BETWEEN", 1)
+    monkeypatch.setattr(freed_memory, "_GROWTH_ALLOWED", -(1 << 40))
     file = io.BytesIO()
     sardonyx.export(Doubles(2), (torch.ones(8),), file, capture="trace")
     assert file.getvalue()

@@ -166,17 +166,24 @@ def test_an_answer_may_be_a_result():
     assert [bool(program(torch.randn(size, 4))[1]) for size in (1, 3)] == [False, True]
 
 
-def test_an_answer_that_no_call_reads_is_told():
+def by_identity(x):
     def is_same(left, right):
         return left is right
 
-    def model(x):
-        return x * 2 if is_same(x.shape[0] > 2, bool(1)) else x - 1
+    return x * 2 if is_same(x.shape[0] > 2, bool(1)) else x - 1
 
-    program = sardonyx.export(model, (X,), capture="trace")
+
+def test_an_answer_that_no_call_reads_is_told():
+    program = sardonyx.export(by_identity, (X,), capture="trace", dynamic_axes={"x": {0: "n"}})
     (note,) = program.notes
     assert "a comparison of sizes is in no call" in note
     assert "x.shape[0] > 2" in note
+
+
+def test_fixed_sizes_are_numbers_of_python():
+    program = sardonyx.export(by_identity, (X,), capture="trace")
+    assert program.notes == ()
+    torch.testing.assert_close(program(X), by_identity(X))
 
 
 def test_type_is_put_back():

@@ -52,6 +52,7 @@ from sardonyx._torch_private.operators import (
     register_decomposed_quantization as register_decomposed_quantization,
 )
 from sardonyx._torch_private.operators import set_decomposition as set_decomposition
+from sardonyx._torch_private.plain_sizes import sizes_as_numbers as sizes_as_numbers
 from sardonyx._torch_private.programs import arguments_like as arguments_like
 from sardonyx._torch_private.programs import fixed_numbers as fixed_numbers
 from sardonyx._torch_private.programs import float_arithmetic_in_order as float_arithmetic_in_order

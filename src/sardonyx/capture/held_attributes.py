@@ -47,20 +47,25 @@ def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
             room -= len(container) + 1
             content = container
             if not isinstance(container, tuple):
-                # Most are the hooks that a module does not have.
                 content = _own(container).copy(container) if len(container) else _EMPTY
                 held.append((container, content))
             for value in content.values() if isinstance(content, dict) else content:
-                kind = type(value)
-                if id(kind) not in kinds:  # which need not have a hash
-                    kinds[id(kind)] = _held_by_objects(kind)
-                found += [of_value(value) for of_value in kinds[id(kind)]]
+                kind = id(type(value))  # which need not have a hash
+                getters = kinds.get(kind)
+                if getters is None:
+                    getters = kinds[kind] = _held_by_objects(type(value))
+                if getters is _ONLY_ITSELF and not value:
+                    # Most containers are the hooks that a module does not have.
+                    held.append((value, _EMPTY))
+                    room -= 1
+                else:
+                    found += [of_value(value) for of_value in getters]
     return held
 
 
 def _refill(container: Any, content: Any) -> None:
     """Writes only where something changed: identity counts, tensors have no plain equality."""
-    if not len(container) and not content:
+    if not content and not len(container):
         return
     own = _own(container)
     if not content:
@@ -117,6 +122,7 @@ def _itself(container: Any) -> Any:
 _MOST_ITEMS = 50_000
 _ITEMS_OF_A_MODULE = 100
 _EMPTY: tuple[()] = ()
+_ONLY_ITSELF: tuple[_Getter, ...] = (_itself,)
 _OF_OTHERS = sys.stdlib_module_names | {"torch", "numpy"}
 _PLAIN = (
     bool, int, float, complex, str, bytes, NoneType, FunctionType, MethodType,
@@ -125,6 +131,6 @@ _PLAIN = (
 _CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict, Counter, deque, set)
 _KINDS: dict[int, tuple[_Getter, ...]] = {
     **dict.fromkeys(map(id, _PLAIN), ()),
-    **dict.fromkeys(map(id, _CONTAINERS), (_itself,)),
+    **dict.fromkeys(map(id, _CONTAINERS), _ONLY_ITSELF),
 }
 """What gives what a value holds, by the id of its class."""

@@ -59,7 +59,7 @@ def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
-    sizes = TracedSizes()
+    sizes = TracedSizes(has_dynamic_dims=flat.has_dynamic_dims)
     with baked_values() as watch:
         recording = _trace(flat, tensors, model, inputs, watch, sizes)
     if inputs.number_positions:
@@ -314,6 +314,7 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
         flat = FlatModel(model, inputs, OutputRecord())
-        return _record(flat, tensors, TracedSizes()).graph
+        sizes = TracedSizes(has_dynamic_dims=flat.has_dynamic_dims)
+        return _record(flat, tensors, sizes).graph
 
     return trace

@@ -98,10 +98,12 @@ class _RestoresForDynamo:
 
 class TracedSizes(ChangingMode):
     """Makes the sizes that the tracer gives numbers that compute as Python's do, and follows them
-    into tensors that are made of them."""
+    into tensors that are made of them. Where no dim is dynamic, only data makes a size vary, and
+    all others are Python's own numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_dynamic_dims: bool) -> None:
         super().__init__()
+        self._has_dynamic_dims = has_dynamic_dims
         self._replaced = contextlib.ExitStack()
         self._restores = _RestoresForDynamo(self._replaced)
         self._origins = _torch_private.TracedOrigins()
@@ -122,6 +124,10 @@ class TracedSizes(ChangingMode):
                 setattr(owner, name, function(original))
                 self._replaced.callback(setattr, owner, name, original)
         self._replaced.enter_context(_torch_private.checks_answered(self._checked))
+        if not self._has_dynamic_dims:
+            self._replaced.enter_context(
+                _torch_private.sizes_as_numbers(self._origins.has_fixed_size)
+            )
         sys.meta_path.insert(0, self._restores)
         try:
             yield
