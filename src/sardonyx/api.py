@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO
 
 import onnx_ir as ir
@@ -26,7 +26,6 @@ from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
 from sardonyx.legalize import SUPPORTED_OPSETS, legalize, store_constants, use_available_kernels
-from sardonyx.lower.kept_weights import expected_to_be_kept
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
@@ -39,7 +38,6 @@ from sardonyx.options import (
     TrainingMode,
 )
 from sardonyx.program import ONNXProgram
-from sardonyx.serialize.ahead import weights_ahead
 from sardonyx.serialize.destination import check_destination
 from sardonyx.serialize.interface import name_dims, rename_parameters
 from sardonyx.serialize.metadata import stamp_metadata
@@ -177,79 +175,72 @@ def run_stages(
     stages = _Stages(options.progress)
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
-    with ExitStack() as until_written:
-        with (
-            closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
-            closing(operators_kept(opset, translated)) as kept,
-        ):
-            with stages("capture"), kept.recorded():
-                captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
-            signature = captured.signature
-            fold_parameters = not options.keeps_parameters and (
-                len(options.input_names) <= captured.inputs.nameable_count
-            )
-            eager = _eager(model, args, kwargs, captured, options)
-            ahead = until_written.enter_context(
-                weights_ahead(
-                    f if fold_parameters and not options.external_data else None,
-                    expected_to_be_kept(captured.graph),
-                )
-            )
-            with stages("lower"), _blaming_the_model_first(eager):
-                onnx_model = lower(
-                    captured.graph,
-                    [spec.name for spec in signature.inputs],
-                    [*(spec.name for spec in signature.outputs), *signature.state_outputs],
-                    LowerOptions(
-                        fold_constants=options.do_constant_folding,
-                        fold_parameters=fold_parameters,
-                        opset=opset,
-                        notes_calls=bool(options.export_modules_as_functions),
-                        custom_forms=custom_forms(
-                            opset,
-                            options.custom_opsets,
-                            {**translated, **function_forms(functions, opset)},
-                            trainable_parameters(model),
-                            fallback_for(options.operator_export_type),
-                            kept,
-                        ),
-                    ),
-                )
-        with stages("legalize"):
-            legalize(onnx_model, opset)
-            notes = (*captured.notes, *use_available_kernels(onnx_model))
-        with stages("optimize"):
-            notes = (*notes, *_outline(onnx_model, model, captured, options))
-            if options.optimize:
-                optimize(onnx_model, fold_parameters=fold_parameters)
-                store_constants(onnx_model)
-        with stages("serialize"):
-            _finish(onnx_model, captured, options)
-        program = ONNXProgram(
-            onnx_model,
-            signature=captured.signature,
-            options=options,
-            verifier_context=eager,
-            fold_parameters=fold_parameters,
-            notes=notes,
-            baked=captured.baked,
-            conditions=captured.conditions,
-            stage_seconds=stages.seconds,
-            tied_names=names_of_tied_weights(model),
+    with (
+        closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
+        closing(operators_kept(opset, translated)) as kept,
+    ):
+        with stages("capture"), kept.recorded():
+            captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
+        signature = captured.signature
+        fold_parameters = not options.keeps_parameters and (
+            len(options.input_names) <= captured.inputs.nameable_count
         )
-        if options.verify:  # before the file gets its name: a wrong model never stands there
-            with stages("verify"):
-                program.verify()
-        if f is not None:
-            with stages("serialize"):
-                program.save_as_export(f, ahead)
-        if options.verbose:
-            print(program.to_text())
-        for note in notes:
-            _LOGGER.info("note: %s", note)
-        if _LOGGER.isEnabledFor(logging.DEBUG):
-            _LOGGER.debug("%s", program.to_text())
-        return program
+        eager = _eager(model, args, kwargs, captured, options)
+        with stages("lower"), _blaming_the_model_first(eager):
+            onnx_model = lower(
+                captured.graph,
+                [spec.name for spec in signature.inputs],
+                [*(spec.name for spec in signature.outputs), *signature.state_outputs],
+                LowerOptions(
+                    fold_constants=options.do_constant_folding,
+                    fold_parameters=fold_parameters,
+                    opset=opset,
+                    notes_calls=bool(options.export_modules_as_functions),
+                    custom_forms=custom_forms(
+                        opset,
+                        options.custom_opsets,
+                        {**translated, **function_forms(functions, opset)},
+                        trainable_parameters(model),
+                        fallback_for(options.operator_export_type),
+                        kept,
+                    ),
+                ),
+            )
+    with stages("legalize"):
+        legalize(onnx_model, opset)
+        notes = (*captured.notes, *use_available_kernels(onnx_model))
+    with stages("optimize"):
+        notes = (*notes, *_outline(onnx_model, model, captured, options))
+        if options.optimize:
+            optimize(onnx_model, fold_parameters=fold_parameters)
+            store_constants(onnx_model)
+    with stages("serialize"):
+        _finish(onnx_model, captured, options)
+    program = ONNXProgram(
+        onnx_model,
+        signature=captured.signature,
+        options=options,
+        verifier_context=eager,
+        fold_parameters=fold_parameters,
+        notes=notes,
+        baked=captured.baked,
+        conditions=captured.conditions,
+        stage_seconds=stages.seconds,
+        tied_names=names_of_tied_weights(model),
+    )
+    if options.verify:  # before the file gets its name: a wrong model never stands there
+        with stages("verify"):
+            program.verify()
+    if f is not None:
+        with stages("serialize"):
+            program.save_as_export(f)
+    if options.verbose:
+        print(program.to_text())
+    for note in notes:
+        _LOGGER.info("note: %s", note)
+    if _LOGGER.isEnabledFor(logging.DEBUG):
+        _LOGGER.debug("%s", program.to_text())
+    return program
 
 
 def _outline(onnx_model: ir.Model, model: Any, captured: Captured, options: Options) -> list[str]:

@@ -22,7 +22,6 @@ from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
 from sardonyx.report import summary
-from sardonyx.serialize.ahead import WeightsAhead
 from sardonyx.serialize.destination import Destination
 from sardonyx.serialize.model_state import GivenWeight, ModelState, given_weights
 from sardonyx.serialize.parameters import parameters_as_inputs
@@ -126,10 +125,9 @@ class ONNXProgram:
             return replace(asked, location=None)
         return asked
 
-    def save_as_export(self, destination: Destination, ahead: WeightsAhead | None = None) -> None:
+    def save_as_export(self, destination: Destination) -> None:
         """Write the file that the export was asked for; runs use it from then on."""
-        asked = self.options.external_data
-        write_model(self.model, destination, external_data=asked, ahead=ahead)
+        self.save(destination, external_data=self.options.external_data)
         if isinstance(destination, (str, os.PathLike)):
             self._runs_from(Path(destination))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,7 @@ from sardonyx.optimize.facts import constant_tensor, int_attribute
 from sardonyx.optimize.rewrite import NodePass, remove_node, replace_value
 from sardonyx.optimize.tensor_identity import has_data
 
-# What a processor keeps at hand.
-_BLOCK_ELEMENTS = 2**17
+_BLOCK_ELEMENTS = 2**20
 
 _FOLDABLE_TYPES = {
     ir.DataType.FLOAT16: torch.float16,
@@ -45,6 +45,7 @@ class _Fold:
     groups: int
     is_transposed: bool
 
+    @cached_property
     def _factor(self) -> torch.Tensor:
         return _float64(self.scale) / torch.sqrt(_float64(self.variance) + self.epsilon)
 
@@ -65,7 +66,7 @@ class _Fold:
     def _folded_into(
         self, memory: Iterable[torch.Tensor], weight: torch.Tensor
     ) -> Iterator[torch.Tensor]:
-        factor = self._factor()
+        factor = self._factor
         if weight.dtype != torch.float64:
             factor = factor.to(torch.float32)
         if self.is_transposed:
@@ -80,7 +81,7 @@ class _Fold:
     def folded_bias(self) -> torch.Tensor:
         mean, shift = _float64(self.mean), _float64(self.shift)
         bias = torch.zeros_like(mean) if self.bias is None else _float64(self.bias)
-        folded = (bias - mean) * self._factor() + shift
+        folded = (bias - mean) * self._factor + shift
         return folded.to(_FOLDABLE_TYPES[self.weight.dtype])
 
 

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import BinaryIO, TypeAlias
 
 from sardonyx.errors import InvalidOptionError, SerializeError
@@ -44,28 +44,6 @@ class Sink:
             rest = rest[self._write_some(rest) :]
         return total
 
-    def write_together(self, parts: Sequence[memoryview]) -> None:
-        """The same for some parts of a file: in one call, where the system has one for that."""
-        rest: Iterable[memoryview] = parts
-        if hasattr(os, "writev"):
-            with file_errors(self._label):
-                taken = os.writev(self._file.fileno(), parts)
-            self.written += taken
-            rest = _behind(parts, taken)
-        for part in rest:
-            self.write(part)
-
-    def skip(self, size: int) -> None:
-        """Leaves room for what is known in the end."""
-        self._file.seek(size)
-        self.written += size
-
-    def write_start(self, data: bytes) -> None:
-        """Fills the room that was left at the start of a file."""
-        self._file.seek(0)
-        self.write(data)
-        self.written -= len(data)
-
     def _write_some(self, data: memoryview) -> int:
         # A stream that is no io class may keep what it gets, or know only bytes: it gets a copy.
         known = isinstance(self._file, io.IOBase)
@@ -84,13 +62,6 @@ class Sink:
             )
         self.written += taken
         return taken
-
-
-def _behind(parts: Sequence[memoryview], size: int) -> Iterator[memoryview]:
-    """What is left of parts of which so many bytes are taken."""
-    for part in parts:
-        yield part[min(size, len(part)) :]
-        size -= min(size, len(part))
 
 
 def check_destination(destination: Destination) -> None:

@@ -1,8 +1,8 @@
 """Writes a model as protobuf without ever holding its weights: their bytes are streamed.
 
 The graph without its initializers is encoded by protobuf. A message is the concatenation of its
-fields in any order, so the initializers are fields of their own beside it, the large ones first:
-these may have been written while the graph was made. All lengths are known beforehand.
+fields in any order, so the initializers follow as hand-made fields whose `raw_data` comes straight
+from the tensors' memory. All lengths are known beforehand.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
 from sardonyx.errors import InternalError, SerializeError, format_message
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.options import ExternalData
-from sardonyx.serialize.ahead import WeightsAhead, is_large
 from sardonyx.serialize.destination import (
     Destination,
     Sink,
@@ -35,13 +35,11 @@ from sardonyx.serialize.external_data import (
     place,
     resolve_external_data,
 )
-from sardonyx.serialize.fields import (
-    Field,
-    graph_start,
-    inline_field,
-    reference_field,
-    split_at_graph,
-)
+
+_LENGTH_DELIMITED = 2
+_MODEL_GRAPH = 7
+_GRAPH_INITIALIZER = 5
+_TENSOR_RAW_DATA = 9
 
 
 @dataclass(frozen=True)
@@ -55,29 +53,34 @@ class WriteResult:
 
 
 @dataclass(frozen=True)
-class _Encoded:
-    """A model file, in the order in which it is written."""
+class _Field:
+    """An initializer as a field of the graph: encoded up to the data, then the data."""
 
-    start: bytes
-    large: list[Field]
-    graph: bytes
-    others: list[Field]
-    end: bytes
+    prefix: bytes
+    data: ir.TensorProtocol | None
 
     @property
     def size(self) -> int:
-        fields = sum(field.size for field in (*self.large, *self.others))
-        return len(self.start) + len(self.graph) + len(self.end) + fields
+        return len(self.prefix) + (self.data.nbytes if self.data is not None else 0)
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """A model file, in the order in which it is written."""
+
+    prefix: bytes
+    fields: list[_Field]
+
+    @property
+    def size(self) -> int:
+        return len(self.prefix) + sum(field.size for field in self.fields)
 
     def write_to(self, sink: Sink) -> None:
-        sink.write(self.start)
-        _write_fields(self.large, sink)
-        self.write_behind_large(sink)
-
-    def write_behind_large(self, sink: Sink) -> None:
-        sink.write(self.graph)
-        _write_fields(self.others, sink)
-        sink.write(self.end)
+        sink.write(self.prefix)
+        for field in self.fields:
+            sink.write(field.prefix)
+            if field.data is not None:
+                _stream(field.data, sink)
 
 
 def write_model(
@@ -86,10 +89,9 @@ def write_model(
     *,
     external_data: bool | ExternalData | None = None,
     given: Mapping[str, ir.TensorProtocol] | None = None,
-    ahead: WeightsAhead | None = None,
 ) -> WriteResult:
     """Writes `model` to a path or into a binary stream, with the tensors `given` for initializers
-    that have none. Weights that went `ahead` are on their way to the same path.
+    that have none.
 
     A path holds the whole model or what it held before. `external_data`: None puts the weights into
     a second file when the model is too large for one; True, or an `ExternalData`, asks for it;
@@ -97,10 +99,9 @@ def write_model(
     """
     check_destination(destination)
     weights = _weights(model, given or {})
-    without_weights = _encode_without_weights(model)
-    large = [inline_field(name, t) for name, t in weights.items() if is_large(t)]
-    others = [inline_field(name, t) for name, t in weights.items() if not is_large(t)]
-    whole = _assemble(without_weights, large, others)
+    skeleton, graph = _encode_without_weights(model)
+    inline = [_inline_field(name, tensor) for name, tensor in weights.items()]
+    whole = _assemble(skeleton, graph, inline)
     if not isinstance(destination, str | os.PathLike):
         resolve_external_data(external_data, whole.size, has_path=False)
         sink = Sink(destination, stream_label(destination))
@@ -127,14 +128,9 @@ def write_model(
     )
     if external is None or not moved:
         _require_readable_size(whole)
-        if ahead is not None and ahead.matches(whole.start, whole.large):
-            with ahead.continued(whole.start) as sink:
-                sink.reserve(whole.size)
-                whole.write_behind_large(sink)
-        else:
-            with staged_files(path) as [sink]:
-                sink.reserve(whole.size)
-                whole.write_to(sink)
+        with staged_files(path) as [sink]:
+            sink.reserve(whole.size)
+            whole.write_to(sink)
         return WriteResult(sink.written, 0, path, None)
 
     data_name = external.file_name(path)
@@ -142,12 +138,12 @@ def write_model(
     check_destination(data_path)
     placements = dict(zip(moved, place(moved.values()), strict=True))
     fields = [
-        reference_field(name, tensor, data_name, placements[name])
+        _reference_field(name, tensor, data_name, placements[name])
         if name in moved
-        else inline_field(name, tensor)
+        else _inline_field(name, tensor)
         for name, tensor in weights.items()
     ]
-    encoded = _assemble(without_weights, [], fields)
+    encoded = _assemble(skeleton, graph, fields)
     _require_readable_size(encoded)
     with staged_files(data_path, path) as [data_sink, sink]:
         data_sink.reserve(max(place.offset + place.length for place in placements.values()))
@@ -188,8 +184,8 @@ def _weights(
     return weights
 
 
-def _encode_without_weights(model: ir.Model) -> tuple[bytes, bytes, bytes]:
-    """What comes before the graph, the graph's fields but the initializers, what comes behind."""
+def _encode_without_weights(model: ir.Model) -> tuple[bytes, bytes]:
+    """The model's fields but the graph, and the graph's fields but the initializers."""
     graph = model.graph
     view = ir.GraphView(
         graph.inputs,
@@ -213,7 +209,10 @@ def _encode_without_weights(model: ir.Model) -> tuple[bytes, bytes, bytes]:
         device_configurations=model.device_configurations,
     )
     try:
-        return split_at_graph(ir.to_proto(without_weights))
+        proto = ir.to_proto(without_weights)
+        graph_bytes = proto.graph.SerializeToString(deterministic=True)
+        proto.ClearField("graph")
+        return proto.SerializeToString(deterministic=True), graph_bytes
     except (ir.serde.SerdeError, EncodeError) as error:
         raise SerializeError(f"the graph cannot be encoded: {_root_cause(error)}") from error
 
@@ -222,12 +221,58 @@ def _root_cause(error: BaseException) -> BaseException:
     return error if error.__cause__ is None else _root_cause(error.__cause__)
 
 
-def _assemble(
-    without_weights: tuple[bytes, bytes, bytes], large: list[Field], others: list[Field]
-) -> _Encoded:
-    before, graph, end = without_weights
-    size = len(graph) + sum(field.size for field in (*large, *others))
-    return _Encoded(before + graph_start(size), large, graph, others, end)
+def _assemble(skeleton: bytes, graph: bytes, fields: list[_Field]) -> _Encoded:
+    graph_size = len(graph) + sum(field.size for field in fields)
+    return _Encoded(skeleton + _field_start(_MODEL_GRAPH, graph_size) + graph, fields)
+
+
+def _inline_field(name: str, tensor: ir.TensorProtocol) -> _Field:
+    if tensor.dtype == ir.DataType.STRING:
+        proto = ir.to_proto(tensor)
+        proto.name = name
+        return _whole_field(proto)
+    header = _header(name, tensor).SerializeToString(deterministic=True)
+    header += _field_start(_TENSOR_RAW_DATA, tensor.nbytes)
+    start = _field_start(_GRAPH_INITIALIZER, len(header) + tensor.nbytes)
+    return _Field(start + header, tensor)
+
+
+def _reference_field(
+    name: str, tensor: ir.TensorProtocol, location: str, placement: Placement
+) -> _Field:
+    proto = _header(name, tensor)
+    proto.data_location = onnx.TensorProto.EXTERNAL
+    proto.external_data.add(key="location", value=location)
+    proto.external_data.add(key="offset", value=str(placement.offset))
+    proto.external_data.add(key="length", value=str(placement.length))
+    return _whole_field(proto)
+
+
+def _whole_field(proto: onnx.TensorProto) -> _Field:
+    encoded = proto.SerializeToString(deterministic=True)
+    return _Field(_field_start(_GRAPH_INITIALIZER, len(encoded)) + encoded, None)
+
+
+def _header(name: str, tensor: ir.TensorProtocol) -> onnx.TensorProto:
+    proto = onnx.TensorProto(name=name, data_type=tensor.dtype.value, dims=tensor.shape.numpy())
+    if tensor.doc_string:
+        proto.doc_string = tensor.doc_string
+    for key in sorted(tensor.metadata_props):
+        proto.metadata_props.add(key=key, value=tensor.metadata_props[key])
+    return proto
+
+
+def _field_start(number: int, length: int) -> bytes:
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(length)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _require_readable_size(encoded: _Encoded) -> None:
@@ -245,13 +290,6 @@ def _write_data(
         if placement.offset >= sink.written:
             sink.write(bytes(placement.offset - sink.written))
             _stream(tensor, sink)
-
-
-def _write_fields(fields: Iterable[Field], sink: Sink) -> None:
-    for field in fields:
-        sink.write(field.prefix)
-        if field.data is not None:
-            _stream(field.data, sink)
 
 
 def _stream(tensor: ir.TensorProtocol, sink: Sink) -> None:
