@@ -357,3 +357,9 @@ def test_what_cannot_be_written_to(refused):
     refused(InvalidOptionError, "f", f=io.BytesIO(b"").getvalue)
     with open(os.devnull, "rb") as read_only:
         refused((InvalidOptionError, SerializeError), f=read_only)
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_the_values_of_a_sparse_tensor(capture: str) -> None:
+    with pytest.raises(UnsupportedOperatorError, match="aten::_to_sparse .*aten::values"):
+        sardonyx.export(lambda x: x.to_sparse().values(), (torch.eye(3),), capture=capture)

@@ -51,3 +51,5 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.one_hot.default: _one_hot,
     aten._reshape_from_tensor.default: _reshape_from_tensor,
 }
+WITHOUT_TAG = frozenset({*SHAPE_RULES, aten.repeat_interleave.self_Tensor})
+"""Operators whose results have other sizes for other values, though PyTorch does not say so."""

@@ -327,6 +327,8 @@ class ScriptCalls:
         return self._lists.new(tuple(_all_certain(target)))
 
     def values(self, target: Argument) -> Argument:
+        if isinstance(target, Value):  # of a sparse tensor
+            raise NotHere
         if isinstance(target.state, DynamicRows):
             self._is_read_again(target.state)
             return self._lists.new(values_of(target.state))
