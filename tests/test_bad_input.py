@@ -361,5 +361,5 @@ def test_what_cannot_be_written_to(refused):
 
 @pytest.mark.parametrize("capture", ["trace", "export"])
 def test_the_values_of_a_sparse_tensor(capture: str) -> None:
-    with pytest.raises(UnsupportedOperatorError, match="aten::_to_sparse .*aten::values"):
+    with pytest.raises(UnsupportedOperatorError, match=r"aten::_to_sparse .*aten::values"):
         sardonyx.export(lambda x: x.to_sparse().values(), (torch.eye(3),), capture=capture)
