@@ -87,6 +87,35 @@ def test_a_number_that_is_an_input_decides_sizes():
         assert int(count) == 2 * n
 
 
+def of_tracers(x):
+    """As libraries have it for torch.jit.trace."""
+    if torch.jit.is_tracing():
+        rows = x.shape[0].to(torch.float32)
+        assert isinstance(x.shape[1], torch.Tensor)
+        return x * rows
+    return x * x.shape[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamic_axes": {"x": {0: "n"}}}])
+def test_code_that_takes_traced_sizes_for_tensors(options):
+    program = sardonyx.export(of_tracers, (X,), capture="trace", **options)
+    torch.testing.assert_close(program(X), of_tracers(X))
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_model_that_raises_is_traced_again_only_where_it_got_numbers(asks):
+    traced = []
+
+    def model(x):
+        traced.append(torch.jit.is_tracing())
+        assert not asks or x.shape
+        raise ValueError("no")
+
+    with pytest.raises(sardonyx.CaptureError, match="no"):
+        sardonyx.export(model, (X,), capture="trace")
+    assert traced == [True, *[True] * asks, False]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_questions_are_put_back(fails):
     def model(x):

@@ -55,13 +55,17 @@ def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
         )
 
 
-def _captured(model: Any, inputs: PreparedInputs) -> Recorded:
+def _captured(model: Any, inputs: PreparedInputs, *, follows_fixed_sizes: bool = False) -> Recorded:
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
-    sizes = TracedSizes(has_dynamic_dims=flat.has_dynamic_dims)
-    with baked_values() as watch:
-        recording = _trace(flat, tensors, model, inputs, watch, sizes)
+    is_fixed = not flat.has_dynamic_dims and not inputs.number_positions
+    sizes = TracedSizes(follows_all=follows_fixed_sizes or not is_fixed)
+    try:
+        with baked_values() as watch:
+            recording = _trace(flat, tensors, model, inputs, watch, sizes)
+    except _MayWantTracedSizes:
+        return _captured(model, inputs, follows_fixed_sizes=True)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
         if constant:
@@ -139,9 +143,11 @@ def _trace(
 ) -> _Recording:
     try:
         return _record(flat, tensors, sizes, watch)
-    except CaptureError:
-        raise
     except Exception as error:
+        if sizes.gave_numbers:
+            raise _MayWantTracedSizes from error
+        if isinstance(error, CaptureError):
+            raise
         unknown = _UNKNOWN_CALL.search(str(error))
         if unknown is not None:
             raise _unknown_call(unknown["op"], unknown["types"].strip()) from error
@@ -169,6 +175,10 @@ def _unknown_call(op: str, types: str | None) -> CaptureError:
             [("try", 'capture="export", or a tensor where the call has a Python value')],
         )
     )
+
+
+class _MayWantTracedSizes(Exception):
+    """Code that only runs under a tracer, as some of F.interpolate, takes sizes for tensors."""
 
 
 class _Recording(NamedTuple):
@@ -314,7 +324,6 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
         flat = FlatModel(model, inputs, OutputRecord())
-        sizes = TracedSizes(has_dynamic_dims=flat.has_dynamic_dims)
-        return _record(flat, tensors, sizes).graph
+        return _record(flat, tensors, TracedSizes(follows_all=True)).graph
 
     return trace

@@ -98,12 +98,13 @@ class _RestoresForDynamo:
 
 class TracedSizes(ChangingMode):
     """Makes the sizes that the tracer gives numbers that compute as Python's do, and follows them
-    into tensors that are made of them. Where no dim is dynamic, only data makes a size vary, and
-    all others are Python's own numbers."""
+    into tensors that are made of them; only those that data decides where it does not follow all,
+    the others are Python's own numbers."""
 
-    def __init__(self, *, has_dynamic_dims: bool) -> None:
+    def __init__(self, *, follows_all: bool) -> None:
         super().__init__()
-        self._has_dynamic_dims = has_dynamic_dims
+        self._follows_all = follows_all
+        self.gave_numbers = False
         self._replaced = contextlib.ExitStack()
         self._restores = _RestoresForDynamo(self._replaced)
         self._origins = _torch_private.TracedOrigins()
@@ -124,10 +125,8 @@ class TracedSizes(ChangingMode):
                 setattr(owner, name, function(original))
                 self._replaced.callback(setattr, owner, name, original)
         self._replaced.enter_context(_torch_private.checks_answered(self._checked))
-        if not self._has_dynamic_dims:
-            self._replaced.enter_context(
-                _torch_private.sizes_as_numbers(self._origins.has_fixed_size)
-            )
+        if not self._follows_all:
+            self._replaced.enter_context(_torch_private.sizes_as_numbers(self._gives_numbers))
         sys.meta_path.insert(0, self._restores)
         try:
             yield
@@ -197,6 +196,12 @@ class TracedSizes(ChangingMode):
             return condition
         self._answers.pop(id(condition), None)
         return bool(_example(condition))
+
+    def _gives_numbers(self, tensor: torch.Tensor) -> bool:
+        """Whether the sizes of a tensor are not followed."""
+        is_fixed = self._origins.has_fixed_size(tensor)
+        self.gave_numbers |= is_fixed
+        return is_fixed
 
     def _is_of_sizes(self, tensor: torch.Tensor) -> bool:
         return (
