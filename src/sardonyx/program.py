@@ -30,7 +30,7 @@ from sardonyx.serialize.write import WriteResult, write_model
 from sardonyx.verify.check import VerificationReport, verify
 from sardonyx.verify.eager import EagerModel
 from sardonyx.verify.randomness import random_outputs
-from sardonyx.verify.run import Output, Session
+from sardonyx.verify.run import Output, Session, has_halves
 
 
 class ONNXProgram:
@@ -205,7 +205,11 @@ class ONNXProgram:
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> dict[str, Output]:
         if self._session is None:
-            self._session = Session(self._runnable(), libraries=self.options.custom_op_libraries)
+            self._session = Session(
+                self._runnable(),
+                libraries=self.options.custom_op_libraries,
+                has_halves=has_halves(self.model),
+            )
         names = [spec.name for spec in self.signature.inputs]
         feeds = dict(zip(names, tensors, strict=True))
         unfed = [name for name in self._session.input_names if name not in feeds]

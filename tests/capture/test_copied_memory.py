@@ -86,3 +86,37 @@ def test_the_diagonal_is_that_of_each_size(wrap, rows, capture):
     for n in (0, 1, 2, 4, 7, 13):
         x = torch.randn(n, 4)
         torch.testing.assert_close(program(x), model(x), check_stride=False)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (5, 4)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_diagonal_is_that_of_each_size_in_a_script(shape, axis):
+    def model(x: torch.Tensor):
+        return x.clone().fill_diagonal_(3.0)
+
+    program = sardonyx.export(
+        model, (torch.randn(shape),), capture="script", dynamic_axes={"x": {axis: "n"}}
+    )
+    for n in (1, 2, 4, 7):
+        x = torch.randn((n, 4) if axis == 0 else (shape[0], n))
+        torch.testing.assert_close(program(x), model(x), check_stride=False)
+
+
+@pytest.mark.parametrize("capture", [*CAPTURES, "script"])
+def test_a_diagonal_of_fixed_sizes(capture):
+    def model(x: torch.Tensor):
+        return x.clone().fill_diagonal_(3.0, True), torch.ones(2, 2, 2).fill_diagonal_(0.0) + x[
+            0, 0
+        ]
+
+    program = sardonyx.export(model, (torch.randn(9, 4),), capture=capture)
+    x = torch.randn(9, 4)
+    torch.testing.assert_close(program(x), model(x), check_stride=False)
+
+
+def test_a_diagonal_that_wraps_around_dynamic_sizes_in_a_script():
+    def model(x: torch.Tensor):
+        return x.clone().fill_diagonal_(3.0, True)
+
+    with pytest.raises(sardonyx.CaptureError, match="fill_diagonal_ of more than two dims"):
+        sardonyx.export(model, (X,), capture="script", dynamic_axes={"x": {0: "n"}})

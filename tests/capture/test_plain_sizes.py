@@ -3,6 +3,8 @@ decides them."""
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -62,7 +64,52 @@ def mixed(x):
     return F.pad(kept, (0, x.numel() - kept.numel()))
 
 
-@pytest.mark.parametrize("model", [number_of_positive, rows_with_positive, repeated, mixed])
+def counted_on(x):
+    n = x[x > 0].shape[0]
+    before = n
+    n += 1
+    return x * before
+
+
+def answered_as_a_number(x):
+    n = x[x > 0].shape[0]
+    doubled = x * 2 if isinstance(n, int) else x
+    return doubled * ((n > 2) + (n > 1)) * 2.0 ** (-n) + round(n / 2) + divmod(n, 2)[1]
+
+
+def of_extremes(x):
+    n = len(x[x > 0])
+    torch._check(n >= 0)
+    return torch.zeros(max(n, 2), min(n, 3))
+
+
+@torch.jit.script
+def positive(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0]
+
+
+def of_a_script(x):
+    return torch.zeros(positive(x).shape[0])
+
+
+def counted_elements(x):
+    return x * torch.numel(x[x > 0]), x * x[x > 0].nbytes
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        number_of_positive,
+        rows_with_positive,
+        repeated,
+        mixed,
+        counted_on,
+        answered_as_a_number,
+        of_extremes,
+        of_a_script,
+        counted_elements,
+    ],
+)
 def test_sizes_that_data_decides_are_followed(model):
     program = sardonyx.export(model, (X,), capture="trace", verify=False)
     for x in (X, -X, X.abs(), -X.abs(), torch.randn(2, 3)):
@@ -116,6 +163,66 @@ def test_a_model_that_raises_is_traced_again_only_where_it_got_numbers(asks):
     assert traced == [True, *[True] * asks, False]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda x: torch.zeros(F.relu(x).to_sparse().values().shape[0]),
+        lambda x: torch.zeros(F.relu(x).to_sparse_csr().values().shape[0]),
+    ],
+)
+def test_the_sizes_of_sparse_tensors_are_refused(model):
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="sparse"):
+        sardonyx.export(model, (X,), capture="trace")
+
+
+class CountsTwice(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result[0] * 2 if func == torch.Tensor.shape.__get__ else result
+
+
+def test_a_mode_of_the_model_may_answer():
+    def model(x):
+        with CountsTwice():
+            rows = x.shape
+        return x * rows
+
+    program = sardonyx.export(model, (X,), capture="trace")
+    torch.testing.assert_close(program(X), X * 4)
+
+
+def test_a_trace_of_another_thread_has_its_sizes():
+    elsewhere = []
+
+    def trace_elsewhere():
+        traced = torch.jit.trace(lambda x: x.reshape(x.shape[0] * x.shape[1]), (X,))
+        elsewhere.append(traced(torch.ones(4, 5)).shape)
+
+    def model(x):
+        thread = threading.Thread(target=trace_elsewhere)
+        thread.start()
+        thread.join()
+        return x * x.shape[0]
+
+    program = sardonyx.export(model, (X,), capture="trace", verify=False)
+    torch.testing.assert_close(program(X), X * 2)
+    assert elsewhere == [(20,)]
+
+
+def test_a_patch_of_the_user_stays(monkeypatch):
+    asked = []
+    original = torch._C.TensorBase.size
+
+    def noted(tensor, *args):
+        asked.append(args)
+        return original(tensor, *args)
+
+    monkeypatch.setattr(torch.Tensor, "size", noted, raising=False)
+    sardonyx.export(lambda x: x * x.size(0), (X,), capture="trace", verify=False)
+    assert torch.Tensor.size is noted
+    assert (0,) in asked
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_questions_are_put_back(fails):
     def model(x):
@@ -131,3 +238,16 @@ def test_the_questions_are_put_back(fails):
     assert torch.Tensor.size is torch._C.TensorBase.size
     assert torch.Tensor.shape is torch._C.TensorBase.shape
     assert "size" not in vars(torch.Tensor)
+
+
+def test_a_custom_operator_that_does_not_tell_its_sizes_is_noted():
+    with torch.library._scoped_library("sardonyx_test_sizes", "FRAGMENT") as library:
+        library.define("positive(Tensor x) -> Tensor")
+        library.impl("positive", lambda x: x[x > 0], "CPU")
+
+        def model(x):
+            return torch.zeros(torch.ops.sardonyx_test_sizes.positive(x).shape[0])
+
+        program = sardonyx.export(model, (X,), capture="trace", verify=False)
+    (note,) = program.notes
+    assert "sardonyx_test_sizes::positive has no fake kernel" in note

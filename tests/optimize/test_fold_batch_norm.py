@@ -2,9 +2,11 @@ import io
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime
 import pytest
 import torch
 
+import sardonyx
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize import fold_batch_norm
 from sardonyx.optimize.fold_batch_norm import FoldBatchNorm
@@ -200,3 +202,21 @@ def test_half_precision_folds_unless_it_would_overflow():
     model = conv_norm(**options)
     model.graph.initializers["bn.weight"].const_value = ir.tensor(np.full(6, 6e4, np.float16))
     assert not FoldBatchNorm()(model).modified
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_weights_that_change_before_they_are_written(dtype):
+    model = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 1), torch.nn.BatchNorm2d(3)).eval().to(dtype)
+    x = torch.randn(1, 2, 4, 4).to(dtype)
+    program = sardonyx.export(model, (x,), verify=False)
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            if tensor.is_floating_point():
+                tensor.mul_(1.5).add_(0.25)
+    file = io.BytesIO()
+    program.save(file)
+    session = onnxruntime.InferenceSession(file.getvalue())
+    (result,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    expected = model(x).detach()
+    tolerance = 2e-3 if dtype == torch.float16 else 1e-5
+    torch.testing.assert_close(torch.from_numpy(result), expected, rtol=tolerance, atol=tolerance)

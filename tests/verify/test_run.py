@@ -7,6 +7,7 @@ import pytest
 import torch
 from onnx import helper
 
+import sardonyx
 from sardonyx.errors import MissingDependencyError, NotRunnableError, VerificationError
 from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.verify import run
@@ -121,3 +122,21 @@ def test_without_onnxruntime_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingDependencyError, match="pip install onnxruntime"):
         Session(ir.from_proto(affine_model()))
+
+
+class OfTransposed(torch.nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.linear = torch.nn.Linear(16, 8, dtype=dtype)
+
+    def forward(self, x):
+        return self.linear(x.transpose(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "axes"), [(torch.float16, {"x": {0: "b", 1: "t"}}), (torch.bfloat16, {})]
+)
+def test_halves_that_onnx_runtime_s_optimizers_crash_on(dtype, axes):
+    x = torch.randn(2, 5, 16).to(dtype)
+    program = sardonyx.export(OfTransposed(dtype), (x,), dynamic_axes=axes, verify=True)
+    assert program(x).shape == (5, 2, 8)

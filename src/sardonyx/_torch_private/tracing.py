@@ -153,20 +153,50 @@ def _inputs_of(node: Any) -> list[Any]:
     return [node.inputsAt(index) for index in range(node.inputsSize())]
 
 
-_READS_NUMBERS = ("aten::Int", "aten::IntImplicit", "aten::ScalarImplicit", "aten::Float")
-
-
+_READS_NUMBERS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "Bool",
+        "Float",
+        "FloatImplicit",
+        "Int",
+        "IntImplicit",
+        "ScalarImplicit",
+        "item",
+    )
+)
+_OF_PYTHON_VALUES = frozenset(
+    f"prim::{name}"
+    for name in (
+        "Constant",
+        "GetAttr",
+        "ListConstruct",
+        "ListUnpack",
+        "NumToTensor",
+        "Param",
+        "TupleConstruct",
+        "TupleIndex",
+        "TupleUnpack",
+    )
+)
 _OF_DATA_WITHOUT_TAG = frozenset(
     f"aten::{name}"
     for name in (
         "_pack_padded_sequence",
         "_pad_packed_sequence",
+        "_reshape_from_tensor",
         "_unsafe_index",
+        "coalesce",
+        "col_indices",
         "combinations",
+        "crow_indices",
         "index",
+        "indices",
         "nonzero_numpy",
         "one_hot",
         "tensor_split",
+        "to_padded_tensor",
+        "values",
     )
 )
 
@@ -175,9 +205,9 @@ _OF_DATA_WITHOUT_TAG = frozenset(
 def _may_have_size_of_data(kind: str) -> bool:
     """Whether the results of an operator may have as many elements as the data says."""
     namespace, name = kind.split("::")
-    if namespace == "prim":
-        return name == "PythonOp"
-    if namespace != "aten" or kind in _OF_DATA_WITHOUT_TAG:
+    if namespace == "prim":  # others call functions, or have blocks
+        return kind not in _OF_PYTHON_VALUES
+    if namespace != "aten" or kind in _OF_DATA_WITHOUT_TAG or "sparse" in name or "nested" in name:
         return True
     packet = getattr(torch.ops.aten, name, None)
     if packet is None:

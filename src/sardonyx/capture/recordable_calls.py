@@ -240,6 +240,8 @@ _REWRITES: dict[Any, Rewrite] = {
         for kind, variant in (("avg", ""), ("max", ""), ("max", "_with_indices"))
     },
     torch.Tensor.__deepcopy__: _deepcopy,
+    torch.numel: lambda _, input: input.numel(),
+    torch.Tensor.nbytes.__get__: lambda _, x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     **dict.fromkeys(_INDEXED, _indexed),
     **RESIZED_AS_VIEWS,
 }

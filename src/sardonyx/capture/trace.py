@@ -61,10 +61,9 @@ def _captured(model: Any, inputs: PreparedInputs, *, follows_fixed_sizes: bool =
     tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     is_fixed = not flat.has_dynamic_dims and not inputs.number_positions
     sizes = TracedSizes(follows_all=follows_fixed_sizes or not is_fixed)
-    try:
-        with baked_values() as watch:
-            recording = _trace(flat, tensors, model, inputs, watch, sizes)
-    except _MayWantTracedSizes:
+    with baked_values() as watch:
+        recording = _trace(flat, tensors, model, inputs, watch, sizes)
+    if recording is None:
         return _captured(model, inputs, follows_fixed_sizes=True)
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
@@ -94,7 +93,10 @@ def _captured(model: Any, inputs: PreparedInputs, *, follows_fixed_sizes: bool =
             fixed.add((position, axis))
     if fixed:
         return capture_by_trace(model, inputs.without_dynamic(fixed))
-    notes = check_conditions(reader.conditions, origins, reader.example_sizes)
+    notes = [
+        *reader.notes,
+        *check_conditions(reader.conditions, origins, reader.example_sizes),
+    ]
     difference = _difference_at_other_sizes(
         model, inputs, tensors, recording.graph, bool(baked), sizes.compared if baked else ()
     )
@@ -140,12 +142,14 @@ def _trace(
     inputs: PreparedInputs,
     watch: BakedValues,
     sizes: TracedSizes,
-) -> _Recording:
+) -> _Recording | None:
+    """None where the model has to be recorded with sizes that are followed: code that only runs
+    under a tracer, as some of F.interpolate, takes them for tensors."""
     try:
         return _record(flat, tensors, sizes, watch)
     except Exception as error:
         if sizes.gave_numbers:
-            raise _MayWantTracedSizes from error
+            return None
         if isinstance(error, CaptureError):
             raise
         unknown = _UNKNOWN_CALL.search(str(error))
@@ -175,10 +179,6 @@ def _unknown_call(op: str, types: str | None) -> CaptureError:
             [("try", 'capture="export", or a tensor where the call has a Python value')],
         )
     )
-
-
-class _MayWantTracedSizes(Exception):
-    """Code that only runs under a tracer, as some of F.interpolate, takes sizes for tensors."""
 
 
 class _Recording(NamedTuple):

@@ -119,6 +119,7 @@ class TracedSizes(ChangingMode):
         """`len`, `max`, `min` and the functions of `math`, which ask a tensor for its value, and
         `type` are others as long as the model's code runs."""
         self._types.answered_for(model)
+        self._origins = _torch_private.TracedOrigins()  # of the graph that is begun
         for owner, functions in ((builtins, _BUILTINS), (math, _MATH)):
             for name, function in functions.items():
                 original = getattr(owner, name)

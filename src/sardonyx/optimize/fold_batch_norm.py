@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,6 @@ class _Fold:
     groups: int
     is_transposed: bool
 
-    @cached_property
     def _factor(self) -> torch.Tensor:
         return _float64(self.scale) / torch.sqrt(_float64(self.variance) + self.epsilon)
 
@@ -66,7 +64,7 @@ class _Fold:
     def _folded_into(
         self, memory: Iterable[torch.Tensor], weight: torch.Tensor
     ) -> Iterator[torch.Tensor]:
-        factor = self._factor
+        factor = self._factor()
         if weight.dtype != torch.float64:
             factor = factor.to(torch.float32)
         if self.is_transposed:
@@ -81,7 +79,7 @@ class _Fold:
     def folded_bias(self) -> torch.Tensor:
         mean, shift = _float64(self.mean), _float64(self.shift)
         bias = torch.zeros_like(mean) if self.bias is None else _float64(self.bias)
-        folded = (bias - mean) * self._factor + shift
+        folded = (bias - mean) * self._factor() + shift
         return folded.to(_FOLDABLE_TYPES[self.weight.dtype])
 
 

@@ -10,7 +10,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from sardonyx.errors import InvalidOptionError, NotRunnableError, first_line
-from sardonyx.verify.run import Output, Session
+from sardonyx.verify.run import Output, Session, has_halves
 
 
 class OnnxBackend(enum.Enum):
@@ -23,7 +23,7 @@ class OnnxBackend(enum.Enum):
     def run(self, model: ir.Model, inputs: Mapping[str, torch.Tensor]) -> dict[str, Output]:
         """Every output by name, complex ones as pairs of reals."""
         if self is not OnnxBackend.REFERENCE:
-            session = Session(model, providers=[self.value])
+            session = Session(model, providers=[self.value], has_halves=has_halves(model))
             if self.value not in session.providers:  # it takes the CPU instead, with a warning
                 raise InvalidOptionError(f"this ONNX Runtime has no {self.value}")
             return session.run(inputs)

@@ -47,6 +47,9 @@ _WITH_LIBRARY = (
     " verification (verify=False, --no-verify on the command line)"
 )
 
+_CRASHES_ON_HALVES = ["NchwcTransformer"]
+"""Optimizers of ONNX Runtime 1.31 that end the process where a transposed half is cast."""
+
 # ONNX Runtime takes an element type of its own over any array of the same width.
 _CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
@@ -65,6 +68,7 @@ class Session:
         *,
         providers: Sequence[str] = ("CPUExecutionProvider",),
         libraries: Sequence[str | os.PathLike[str]] = (),
+        has_halves: bool = False,
     ) -> None:
         self._runtime = _import_onnxruntime()
         self._source = source
@@ -76,7 +80,10 @@ class Session:
             for library in libraries:
                 options.register_custom_ops_library(os.fspath(library))
             self._session = self._runtime.InferenceSession(
-                self._loadable(source), options, providers=list(providers)
+                self._loadable(source),
+                options,
+                providers=list(providers),
+                disabled_optimizers=_CRASHES_ON_HALVES if has_halves else None,
             )
         except Exception as error:
             raise NotRunnableError(
@@ -224,3 +231,16 @@ def _remedies(error: Exception) -> str:
 
 def _describe(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
+def has_halves(model: ir.Model) -> bool:
+    """Whether a model computes in float16 or bfloat16 somewhere."""
+    values = (
+        output
+        for node in ir.traversal.RecursiveGraphIterator(model.graph)
+        for output in node.outputs
+    )
+    return any(
+        value.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+        for value in (*model.graph.inputs, *model.graph.initializers.values(), *values)
+    )

@@ -45,11 +45,23 @@ def _reshape_from_tensor(self: torch.Tensor, shape: torch.Tensor) -> torch.Tenso
     return self.as_strided(sizes, made.stride()) if self.is_contiguous() else made
 
 
+def _stored_values(self: torch.Tensor) -> torch.Tensor:
+    count = _torch_private.new_data_dependent_size_of(self)
+    return torch.empty([count], dtype=self.dtype, device=self.device)
+
+
+def _stored_indices(self: torch.Tensor) -> torch.Tensor:
+    count = _torch_private.new_data_dependent_size_of(self)
+    return torch.empty([self.dim(), count], dtype=torch.int64, device=self.device)
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.combinations.default: _combinations,
+    aten.indices.default: _stored_indices,
     aten.narrow.Tensor: _narrow,
     aten.one_hot.default: _one_hot,
     aten._reshape_from_tensor.default: _reshape_from_tensor,
+    aten.values.default: _stored_values,
 }
 WITHOUT_TAG = frozenset({*SHAPE_RULES, aten.repeat_interleave.self_Tensor})
-"""Operators whose results have other sizes for other values, though PyTorch does not say so."""
+"""Of which PyTorch does not say so."""

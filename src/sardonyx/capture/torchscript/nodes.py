@@ -53,12 +53,17 @@ class NodeWriter:
         self._outermost = self.graph.nodes
         self.scalars = ScalarTracker(self.inference, self.graph, are_python_numbers=self.is_trace)
         self.here = SourceLocation()
+        self.notes: list[str] = []
         self._loops = 0
         self._named_sizes: dict[str, Any] = {}
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
         self.conditions: list[SizeCondition] = []
         """What operators asked of the sizes of their inputs."""
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
     def add_input(self, name: str, tensor: torch.Tensor, dynamic: dict[int, str]) -> None:
         mode = self.inference.mode
@@ -170,6 +175,11 @@ class NodeWriter:
         if op.namespace != "aten":  # nothing says whether its sizes depend on data
             with contextlib.suppress(CaptureError):
                 return self._inferred(op, arguments, location)
+        if op.namespace not in _OF_PYTORCH and any(t.shape for t in recorded):
+            self.note(
+                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they"
+                " are taken to be those of the example (torch.library.register_fake adds one)"
+            )
         values = [
             Value(o.debugName(), t) for o, t in zip(node_outputs(node), recorded, strict=True)
         ]

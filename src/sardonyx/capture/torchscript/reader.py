@@ -63,6 +63,7 @@ from sardonyx.capture.torchscript.node_values import has_writes, names_read, rai
 from sardonyx.capture.torchscript.node_values import inputs as node_inputs
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
+from sardonyx.capture.torchscript.open_writes import write_of
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
 from sardonyx.capture.torchscript.questions import READ_NUMBERS, TensorQuestions
 from sardonyx.capture.torchscript.read_apart import (
@@ -111,7 +112,6 @@ class GraphReader(ReadsApart):
         self.heap = Heap()
         self._reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
-        self.notes: list[str] = []
         self.texts = Texts(self.numbers, self.note)
         self.lists = ScriptLists(self)
         self.heap.replaced = self.lists.replaced
@@ -224,10 +224,6 @@ class GraphReader(ReadsApart):
     @cached_property
     def writes_tensors(self) -> bool:
         return has_writes(self._program)
-
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
 
     # -- blocks ----------------------------------------------------------------------------------
 
@@ -668,6 +664,11 @@ class GraphReader(ReadsApart):
             return
         if any("Tensor" not in str(result.type) for result in op._schema.returns):
             raise no_form(node.kind(), location)
+        write = None if self.is_trace else write_of(op._schema.name)
+        if write is not None:
+            write(self, arguments)
+            self.set(node, arguments["self"])
+            return
         made = self._typed(node, op, arguments, location)
         self.graph.nodes.append(made)
         self.scalars.follow(made)
