@@ -18,8 +18,7 @@ from sardonyx.errors import InvalidOptionError, SerializeError
 
 Destination: TypeAlias = str | os.PathLike[str] | BinaryIO
 
-_FILE_WRITE_LIMIT = 2**21
-"""Linux may stop a larger write for a second in between, while it flushes what came before."""
+_FILE_WRITE_LIMIT = 2**30
 _STREAM_WRITE_LIMIT = 2**20
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
