@@ -104,14 +104,14 @@ class TracedOrigins:
         """One of "data" (what the inputs hold, or a size that this decides), "sizes" (of the
         inputs, and nothing else) and "constant"."""
         value = _traced_value(tensor)
-        return "constant" if value is None else self._origin(value)
+        return "constant" if value is None else self.origin(value)
 
     def has_fixed_size(self, tensor: torch.Tensor) -> bool:
         """Whether no data decides the size of a tensor."""
         value = _traced_value(tensor)
         return value is None or self._is_of_fixed_size(value)
 
-    def _origin(self, value: Any) -> str:
+    def origin(self, value: Any) -> str:
         origin = "constant"
         pending, seen = [value], set()
         while pending:
@@ -137,10 +137,10 @@ class TracedOrigins:
                 continue
             seen.add(node)
             kind = node.kind()
-            if kind in _READS_NUMBERS:
-                if self._origin(node.inputsAt(0)) == "data":
+            if kind in READS_NUMBERS:
+                if self.origin(node.inputsAt(0)) == "data":
                     return False
-            elif _may_have_size_of_data(kind) or (kind == "aten::where" and node.inputsSize() == 1):
+            elif may_have_size_of_data(kind) or (kind == "aten::where" and node.inputsSize() == 1):
                 return False
             elif kind != "prim::Constant":
                 pending.extend(_inputs_of(node))
@@ -153,7 +153,7 @@ def _inputs_of(node: Any) -> list[Any]:
     return [node.inputsAt(index) for index in range(node.inputsSize())]
 
 
-_READS_NUMBERS = frozenset(
+READS_NUMBERS = frozenset(
     f"aten::{name}"
     for name in (
         "Bool",
@@ -202,7 +202,7 @@ _OF_DATA_WITHOUT_TAG = frozenset(
 
 
 @functools.cache
-def _may_have_size_of_data(kind: str) -> bool:
+def may_have_size_of_data(kind: str) -> bool:
     """Whether the results of an operator may have as many elements as the data says."""
     namespace, name = kind.split("::")
     if namespace == "prim":  # others call functions, or have blocks

@@ -151,6 +151,15 @@ class BakedValues(WatchingMode):
                 found.append(BakedValue(place, kept, tuple(read.values)))
         return found
 
+    @property
+    def has_read_data(self) -> bool:
+        """Whether Python has had values of tensors, and not just what follows from sizes."""
+        return any(
+            not of_sizes and what != _ITERATES
+            for read in self._found.values()
+            for what, of_sizes in read.what.items()
+        )
+
     def tracer_warns(self, text: str) -> None:
         is_constant = _OF_A_CONSTANT in text or (
             self._makes_literal and "results are registered as constants" in text

@@ -128,6 +128,7 @@ class FlatModel(torch.nn.Module):
         for position, tensor in zip(self._inputs.input_positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
+        results: list[Any] = []
         with contextlib.ExitStack() as watched:
             for mode in self.modes:
                 watched.enter_context(mode)

@@ -30,15 +30,16 @@ def is_answered_no(place: SourceLocation) -> bool:
     return _ASKED_OF_MASK in place.text and place.file.endswith("torch/nn/modules/transformer.py")
 
 
-def _seen_from_within(function: Any) -> Any:
+def seen_from_within(function: Any) -> Any:
     """`function` without its own look for modes, which leaves none of them for its body."""
-    names = {**function.__globals__, "has_torch_function_variadic": lambda *_: False}
+    looks = dict.fromkeys(("has_torch_function", "has_torch_function_variadic"), lambda *_: False)
+    names = {**function.__globals__, **looks}
     return FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
 
 
-_GAUSSIAN_NLL_LOSS = _seen_from_within(functional.gaussian_nll_loss)
+_GAUSSIAN_NLL_LOSS = seen_from_within(functional.gaussian_nll_loss)
 
 
 _ASKING = frozenset((torch.Tensor.__bool__, functional.gaussian_nll_loss))

@@ -34,9 +34,10 @@ from sardonyx.capture.refusals import (
 )
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.squeezed_ranks import SqueezedRanks
-from sardonyx.capture.state import state_restored
+from sardonyx.capture.state import state_restored, state_tensors
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
+from sardonyx.capture.unrun_calls import OpenedCalls, UnrunCalls, ValuesNeeded
 from sardonyx.capture.untold_views import UntoldViews
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
@@ -55,16 +56,27 @@ def capture_by_trace(model: Any, inputs: PreparedInputs) -> Recorded:
         )
 
 
-def _captured(model: Any, inputs: PreparedInputs, *, follows_fixed_sizes: bool = False) -> Recorded:
+def _captured(
+    model: Any,
+    inputs: PreparedInputs,
+    *,
+    follows_fixed_sizes: bool = False,
+    runs_all: bool = False,
+) -> Recorded:
+    """`follows_fixed_sizes`: also where no size is dynamic. `runs_all`: also costly calls."""
     record = OutputRecord()
     flat = FlatModel(model, inputs, record)
     tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     is_fixed = not flat.has_dynamic_dims and not inputs.number_positions
     sizes = TracedSizes(follows_all=follows_fixed_sizes or not is_fixed)
+    unrun = None if runs_all else UnrunCalls(record, _held_by(model))
     with baked_values() as watch:
-        recording = _trace(flat, tensors, model, inputs, watch, sizes)
+        recording = _trace(flat, tensors, model, inputs, watch, sizes, unrun)
     if recording is None:
-        return _captured(model, inputs, follows_fixed_sizes=True)
+        is_run = unrun is None or not unrun.values_needed
+        return _captured(
+            model, inputs, follows_fixed_sizes=follows_fixed_sizes or is_run, runs_all=not is_run
+        )
     if inputs.number_positions:
         constant = _baked_numbers(model, inputs, tensors, recording.graph)
         if constant:
@@ -116,6 +128,10 @@ def _captured(model: Any, inputs: PreparedInputs, *, follows_fixed_sizes: bool =
     return Recorded(graph, record, inputs, tuple(notes), tuple(baked))
 
 
+def _held_by(model: Any) -> list[torch.Tensor]:
+    return [tensor for _, tensor in state_tensors(model)]
+
+
 def traced_input(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
@@ -142,11 +158,13 @@ def _trace(
     inputs: PreparedInputs,
     watch: BakedValues,
     sizes: TracedSizes,
+    unrun: UnrunCalls | None,
 ) -> _Recording | None:
-    """None where the model has to be recorded with sizes that are followed: code that only runs
-    under a tracer, as some of F.interpolate, takes them for tensors."""
+    """None where the model has to be recorded in another way: with values, which it looks at, or
+    with sizes that are followed, which code that only runs under a tracer takes for tensors, as
+    some of F.interpolate."""
     try:
-        return _record(flat, tensors, sizes, watch)
+        return _record(flat, tensors, sizes, watch, unrun)
     except Exception as error:
         if sizes.gave_numbers:
             return None
@@ -193,12 +211,26 @@ def _record(
     tensors: tuple[torch.Tensor, ...],
     sizes: TracedSizes,
     watch: BakedValues | None = None,
-) -> _Recording:
+    unrun: UnrunCalls | None = None,
+) -> _Recording | None:
+    """None where the model looks at values that were not computed."""
     # What TorchScript itself made is no state that could be an input.
     if not any(_holds_script_objects(m) for m in flat.modules()):
         state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
-        with _run_of(flat, tensors, sizes, watch) as copies:
-            graph = _torch_private.trace_graph(flat, copies, list(state.values()))
+        try:
+            with _run_of(flat, tensors, sizes, watch, unrun) as copies:
+                graph = _torch_private.trace_graph(flat, copies, list(state.values()))
+        except (Exception, ValuesNeeded):
+            if unrun is None or not unrun.has_unrun:
+                raise
+            unrun.values_needed = True
+            return None
+        if unrun is not None and unrun.has_unrun:
+            unrun.values_needed |= graph is None or (watch is not None and watch.has_read_data)
+            if graph is not None:
+                unrun.finish(graph, lambda: [t.clone() for t in (*tensors, *state.values())])
+            if unrun.values_needed:
+                return None
         if graph is not None:
             return _Recording(graph, state)
     with _run_of(flat, tensors, sizes, watch) as copies:
@@ -214,11 +246,14 @@ def _run_of(
     tensors: tuple[torch.Tensor, ...],
     sizes: TracedSizes,
     watch: BakedValues | None,
+    unrun: UnrunCalls | None = None,
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """Copies to run the model on, once. It may write its inputs and its state; the reader, and
     another run, want both as they were before."""
     copies = tuple(tensor.clone() for tensor in tensors)
     watching: list[ChangingMode | WatchingMode] = [*modes_of_captures()]
+    if unrun is not None:
+        watching = [unrun, unrun.watch, OpenedCalls(), *watching]
     if watch is not None:
         watch.know_inputs(copies)
         watching.append(watch)
@@ -230,6 +265,7 @@ def _run_of(
         if flat.has_dynamic_dims:
             watching.append(SqueezedRanks(views.found))
         flat.modes = (
+            contextlib.nullcontext() if unrun is None else unrun.until_the_end(views.found),
             recorded,
             _torch_private.gradients_refused(_gradient_error),
             RandomNumbersWatch(flat.record),
@@ -323,7 +359,13 @@ def _tracer(model: Any, inputs: PreparedInputs) -> Callable[[tuple[torch.Tensor,
     """Gives the TorchScript graph at other inputs."""
 
     def trace(tensors: tuple[torch.Tensor, ...]) -> Any:
-        flat = FlatModel(model, inputs, OutputRecord())
-        return _record(flat, tensors, TracedSizes(follows_all=True)).graph
+        for runs_all in (False, True):
+            record = OutputRecord()
+            unrun = None if runs_all else UnrunCalls(record, _held_by(model))
+            flat = FlatModel(model, inputs, record)
+            recording = _record(flat, tensors, TracedSizes(follows_all=True), unrun=unrun)
+            if recording is not None:
+                return recording.graph
+        raise AssertionError("a recording that runs all calls has all values")
 
     return trace
