@@ -6,19 +6,26 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from sardonyx.capture.watched_calls import Call
 
 
 def is_value_free(call: Call) -> bool:
-    name = call.name
-    if name in _MAKE_TENSORS:
+    func = call.func
+    if func in _MAKE_TENSORS:
         return not call.given
-    if name in _INDEXED:
+    if func in _INDEXED:
         return _is_plain_index(call.args[1])
-    if name == "where":
+    if func in _WHERE:
         return len(call.args) + len(call.kwargs) > 1
-    return name in _VALUE_FREE
+    return func in _VALUE_FREE or _reads_property(func)
+
+
+def _reads_property(func: Any) -> bool:
+    """Whether it is what `x.shape` calls."""
+    owner = getattr(getattr(func, "__self__", None), "__objclass__", None)
+    return getattr(func, "__name__", "") == "__get__" and owner in _TENSORS
 
 
 def _is_plain_index(index: Any) -> bool:
@@ -35,24 +42,32 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or (type(value) is int)
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_TENSORS = (torch.Tensor, *torch.Tensor.__bases__)
+_OWNERS = (torch, torch.Tensor, F, torch.special, torch.fft, torch.linalg)
 
 
-_INDEXED = _names("__getitem__ __setitem__")
-_MAKE_TENSORS = _names(
+def _named(names: str) -> frozenset[Any]:
+    """The functions of PyTorch that have these names."""
+    return frozenset(
+        getattr(owner, name) for name in names.split() for owner in _OWNERS if hasattr(owner, name)
+    )
+
+
+_INDEXED = _named("__getitem__ __setitem__")
+_WHERE = _named("where")
+_MAKE_TENSORS = _named(
     """
     arange as_tensor asarray empty eye from_numpy full linspace logspace ones rand randint randn
     randperm scalar_tensor tensor tril_indices triu_indices zeros
     """
 )
-_ABOUT_TENSORS = _names(
+_ABOUT_TENSORS = _named(
     """
-    __get__ __len__ dim element_size get_device is_complex is_floating_point is_inference is_signed
+    __len__ dim element_size get_device is_complex is_floating_point is_inference is_signed
     is_tensor ndimension nelement numel result_type size
     """
 )
-_ARITHMETIC = _names(
+_ARITHMETIC = _named(
     """
     __abs__ __add__ __and__ __div__ __floordiv__ __iadd__ __iand__ __idiv__ __ifloordiv__ __imod__
     __imul__ __invert__ __ior__ __isub__ __itruediv__ __ixor__ __mod__ __mul__ __neg__ __or__
@@ -70,17 +85,17 @@ _ARITHMETIC = _names(
     square square_ sub sub_ subtract tan tanh tanh_ true_divide trunc xlogy
     """
 )
-_ACTIVATIONS = _names(
+_ACTIVATIONS = _named(
     """
     celu elu elu_ gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_
     leaky_relu leaky_relu_ log_softmax logsigmoid mish prelu relu relu6 relu_ rrelu selu silu
-    softmax softmin softplus softshrink swish tanhshrink threshold
+    softmax softmin softplus softshrink tanhshrink threshold
     """
 )
-_DROPOUTS = _names(
+_DROPOUTS = _named(
     "alpha_dropout bernoulli dropout dropout1d dropout2d dropout3d dropout_ feature_alpha_dropout"
 )
-_PRODUCTS = _names(
+_PRODUCTS = _named(
     """
     __matmul__ __rmatmul__ addbmm addmm addmv addr baddbmm bilinear bmm chain_matmul conv1d conv2d
     conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity cross dot einsum
@@ -89,12 +104,12 @@ _PRODUCTS = _names(
     scaled_dot_product_attention tensordot vdot
     """
 )
-_NORMS = _names(
+_NORMS = _named(
     """
     batch_norm group_norm instance_norm layer_norm local_response_norm normalize rms_norm
     """
 )
-_WINDOWS = _names(
+_WINDOWS = _named(
     """
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
     adaptive_max_pool2d adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d
@@ -103,16 +118,16 @@ _WINDOWS = _names(
     upsample_bilinear upsample_nearest
     """
 )
-_REDUCTIONS = _names(
+_REDUCTIONS = _named(
     """
     all amax amin any argmax argmin argsort count_nonzero cummax cummin cumprod cumsum diff
     logcumsumexp logsumexp max mean median min nanmean nansum norm prod quantile sort std std_mean
-    sum topk var var_mean
+    sum topk var var_mean vector_norm
     """
 )
-_LAYOUTS = _names(
+_LAYOUTS = _named(
     """
-    __copy__ __iter__ atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors broadcast_to
+    __iter__ atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors broadcast_to
     cat chunk clone concat concatenate contiguous copy_ cpu detach diag_embed diagonal double
     dstack expand expand_as fill_ flatten flip fliplr flipud float gather half hsplit hstack
     index_add index_copy index_fill index_select int long masked_fill masked_fill_ meshgrid
@@ -122,6 +137,12 @@ _LAYOUTS = _names(
     view_as view_as_complex view_as_real vsplit vstack zero_
     empty_like full_like new_empty new_full new_ones new_zeros ones_like rand_like
     randn_like zeros_like
+    """
+)
+_TRANSFORMS = _named(
+    """
+    fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
+    rfftn
     """
 )
 _VALUE_FREE = (
@@ -134,4 +155,5 @@ _VALUE_FREE = (
     | _WINDOWS
     | _REDUCTIONS
     | _LAYOUTS
+    | _TRANSFORMS
 )

@@ -1,0 +1,420 @@
+"""Costly calls are recorded and not run; where a model looks at values, all of it is run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import sardonyx
+from sardonyx import _torch_private
+from sardonyx.capture import unrun_calls
+from sardonyx.capture.batched_calls import BATCHED_CALLS
+from tests.ops.harness import check
+
+X = torch.linspace(-2, 3, 32).reshape(4, 8)
+EVERY_SIZE = 0
+NO_SIZE = 1 << 62
+
+
+@pytest.fixture(autouse=True)
+def small_calls_are_costly(monkeypatch):
+    monkeypatch.setattr(unrun_calls, "LEAST_WORK", EVERY_SIZE)
+
+
+@pytest.fixture
+def recordings(monkeypatch) -> list[tuple[int, bool]]:
+    """Of each recording with calls that were not run: how many, and whether it had to be made
+    again."""
+    found: list[tuple[int, bool]] = []
+    counted: list[Any] = []
+    run, finish = unrun_calls.UnrunCalls.__torch_function__, unrun_calls.UnrunCalls.finish
+
+    def count(self, func, types, args=(), kwargs=None):
+        counted.append(func)
+        return run(self, func, types, args, kwargs)
+
+    def finished(self, graph, inputs):
+        finish(self, graph, inputs)
+        found.append((len(counted), self.values_needed))
+        counted.clear()
+
+    monkeypatch.setattr(unrun_calls.UnrunCalls, "__torch_function__", count)
+    monkeypatch.setattr(unrun_calls.UnrunCalls, "finish", finished)
+    return found
+
+
+class Attention(nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(8, 6, 2, batch_first=True)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0]).log_softmax(-1)
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        y = F.relu(self.norm(self.conv(x)), inplace=True)
+        y += x
+        y[:, 0] = y[:, 1].sigmoid()
+        return F.max_pool2d(y, 2), y.flatten(1) @ y.flatten(1).t()
+
+
+WHOLE_MODELS = {
+    "perceptron": (nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8)), (4, 8), 3),
+    "attention": (Attention(8, 2, batch_first=True), (2, 5, 8), 2),
+    "encoder": (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 5, 8), 7),
+    "recurrent": (Recurrent(), (2, 5, 8), 2),
+    "residual": (Residual(), (2, 3, 8, 8), 5),
+}
+
+
+def files_of(model, x, monkeypatch) -> list[bytes]:
+    """Without and with a run of all calls; by one line, which is in the files."""
+    found = []
+    for least in (EVERY_SIZE, NO_SIZE):
+        monkeypatch.setattr(unrun_calls, "LEAST_WORK", least)
+        stream = io.BytesIO()
+        sardonyx.export(model, (x,), stream, capture="trace")
+        found.append(stream.getvalue())
+    return found
+
+
+@pytest.mark.parametrize("name", WHOLE_MODELS)
+def test_the_file_is_the_same(name, monkeypatch):
+    model, shape, _ = WHOLE_MODELS[name]
+    unrun, run = files_of(model.eval(), torch.randn(shape), monkeypatch)
+    assert unrun == run
+
+
+@pytest.mark.parametrize("name", WHOLE_MODELS)
+def test_costly_calls_are_not_run(name, recordings):
+    model, shape, count = WHOLE_MODELS[name]
+    sardonyx.export(model.eval(), (torch.randn(shape),), capture="trace", verify=True)
+    assert recordings == [(count, False)]
+
+
+@pytest.mark.parametrize("name", WHOLE_MODELS)
+def test_with_dynamic_dims(name, recordings):
+    model, shape, _ = WHOLE_MODELS[name]
+    others = [(torch.randn(n, *shape[1:]),) for n in (1, 5)]
+    check(model, torch.randn(shape), others=others, dynamic={0: [0]}, captures=["trace"])
+    assert recordings[0][0] > 0
+    assert not any(again for _, again in recordings)
+
+
+def test_small_calls_are_run(recordings, monkeypatch):
+    monkeypatch.undo()
+    sardonyx.export(nn.Linear(8, 8), (X,), capture="trace")
+    assert recordings == []
+
+
+W = torch.randn(8, 8)
+
+
+class Product(nn.Module):
+    """Goes on with a function of its input and of what was not computed."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.w = W
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x, x @ self.w)
+
+
+def no_value(x, y):
+    return x * y.amax() + y[:, 1:2].sin()
+
+
+def test_a_model_that_looks_at_no_values_is_not(recordings):
+    sardonyx.export(Product(no_value), (X,), capture="trace", verify=True)
+    assert recordings == [(1, False)]
+
+
+def an_item(x, y):
+    return x * y.amax().item()
+
+
+def a_branch(x, y):
+    return x + 1 if y.sum() > -1e9 else x - 1
+
+
+def a_list(x, y):
+    return x * y[0, :2].tolist()[1]
+
+
+def an_array(x, y):
+    return x + torch.from_numpy(y.numpy() * 2)
+
+
+def elements_of_a_mask(x, y):
+    return y[y > 0]
+
+
+def rows_that_are_positive(x, y):
+    rows = y.sum(1).relu().nonzero()
+    return x[rows[:, 0]] if len(rows) else x
+
+
+def repeated_rows(x, y):
+    return x.repeat_interleave(y[:, 0].relu().ceil().long() + 1, 0)
+
+
+def a_number_of_a_call(x, y):
+    return torch.add(x, x, alpha=y[0, 0].abs())
+
+
+def a_string(x, y):
+    return x * len(f"{y[0, 0]:.3f}")
+
+
+def what_is_in_it(x, y):
+    return x + 1 if 7.0 in y else x - 1
+
+
+def equal_tensors(x, y):
+    return x + 1 if torch.equal(y, torch.zeros_like(y)) else x - 1
+
+
+@torch.jit.script
+def scripted(x):
+    if bool(x.sum() != 0):
+        return x[:2]
+    return x
+
+
+def a_branch_of_a_script(x, y):
+    z = scripted(y)
+    return z.new_ones(z.shape[0]) + z.sum()
+
+
+def a_swallowed_end(x, y):
+    try:
+        n = int(y.argmax())
+    except BaseException:
+        n = -1
+    return y * n
+
+
+READS_VALUES: list[Callable[..., Any]] = [
+    an_item, a_branch, a_list, an_array, elements_of_a_mask, rows_that_are_positive, repeated_rows,
+    a_number_of_a_call, a_string, what_is_in_it, equal_tensors, a_branch_of_a_script,
+    a_swallowed_end,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", READS_VALUES, ids=lambda f: f.__name__)
+def test_a_model_that_looks_at_values_is_run(function, recordings):
+    sardonyx.export(Product(function), (X,), capture="trace")
+    assert [again for _, again in recordings] == [True]
+
+
+@pytest.mark.parametrize("function", READS_VALUES, ids=lambda f: f.__name__)
+def test_the_file_of_a_model_that_looks_at_values(function, monkeypatch):
+    again, run = files_of(Product(function), X, monkeypatch)
+    assert again == run
+
+
+def test_nothing_is_printed_that_was_not_computed(capsys):
+    def chatty(x, y):
+        print(y.max())
+        return y
+
+    sardonyx.export(Product(chatty), (X,), capture="trace")
+    assert capsys.readouterr().out == f"{(X @ W).max()!r}\n"
+
+
+SEEN: dict[str, torch.Tensor] = {}
+
+
+def sees_results(x, y):
+    SEEN["product"] = y
+    SEEN["part"] = y.relu().add_(1)[:, 2:]
+    SEEN["repeated"] = y[:1].expand(3, 8)
+    return y * 2
+
+
+def sees_results_and_looks(x, y):
+    sees_results(x, y)
+    return x * float(SEEN["product"][0, 0])
+
+
+@pytest.mark.parametrize("function", [sees_results, sees_results_and_looks])
+def test_results_that_something_else_holds_get_their_values(function, recordings):
+    SEEN.clear()
+    sardonyx.export(Product(function), (X,), capture="trace")
+    assert recordings == [(2, function is sees_results_and_looks)]
+    y = X @ W
+    torch.testing.assert_close(SEEN["product"], y)
+    torch.testing.assert_close(SEEN["part"], (y.relu() + 1)[:, 2:])
+    torch.testing.assert_close(SEEN["repeated"], y[:1].expand(3, 8))
+
+
+def test_a_cache_that_outlives_a_given_up_recording_has_values():
+    cache: list[torch.Tensor] = []
+
+    def cached(x, y):
+        if not cache:
+            cache.append(y)
+        return x * cache[0].sum().item() + cache[0]
+
+    sardonyx.export(Product(cached), (X,), capture="trace")
+    torch.testing.assert_close(cache[0], X @ W)
+
+
+class Keeps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.last = nn.Linear(8, 8), None
+        self.register_buffer("count", torch.zeros(8))
+
+    def forward(self, x):
+        self.last = self.linear(x)
+        self.count += self.last.mean(0)
+        return self.last.cos() + self.count
+
+
+def test_attributes_and_buffers(recordings):
+    model = Keeps().eval()
+    program = sardonyx.export(model, (X,), capture="trace", state_outputs=True)
+    assert recordings == [(1, False)]
+    assert model.last is None
+    assert not model.count.any()
+    count = model.linear(X).mean(0)
+    torch.testing.assert_close(program(X), model.linear(X).cos() + count)
+    assert [output.name for output in program.model.graph.outputs] == ["output", "count.out"]
+
+
+def test_the_error_of_a_model_that_fails():
+    def fails(x, y):
+        return y.reshape(5, 5)
+
+    with pytest.raises(sardonyx.errors.CaptureError, match=r"y\.reshape\(5, 5\)"):
+        sardonyx.export(Product(fails), (X,), capture="trace")
+
+
+def batches(*shape, dtype=torch.float32) -> list[torch.Tensor]:
+    """Of one shape, lying in memory in several ways."""
+    x = torch.randn(shape).to(dtype)
+    turned = x.transpose(-1, -2).contiguous().transpose(-1, -2)
+    found = [x, turned, torch.cat([x, x], -1)[..., : shape[-1]], x[:1].expand(shape)]
+    if len(shape) == 4:
+        found.append(x.contiguous(memory_format=torch.channels_last))
+    return found
+
+
+def weight(*shape, dtype=torch.float32):
+    return torch.randn(shape).to(dtype)
+
+
+POOLS = {1: (3, 4, 9), 2: (3, 4, 9, 7), 3: (3, 4, 5, 6, 7)}
+ONES = {"one channel": (2, 1, 6, 6), "one pixel": (2, 4, 1, 1), "one entry": (1, 4, 6, 6)}
+
+
+def calls() -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+    made: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+    for x in (*batches(4, 8), *batches(2, 5, 8), *batches(2, 3, 5, 8), torch.randn(8)):
+        made += [(F.linear, (x, weight(6, 8)), {}), (F.linear, (x, weight(6, 8), weight(6)), {})]
+        made += [(torch.matmul, (x, weight(8, 6)), {}), (torch.Tensor.matmul, (x, W.t()), {})]
+        made += [(torch.matmul, (x, weight(8)), {})]
+        if x.dim() > 1:
+            made += [(torch.matmul, (x, x.mT), {}), (torch.matmul, (x, weight(2, 1, 8, 6)), {})]
+            made += [(F.layer_norm, (x, x.shape[-n:]), {}) for n in range(1, x.dim() + 1)]
+            made += [(F.batch_norm, (x, None, None), {"training": True})] * (x.dim() > 2)
+            channels = [weight(x.shape[1]), weight(x.shape[1]).abs()]
+            made += [(F.batch_norm, (x, *channels), {}), (F.batch_norm, (x, *channels * 2), {})]
+    for x in batches(4, 8):
+        made += [(torch.mm, (x, W), {}), (torch.Tensor.mm, (x, W), {})]
+        made += [(torch.Tensor.__matmul__, (x, W), {}), (torch.addmm, (weight(8), x, W), {})]
+        made += [(torch.addmm, (weight(4, 8), x, W), {"alpha": 2, "beta": 0.5})]
+    for x in batches(3, 4, 8):
+        made += [(torch.bmm, (x, x.mT), {}), (torch.Tensor.bmm, (x, x.mT), {})]
+    for dims, shape in POOLS.items():
+        conv = getattr(torch, f"conv{dims}d")
+        transposed = getattr(torch, f"conv_transpose{dims}d")
+        for x in batches(*shape):
+            for w in (weight(6, 4, *[3] * dims), weight(6, 4, *[1] * dims)):
+                made += [(conv, (x, w), {}), (conv, (x, w, weight(6), 2, 1), {})]
+                made += [(conv, (x, w, None, 1, "same"), {})]
+            made += [(conv, (x, weight(4, 1, *[3] * dims)), {"groups": 4})]
+            made += [(transposed, (x, weight(4, 6, *[3] * dims), None, 2, 1, 1), {})]
+            for pool in ("avg_pool", "max_pool"):
+                made += [(getattr(F, f"{pool}{dims}d"), (x, 2), {"ceil_mode": True})]
+            made += [(getattr(F, f"adaptive_avg_pool{dims}d"), (x, 2), {})]
+    for shape in ONES.values():
+        for x in batches(*shape):
+            made += [(torch.conv2d, (x, weight(5, shape[1], 1, 1)), {})]
+            made += [(F.adaptive_avg_pool2d, (x, 1), {}), (F.relu, (x,), {})]
+    for x in (*batches(4, 8), *batches(2, 3, 5, 8), torch.randn(())):
+        for func in BATCHED_CALLS:
+            name = getattr(func, "__name__", "")
+            if name in ("softmax", "log_softmax"):
+                made += [(func, (x, dim), {}) for dim in (0, -1) if x.dim()]
+                made += [(func, (x, -1), {"dtype": torch.float64})] * bool(x.dim())
+            elif "pool" not in name and name.rstrip("_") in (
+                *("relu", "gelu", "silu", "sigmoid", "tanh", "relu6", "hardtanh", "hardswish"),
+                *("hardsigmoid", "leaky_relu", "elu", "mish", "softplus"),
+            ):
+                made += [(func, (x,), {})]
+    made += [(F.relu, (x.clone(),), {"inplace": True}) for x in batches(4, 8)]
+    made += [(F.linear, (weight(4, 8, dtype=d), weight(6, 8, dtype=d)), {}) for d in DTYPES]
+    made += [(torch.conv2d, (weight(2, 3, 6, 6, dtype=d), weight(4, 3, 3, 3, dtype=d)), {})
+             for d in DTYPES]  # fmt: skip
+    return made
+
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float64)
+
+
+def test_what_stands_for_results_lies_in_memory_as_they_do():
+    unrun, seen = 0, set()
+    for func, args, kwargs in calls():
+        mode = unrun_calls.UnrunCalls(unrun_calls.OutputRecord(), ())
+        found = {}
+
+        def recorded(x, func=func, args=args, kwargs=kwargs, mode=mode, found=found):
+            if mode.changes(func, args, kwargs):
+                found["result"] = mode.__torch_function__(func, (), args, kwargs)
+            return x + 1
+
+        with torch.no_grad():
+            torch._C._create_graph_by_tracing(recorded, [X], lambda _: "", False, False)
+            if not found:
+                continue
+            expected = func(*args, **kwargs)
+        unrun += 1
+        seen.add(func)
+        result = found["result"]
+        label = f"{func} {[(a.shape, a.stride()) for a in args if isinstance(a, torch.Tensor)]}"
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype), label
+        assert result.stride() == expected.stride(), label
+        assert result.storage_offset() == expected.storage_offset() == 0, label
+        assert not result._is_view(), label
+        is_argument = any(result is a for a in args)
+        assert is_argument == any(expected is a for a in args), label
+        if not is_argument:
+            assert not any(
+                _torch_private.memory_address(result) == _torch_private.memory_address(a)
+                for a in args
+                if isinstance(a, torch.Tensor)
+            ), label
+    assert unrun > 200
+    assert seen == set(BATCHED_CALLS)
