@@ -18,6 +18,7 @@ from sardonyx.capture.batched_calls import BATCHED_CALLS
 from tests.ops.harness import check
 
 X = torch.linspace(-2, 3, 32).reshape(4, 8)
+LEAST_WORK = unrun_calls.LEAST_WORK
 EVERY_SIZE = 0
 NO_SIZE = 1 << 62
 
@@ -27,25 +28,39 @@ def small_calls_are_costly(monkeypatch):
     monkeypatch.setattr(unrun_calls, "LEAST_WORK", EVERY_SIZE)
 
 
+class Recordings:
+    """How a model was recorded."""
+
+    def __init__(self) -> None:
+        self.unrun = 0
+        """Calls that were not run."""
+        self.computed = 0
+        """How often their values were computed after all."""
+        self.runs = 0
+
+    def __eq__(self, other: object) -> bool:
+        return (self.unrun, self.computed, self.runs) == other
+
+    def __repr__(self) -> str:
+        return f"{self.unrun} unrun, {self.computed} computed, {self.runs} runs"
+
+
 @pytest.fixture
-def recordings(monkeypatch) -> list[tuple[int, bool]]:
-    """Of each recording with calls that were not run: how many, and whether it had to be made
-    again."""
-    found: list[tuple[int, bool]] = []
-    counted: list[Any] = []
-    run, finish = unrun_calls.UnrunCalls.__torch_function__, unrun_calls.UnrunCalls.finish
+def recordings(monkeypatch) -> Recordings:
+    found = Recordings()
+    replace = _torch_private.recorded_on_empty_batches
+    give, trace = _torch_private.give_values_while_tracing, _torch_private.trace_graph
 
-    def count(self, func, types, args=(), kwargs=None):
-        counted.append(func)
-        return run(self, func, types, args, kwargs)
+    def counted(attribute, function):
+        def call(*args):
+            setattr(found, attribute, getattr(found, attribute) + 1)
+            return function(*args)
 
-    def finished(self, graph, inputs):
-        finish(self, graph, inputs)
-        found.append((len(counted), self.values_needed))
-        counted.clear()
+        return call
 
-    monkeypatch.setattr(unrun_calls.UnrunCalls, "__torch_function__", count)
-    monkeypatch.setattr(unrun_calls.UnrunCalls, "finish", finished)
+    monkeypatch.setattr(_torch_private, "recorded_on_empty_batches", counted("unrun", replace))
+    monkeypatch.setattr(_torch_private, "give_values_while_tracing", counted("computed", give))
+    monkeypatch.setattr(_torch_private, "trace_graph", counted("runs", trace))
     return found
 
 
@@ -107,7 +122,7 @@ def test_the_file_is_the_same(name, monkeypatch):
 def test_costly_calls_are_not_run(name, recordings):
     model, shape, count = WHOLE_MODELS[name]
     sardonyx.export(model.eval(), (torch.randn(shape),), capture="trace", verify=True)
-    assert recordings == [(count, False)]
+    assert recordings == (count, 0, 1)
 
 
 @pytest.mark.parametrize("name", WHOLE_MODELS)
@@ -115,14 +130,14 @@ def test_with_dynamic_dims(name, recordings):
     model, shape, _ = WHOLE_MODELS[name]
     others = [(torch.randn(n, *shape[1:]),) for n in (1, 5)]
     check(model, torch.randn(shape), others=others, dynamic={0: [0]}, captures=["trace"])
-    assert recordings[0][0] > 0
-    assert not any(again for _, again in recordings)
+    assert recordings.unrun > 0
+    assert recordings.computed == 0
 
 
 def test_small_calls_are_run(recordings, monkeypatch):
-    monkeypatch.undo()
+    monkeypatch.setattr(unrun_calls, "LEAST_WORK", LEAST_WORK)
     sardonyx.export(nn.Linear(8, 8), (X,), capture="trace")
-    assert recordings == []
+    assert recordings == (0, 0, 1)
 
 
 W = torch.randn(8, 8)
@@ -146,7 +161,7 @@ def no_value(x, y):
 
 def test_a_model_that_looks_at_no_values_is_not(recordings):
     sardonyx.export(Product(no_value), (X,), capture="trace", verify=True)
-    assert recordings == [(1, False)]
+    assert recordings == (1, 0, 1)
 
 
 def an_item(x, y):
@@ -224,7 +239,8 @@ READS_VALUES: list[Callable[..., Any]] = [
 @pytest.mark.parametrize("function", READS_VALUES, ids=lambda f: f.__name__)
 def test_a_model_that_looks_at_values_is_run(function, recordings):
     sardonyx.export(Product(function), (X,), capture="trace")
-    assert [again for _, again in recordings] == [True]
+    assert recordings.unrun > 0
+    assert recordings.computed == 1 or recordings.runs == 2
 
 
 @pytest.mark.parametrize("function", READS_VALUES, ids=lambda f: f.__name__)
@@ -261,7 +277,7 @@ def sees_results_and_looks(x, y):
 def test_results_that_something_else_holds_get_their_values(function, recordings):
     SEEN.clear()
     sardonyx.export(Product(function), (X,), capture="trace")
-    assert recordings == [(2, function is sees_results_and_looks)]
+    assert recordings == (2, function is sees_results_and_looks, 1)
     y = X @ W
     torch.testing.assert_close(SEEN["product"], y)
     torch.testing.assert_close(SEEN["part"], (y.relu() + 1)[:, 2:])
@@ -295,7 +311,7 @@ class Keeps(nn.Module):
 def test_attributes_and_buffers(recordings):
     model = Keeps().eval()
     program = sardonyx.export(model, (X,), capture="trace", state_outputs=True)
-    assert recordings == [(1, False)]
+    assert recordings == (1, 1, 1)
     assert model.last is None
     assert not model.count.any()
     count = model.linear(X).mean(0)
@@ -355,7 +371,7 @@ def calls() -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
                 made += [(conv, (x, w), {}), (conv, (x, w, weight(6), 2, 1), {})]
                 made += [(conv, (x, w, None, 1, "same"), {})]
             made += [(conv, (x, weight(4, 1, *[3] * dims)), {"groups": 4})]
-            made += [(transposed, (x, weight(4, 6, *[3] * dims), None, 2, 1, 1), {})]
+            made += [(transposed, (x, weight(4, 6, *[3] * dims), None, 2, 1), {})]
             for pool in ("avg_pool", "max_pool"):
                 made += [(getattr(F, f"{pool}{dims}d"), (x, 2), {"ceil_mode": True})]
             made += [(getattr(F, f"adaptive_avg_pool{dims}d"), (x, 2), {})]

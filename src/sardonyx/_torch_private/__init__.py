@@ -124,7 +124,10 @@ from sardonyx._torch_private.transforms import is_transformed as is_transformed
 from sardonyx._torch_private.transforms import (
     transforms_left_in_the_end as transforms_left_in_the_end,
 )
+from sardonyx._torch_private.unrun import CALLS_OF_SCRIPTS as CALLS_OF_SCRIPTS
+from sardonyx._torch_private.unrun import dispatch_mode_count as dispatch_mode_count
 from sardonyx._torch_private.unrun import give_values as give_values
+from sardonyx._torch_private.unrun import give_values_while_tracing as give_values_while_tracing
 from sardonyx._torch_private.unrun import holds_whatever_values as holds_whatever_values
 from sardonyx._torch_private.unrun import recorded_on_empty_batches as recorded_on_empty_batches
 from sardonyx._torch_private.unrun import without_last_results as without_last_results

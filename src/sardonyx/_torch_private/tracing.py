@@ -60,7 +60,7 @@ def is_tracing() -> bool:
     return bool(torch._C._is_tracing())
 
 
-def _traced_value(tensor: torch.Tensor) -> Any:
+def traced_value(tensor: torch.Tensor) -> Any:
     """What stands for a tensor in the graph that is being traced; None where nothing can."""
     try:
         return torch._C._get_value_trace(tensor)  # type: ignore[attr-defined]
@@ -70,18 +70,18 @@ def _traced_value(tensor: torch.Tensor) -> Any:
 
 def use_count(tensor: torch.Tensor) -> int:
     """How often the graph that is being traced takes a tensor."""
-    value = _traced_value(tensor)
+    value = traced_value(tensor)
     return 0 if value is None else len(value.uses())
 
 
 def is_traced_constant(tensor: torch.Tensor) -> bool:
-    value = _traced_value(tensor)
+    value = traced_value(tensor)
     return value is not None and value.node().kind() == "prim::Constant"
 
 
 def is_traced_as_a_copy(tensor: torch.Tensor) -> bool:
     """Whether the record of what made a tensor says that it has memory of its own."""
-    value = _traced_value(tensor)
+    value = traced_value(tensor)
     if value is None:
         return False
     node = value.node()
@@ -103,12 +103,12 @@ class TracedOrigins:
     def of(self, tensor: torch.Tensor) -> str:
         """One of "data" (what the inputs hold, or a size that this decides), "sizes" (of the
         inputs, and nothing else) and "constant"."""
-        value = _traced_value(tensor)
+        value = traced_value(tensor)
         return "constant" if value is None else self.origin(value)
 
     def has_fixed_size(self, tensor: torch.Tensor) -> bool:
         """Whether no data decides the size of a tensor."""
-        value = _traced_value(tensor)
+        value = traced_value(tensor)
         return value is None or self._is_of_fixed_size(value)
 
     def origin(self, value: Any) -> str:
@@ -219,6 +219,9 @@ def may_have_size_of_data(kind: str) -> bool:
 @contextlib.contextmanager
 def tracing_paused() -> Iterator[None]:
     """What runs in the body is no part of a trace that is being made."""
+    if torch._C._dispatch_tls_is_dispatch_key_excluded("Tracer"):  # inside of what is recorded
+        yield
+        return
     state = torch._C._get_tracing_state()
     torch._C._set_tracing_state(None)  # type: ignore[attr-defined]
     try:

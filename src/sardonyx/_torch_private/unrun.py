@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,11 +14,18 @@ from sardonyx._torch_private.tracing import (
     READS_NUMBERS,
     TracedOrigins,
     may_have_size_of_data,
+    traced_value,
     tracing_paused,
 )
 
-_Graph = Any
+_Graph: TypeAlias = Any
 _NO_OVERLAP = 0
+CALLS_OF_SCRIPTS: tuple[tuple[type, str], ...] = tuple(
+    (getattr(torch._C, name), "__call__") for name in ("ScriptFunction", "ScriptMethod")
+)
+"""What runs scripted functions and methods, of which no mode sees anything."""
+_SCOPE = "prim::TracedModuleForward"
+"""The calls of a module, while it is traced: a block of which all values are seen from outside."""
 
 
 def recorded_on_empty_batches(
@@ -39,13 +46,15 @@ def recorded_on_empty_batches(
     def like_result(made: torch.Tensor) -> torch.Tensor:
         for position, batch in empty.items():
             if batch is made:
-                return _standing_for(made, args[position])
+                return _standing_for(made, args[position], is_result=True)
         with tracing_paused():
             size = args[min(batches)].shape[0]
+            if 0 in made.shape[1:]:
+                raise RuntimeError(
+                    "the result has no elements, which may be an error of a real run"
+                )
             zeros = _zeros((size, *made.shape[1:]), made.dtype)
-        _standing_for(made, zeros)
-        torch._C._get_value_trace(zeros).inferTypeFrom(zeros)  # type: ignore[attr-defined]
-        return zeros
+        return _standing_for(made, zeros, is_result=True)
 
     if isinstance(results, tuple):
         return tuple(map(like_result, results))
@@ -58,10 +67,14 @@ def _empty_batch(tensor: torch.Tensor) -> torch.Tensor:
     return _standing_for(tensor, empty)
 
 
-def _standing_for(recorded: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+def _standing_for(
+    recorded: torch.Tensor, tensor: torch.Tensor, *, is_result: bool = False
+) -> torch.Tensor:
     """`tensor`, which is in the trace what `recorded` is."""
     value = torch._C._get_value_trace(recorded)  # type: ignore[attr-defined]
     torch._C._set_value_trace(tensor, value)  # type: ignore[attr-defined]
+    if is_result:
+        value.inferTypeFrom(tensor)
     return tensor
 
 
@@ -93,18 +106,73 @@ def holds_whatever_values(graph: _Graph, known: Collection[int]) -> bool:
     return True
 
 
-def give_values(
-    graph: _Graph, inputs: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor | None]
+def give_values_while_tracing(
+    tensors: Iterable[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> None:
-    """Runs a recorded graph; writes its last results to the tensors."""
+    """Runs what was recorded so far, and writes to the tensors what they stand for."""
+    traced = [(tensor, traced_value(tensor)) for tensor in tensors]
+    computed = [
+        (tensor, value)
+        for tensor, value in traced
+        if value is not None and value.node().kind() != "prim::Constant"
+    ]
+    recorded = torch._C._get_tracing_state().graph()
+    with tracing_paused(), torch._C.DisableTorchFunction():
+        graph = _without_scopes(recorded, [value for _, value in computed])
+        give_values(graph, inputs, [tensor for tensor, _ in computed])
+
+
+def give_values(
+    graph: _Graph,
+    inputs: Sequence[torch.Tensor],
+    tensors: Sequence[torch.Tensor | None],
+    first: int = 0,
+) -> None:
+    """Runs a recorded graph; writes its results, from the one at a position on, to the tensors."""
     values = torch._C._jit_interpret_graph(graph, tuple(inputs))  # type: ignore[attr-defined]
-    for tensor, value in zip(tensors, values[len(values) - len(tensors) :], strict=True):
+    first %= len(values)
+    for tensor, value in zip(tensors, values[first : first + len(tensors)], strict=True):
         if tensor is None:
             continue
-        if torch._debug_has_internal_overlap(tensor) == _NO_OVERLAP:
-            tensor.copy_(value)
-        else:
-            tensor.data = value
+        with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+            if torch._debug_has_internal_overlap(tensor) == _NO_OVERLAP:
+                tensor.copy_(value)
+            else:
+                tensor.data = value
+
+
+def dispatch_mode_count() -> int:
+    """Of the modes that see operators, and not just calls."""
+    return torch._C._len_torch_dispatch_stack()
+
+
+def _without_scopes(graph: _Graph, results: Iterable[Any]) -> _Graph:
+    """A copy that gives these values, of a graph that is being traced."""
+    flat: Any = torch._C.Graph()
+    known = {}
+    for value in graph.inputs():
+        known[value.debugName()] = flat.addInput()
+        known[value.debugName()].setType(value.type())
+
+    def copy(nodes: Iterable[Any]) -> None:
+        for node in nodes:
+            if node.kind() == _SCOPE:
+                for block in node.blocks():
+                    copy(block.nodes())
+                continue
+            copied = flat.createClone(node, lambda value: known[value.debugName()])
+            flat.appendNode(copied)
+            for output, output_copied in zip(node.outputs(), copied.outputs(), strict=True):
+                known[output.debugName()] = output_copied
+
+    copy(graph.nodes())
+    node = flat.create("prim::TupleConstruct", [known[value.debugName()] for value in results], 1)
+    flat.appendNode(node)
+    node.output().setType(torch._C.TupleType([value.type() for value in node.inputs()]))
+    flat.registerOutput(node.output())
+    torch._C._jit_pass_inline(flat)
+    torch._C._jit_pass_dce(flat)
+    return flat
 
 
 def without_last_results(graph: _Graph, count: int) -> None:

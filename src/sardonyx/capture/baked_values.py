@@ -187,6 +187,7 @@ class BakedValues(WatchingMode):
     @contextlib.contextmanager
     def recorded_to_the_end(self) -> Iterator[None]:
         yield
+        self._numbers = []
         self._check_recorded()
 
     def _check_recorded(self) -> None:

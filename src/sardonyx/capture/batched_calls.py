@@ -23,6 +23,17 @@ class BatchedCall:
     """About how many multiplications it takes."""
 
 
+def _lies_in_order(tensor: torch.Tensor) -> bool:
+    """Whether it has the strides of a new tensor, also along dims of size 1: by all of them the
+    results of convolutions and the like are laid out."""
+    expected = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+        if stride != expected:
+            return False
+        expected *= max(size, 1)
+    return True
+
+
 def _linear(args: Arguments, options: Options) -> Collection[int]:
     return (0,) if len(args) >= 2 and args[0].dim() >= 2 and args[1].dim() == 2 else ()
 
@@ -44,20 +55,30 @@ def _added_product(args: Arguments, options: Options) -> Collection[int]:
 def _convolution(dims: int) -> Callable[[Arguments, Options], Collection[int]]:
     def batches(args: Arguments, options: Options) -> Collection[int]:
         is_batched = len(args) >= 2 and args[0].dim() == dims + 2
-        return (0,) if is_batched and all(a.is_contiguous() for a in args[:2]) else ()
+        return (0,) if is_batched and all(map(_lies_in_order, args[:2])) else ()
+
+    return batches
+
+
+def _transposed(dims: int) -> Callable[[Arguments, Options], Collection[int]]:
+    """Without what is added to one side, which is not checked where a batch is empty."""
+
+    def batches(args: Arguments, options: Options) -> Collection[int]:
+        added = options.get("output_padding", args[5] if len(args) > 5 else 0)
+        return _convolution(dims)(args, options) if added in (0, (0,) * dims) else ()
 
     return batches
 
 
 def _pooling(dims: int) -> Callable[[Arguments, Options], Collection[int]]:
     def batches(args: Arguments, options: Options) -> Collection[int]:
-        return (0,) if args[0].dim() == dims + 2 and args[0].is_contiguous() else ()
+        return (0,) if args[0].dim() == dims + 2 and _lies_in_order(args[0]) else ()
 
     return batches
 
 
 def _elementwise(args: Arguments, options: Options) -> Collection[int]:
-    return (0,) if args[0].dim() >= 1 and args[0].is_contiguous() and "out" not in options else ()
+    return (0,) if args[0].dim() >= 1 and _lies_in_order(args[0]) and "out" not in options else ()
 
 
 def _along_a_dim(args: Arguments, options: Options) -> Collection[int]:
@@ -68,7 +89,7 @@ def _along_a_dim(args: Arguments, options: Options) -> Collection[int]:
 
 def _layer_norm(args: Arguments, options: Options) -> Collection[int]:
     sizes = options.get("normalized_shape", args[1] if len(args) > 1 else None)
-    if sizes is None or args[0].dim() <= len(sizes):
+    if not isinstance(sizes, (list, tuple)) or args[0].dim() <= len(sizes):
         return ()
     return _elementwise(args, options)
 
@@ -78,6 +99,10 @@ def _batch_norm(args: Arguments, options: Options) -> Collection[int]:
     training = options.get("training", args[5] if len(args) > 5 else False)
     has_statistics = len(args) >= 3 and args[1] is not None and args[2] is not None
     if training is not False or not has_statistics or args[0].dim() < 2:
+        return ()
+    others = [a for a in (*args[1:5], *options.values()) if isinstance(a, torch.Tensor)]
+    # Which is not checked where a batch is empty.
+    if any(tensor.shape != args[0].shape[1:2] for tensor in others):
         return ()
     return _elementwise(args, options)
 
@@ -133,7 +158,7 @@ BATCHED_CALLS: dict[Any, BatchedCall] = {
         for dims, func in _CONVOLUTIONS.items()
     },
     **{
-        func: BatchedCall(_convolution(dims), _work_of_transposed)
+        func: BatchedCall(_transposed(dims), _work_of_transposed)
         for dims, func in _TRANSPOSED.items()
     },
     **{

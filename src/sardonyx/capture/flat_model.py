@@ -62,6 +62,15 @@ class OutputRecord:
                 )
         return [leaf for leaf in self.leaves if is_graph_output(leaf)]
 
+    def forget_values(self) -> None:
+        """Lets go of the tensors, but for those that are numbers; that there are some is kept."""
+        self.leaves = [
+            torch.empty(0, device="meta")
+            if isinstance(leaf, torch.Tensor) and not isinstance(leaf, TracedSize)
+            else leaf
+            for leaf in self.leaves
+        ]
+
 
 class RandomNumbersWatch:
     """While it is entered, notes where the model draws random numbers that no capture records."""
@@ -128,7 +137,6 @@ class FlatModel(torch.nn.Module):
         for position, tensor in zip(self._inputs.input_positions, tensors, strict=True):
             leaves[position] = tensor
         args, kwargs = self._inputs.rebuild(leaves)
-        results: list[Any] = []
         with contextlib.ExitStack() as watched:
             for mode in self.modes:
                 watched.enter_context(mode)

@@ -58,14 +58,26 @@ def undisturbed(model: Any) -> Iterator[None]:
 def _global_state_restored() -> Iterator[None]:
     fastpath = torch.backends.mha.get_fastpath_enabled()
     dtype = torch.get_default_dtype()
-    python_random, numpy_random = random.getstate(), numpy.random.get_state()
+    states = RandomStates()
     try:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fastpath)
         torch.set_default_dtype(dtype)
-        random.setstate(python_random)
-        numpy.random.set_state(numpy_random)
+        states.restore()
+
+
+class RandomStates:
+    """Of all generators of random numbers, when it is made."""
+
+    def __init__(self) -> None:
+        self._python, self._numpy = random.getstate(), numpy.random.get_state()
+        self._torch = torch.get_rng_state()
+
+    def restore(self) -> None:
+        random.setstate(self._python)
+        numpy.random.set_state(self._numpy)
+        torch.set_rng_state(self._torch)
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ def state_kept(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def state_restored(model: Any) -> Iterator[WatchingMode]:
+def state_restored(model: Any) -> Iterator[_BeforeWrites]:
     """The same for a capture. The model's code is only a part of what runs then: the mode it gives
     has to be entered around that code. Refused are writes that no capture sees."""
     before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
@@ -91,6 +91,12 @@ class _BeforeWrites(WatchingMode):
                 )
             )
 
+    def know_again(self) -> None:
+        """Memory was written that no call of the model wrote."""
+        with _torch_private.tracing_paused():
+            for shown in self._shown.values():
+                shown.known = shown.memory.clone()
+
     def restore(self) -> None:
         for address in self._shown:
             self._look_at(address)
@@ -103,7 +109,7 @@ class _BeforeWrites(WatchingMode):
                 memory.copy_(content)
 
     def before(self, call: Call) -> None:
-        for tensor in _written(call):
+        for tensor in written_by(call):
             self._keep(tensor)
             self._look_at(_torch_private.memory_address(tensor))
         if call.name in _SHOWS_MEMORY and call.given:
@@ -113,9 +119,9 @@ class _BeforeWrites(WatchingMode):
 
     def after(self, call: Call) -> None:
         if self._shown:
-            for address in addresses(_written(call)) & self._shown.keys():
+            for address in addresses(written_by(call)) & self._shown.keys():
                 self._shown[address].known = self._shown[address].memory.clone()
-        if call.func in _LITERALS:  # a trace holds it by its memory
+        if makes_literals(call):  # a trace holds it by its memory
             self._made -= addresses(tensors_in(call.result))
         else:
             self._made |= call.new_addresses
@@ -177,7 +183,12 @@ _STATISTICS_SWITCHES = {
 }
 
 
-def _written(call: Call) -> Iterator[torch.Tensor]:
+def makes_literals(call: Call) -> bool:
+    """Whether it makes tensors of Python values."""
+    return call.func in _LITERALS
+
+
+def written_by(call: Call) -> Iterator[torch.Tensor]:
     """The tensors that a call may write, by what its name and its switches tell."""
     name, args, kwargs = call.name, call.args, call.kwargs
     if not call.given:

@@ -25,6 +25,7 @@ from sardonyx.capture.flat_model import (
 from sardonyx.capture.freed_memory import FreedMemory
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, innermost_user_place, place_text
+from sardonyx.capture.purity import RandomStates
 from sardonyx.capture.recordable_calls import RecordableCalls
 from sardonyx.capture.refusals import (
     fixed_dim_error,
@@ -37,7 +38,7 @@ from sardonyx.capture.squeezed_ranks import SqueezedRanks
 from sardonyx.capture.state import state_restored, state_tensors
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.traced_sizes import TracedSizes
-from sardonyx.capture.unrun_calls import OpenedCalls, UnrunCalls, ValuesNeeded
+from sardonyx.capture.unrun_calls import OpenedCalls, UnrunCalls, ValuesMissingError
 from sardonyx.capture.untold_views import UntoldViews
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
 from sardonyx.errors import CaptureError, DynamicDimError, format_message
@@ -69,11 +70,13 @@ def _captured(
     tensors = tuple(traced_input(inputs.capture_leaves[p]) for p in inputs.input_positions)
     is_fixed = not flat.has_dynamic_dims and not inputs.number_positions
     sizes = TracedSizes(follows_all=follows_fixed_sizes or not is_fixed)
+    random_states = RandomStates()
     unrun = None if runs_all else UnrunCalls(record, _held_by(model))
     with baked_values() as watch:
         recording = _trace(flat, tensors, model, inputs, watch, sizes, unrun)
     if recording is None:
-        is_run = unrun is None or not unrun.values_needed
+        random_states.restore()
+        is_run = unrun is None or not unrun.lacks_values
         return _captured(
             model, inputs, follows_fixed_sizes=follows_fixed_sizes or is_run, runs_all=not is_run
         )
@@ -213,24 +216,25 @@ def _record(
     watch: BakedValues | None = None,
     unrun: UnrunCalls | None = None,
 ) -> _Recording | None:
-    """None where the model looks at values that were not computed."""
+    """None where the recording does not hold without values that are missing."""
     # What TorchScript itself made is no state that could be an input.
     if not any(_holds_script_objects(m) for m in flat.modules()):
         state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
         try:
             with _run_of(flat, tensors, sizes, watch, unrun) as copies:
+                if unrun is not None:
+                    unrun.inputs = (*copies, *state.values())
                 graph = _torch_private.trace_graph(flat, copies, list(state.values()))
-        except (Exception, ValuesNeeded):
-            if unrun is None or not unrun.has_unrun:
+            if unrun is not None and unrun.lacks_values:
+                holds = graph is not None and not (watch is not None and watch.has_read_data)
+                if graph is not None:
+                    unrun.finish(graph)
+                if not holds or not unrun.holds_whatever_values(graph):
+                    return None
+        except (Exception, ValuesMissingError):
+            if unrun is None or not unrun.lacks_values:
                 raise
-            unrun.values_needed = True
             return None
-        if unrun is not None and unrun.has_unrun:
-            unrun.values_needed |= graph is None or (watch is not None and watch.has_read_data)
-            if graph is not None:
-                unrun.finish(graph, lambda: [t.clone() for t in (*tensors, *state.values())])
-            if unrun.values_needed:
-                return None
         if graph is not None:
             return _Recording(graph, state)
     with _run_of(flat, tensors, sizes, watch) as copies:
@@ -262,10 +266,12 @@ def _run_of(
         views = UntoldViews()
         watching += [RecordableCalls(), sizes, writes, views, FreedMemory()]
         flat.kept = views.found
+        if unrun is not None:
+            unrun.when_values_are_given = writes.know_again
         if flat.has_dynamic_dims:
             watching.append(SqueezedRanks(views.found))
         flat.modes = (
-            contextlib.nullcontext() if unrun is None else unrun.until_the_end(views.found),
+            contextlib.nullcontext() if unrun is None else unrun.around_the_model(views.found),
             recorded,
             _torch_private.gradients_refused(_gradient_error),
             RandomNumbersWatch(flat.record),

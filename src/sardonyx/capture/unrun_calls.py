@@ -3,34 +3,46 @@
 A trace holds what was called, not what came out. A call that treats the entries of a batch one
 after the other is made with an empty batch, which takes no time and is recorded as any call is; the
 model goes on with zeros in the place of the results. That is right as long as nothing looks at
-values: where something does, the recording is given up for one that runs all calls.
+values, and nothing is written that was there before. Where that is about to happen, the recording
+so far is run, all tensors get their values, and from there on every call is run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 from torch.nn import functional as F
 
 from sardonyx import _torch_private
 from sardonyx.capture.batched_calls import BATCHED_CALLS
 from sardonyx.capture.flat_model import OutputRecord
+from sardonyx.capture.identity_checks import GIVES_SIZES
 from sardonyx.capture.questions import seen_from_within
+from sardonyx.capture.state import makes_literals, written_by
 from sardonyx.capture.traced_sizes import TracedSize
-from sardonyx.capture.value_free_calls import is_value_free
+from sardonyx.capture.value_free_calls import (
+    is_value_free,
+    takes_indices,
+    takes_sizes,
+    tells_how_made,
+    writes_nothing,
+)
 from sardonyx.capture.watched_calls import Call, ChangingMode, WatchingMode, addresses, tensors_in
 
 LEAST_WORK = 1 << 22
 """Multiplications of the least call that is not run: a smaller one takes no longer than this."""
 
 
-class ValuesNeeded(BaseException):
-    """The model looks at values that were not computed. Its own code is not meant to catch it."""
+class ValuesMissingError(BaseException):
+    """Values cannot be had of the recording. The model's own code is not meant to catch it."""
 
 
 class UnrunCalls(ChangingMode):
@@ -39,23 +51,35 @@ class UnrunCalls(ChangingMode):
     def __init__(self, record: OutputRecord, held: Iterable[torch.Tensor]) -> None:
         """`held` are the tensors that the model has."""
         super().__init__()
-        self.watch = _ValuesWatch(self)
+        self.watch = _CallsWatch(self)
         """Has to see every call that is made next to this one."""
+        self.inputs: Sequence[torch.Tensor] = ()
+        """Those of the recording."""
+        self.lacks_values = False
+        """Whether there are tensors that hold zeros instead of what they stand for."""
         self.has_unrun = False
-        self.values_needed = False
-        """Whether the recording is not to be used."""
-        self._kept: list[weakref.ref[torch.Tensor]] = []
+        self.runs_all = False
+        self.when_values_are_given: Callable[[], None] = lambda: None
         self._record = record
         self._held = addresses(held)
+        self._kept: list[weakref.ref[torch.Tensor]] = []
+        """What the recording returns next to its results."""
+        self._returned: list[weakref.ref[torch.Tensor]] = []
+        self._dispatch_modes = _torch_private.dispatch_mode_count()
+        self._random_state = torch.get_rng_state()
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         call = BATCHED_CALLS.get(func)
-        if call is None or self.values_needed or not args or not _torch_private.is_tracing():
+        if call is None or self.runs_all or not args or not _torch_private.is_tracing():
+            return False
+        if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or self.is_seen_below():
             return False
         with _torch_private.tracing_paused():  # which would record the questions
+            tensors = list(tensors_in((*args, *kwargs.values())))
             return (
-                all(map(_is_plain, tensors_in((*args, *kwargs.values()))))
-                and isinstance(args[0], torch.Tensor)
+                isinstance(args[0], torch.Tensor)
+                and all(map(_is_plain, tensors))
+                and len({tensor.dtype for tensor in tensors}) == 1
                 and bool(call.batches(args, kwargs))
                 and call.work(args) >= LEAST_WORK
             )
@@ -67,51 +91,83 @@ class UnrunCalls(ChangingMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        self.has_unrun = True
         kwargs = kwargs or {}
+        if self.runs_all:
+            return func(*args, **kwargs)
         with _torch_private.tracing_paused():
             batches = BATCHED_CALLS[func].batches(args, kwargs)
+        self.has_unrun = self.lacks_values = True
         return _torch_private.recorded_on_empty_batches(func, args, kwargs, batches)
 
-    def need_values(self) -> None:
-        """Gives the recording up if values are missing."""
-        if self.has_unrun:
-            self.values_needed = True
-            raise ValuesNeeded
+    def is_seen_below(self) -> bool:
+        """Whether a mode of the model's own sees each operator, with the values it is given."""
+        return _torch_private.dispatch_mode_count() > self._dispatch_modes
+
+    def run_from_here(self) -> None:
+        """All tensors get their values, and all further calls are run."""
+        self.runs_all = True
+        if not self.lacks_values:
+            return
+        if not _torch_private.is_tracing():
+            raise ValuesMissingError
+        try:
+            with self._same_random_numbers():
+                _torch_private.give_values_while_tracing(self.watch.alive(), self.inputs)
+        except Exception as error:
+            raise ValuesMissingError from error
+        self.lacks_values = False
+        self.when_values_are_given()
 
     @contextlib.contextmanager
-    def until_the_end(self, kept: list[torch.Tensor]) -> Iterator[None]:
-        """Around the model's code, inside of what is recorded. Adds to `kept`, which the recording
-        returns next to its results, what the model still has in the end. A run that failed ends as
-        any does, so that there is a recording to get values from."""
+    def around_the_model(self, kept: list[torch.Tensor]) -> Iterator[None]:
+        """Inside of what is recorded. Adds to `kept`, which the recording returns next to its
+        results, what the model still has in the end."""
         try:
-            yield
-        except (Exception, ValuesNeeded):
-            self.values_needed = self.has_unrun
-            if not self.has_unrun or not _torch_private.is_tracing():  # an operator failed
-                raise
-            self._note_kept(kept)
-        else:
-            self._note_kept(kept)
+            with _uses_unseen_announced(self.run_from_here):
+                yield
+        except Exception:
+            if self.lacks_values:
+                with contextlib.suppress(ValuesMissingError):
+                    self.run_from_here()
+                self.lacks_values = True  # the values may be what it failed on
+            raise
+        if self.lacks_values:
+            leaves = self._record.leaves
+            self._returned = [weakref.ref(leaf) for leaf in leaves if _is_computed(leaf)]
+            known = {id(tensor) for tensor in (*leaves, *kept)}
+            alive = [tensor for tensor in self.watch.alive() if id(tensor) not in known]
+            self._kept = [weakref.ref(tensor) for tensor in alive]
+            kept += alive
 
-    def _note_kept(self, kept: list[torch.Tensor]) -> None:
-        known = {id(tensor) for tensor in (*self._record.leaves, *kept)}
-        alive = [tensor for tensor in self.watch.alive() if id(tensor) not in known]
-        self._kept = [weakref.ref(tensor) for tensor in alive]
-        kept += alive
-
-    def finish(self, graph: Any, inputs: Callable[[], Sequence[torch.Tensor]]) -> None:
+    def finish(self, graph: Any) -> None:
         """When the model has run, and has what it had before. Takes what was kept out of the graph;
         results that something else still holds, as a cache, get their values."""
-        if self._kept:
-            if any(reference() is not None for reference in self._kept):
-                gc.collect()
-            alive = [reference() for reference in self._kept]
-            if any(tensor is not None for tensor in alive):
-                _torch_private.give_values(graph, inputs(), alive)
-            _torch_private.without_last_results(graph, len(alive))
-        if not _torch_private.holds_whatever_values(graph, self._held | self.watch.literals):
-            self.values_needed = True
+        self._record.forget_values()
+        references = [*self._returned, *self._kept]
+        if any(reference() is not None for reference in references):
+            gc.collect()
+        returned = [reference() for reference in self._returned]
+        kept = [reference() for reference in self._kept]
+        # Views that the recording returns as well lie between the two.
+        for tensors, position in ((returned, 0), (kept, -len(kept))):
+            if any(tensor is not None for tensor in tensors):
+                with self._same_random_numbers():
+                    _torch_private.give_values(graph, self.inputs, tensors, position)
+        if kept:
+            _torch_private.without_last_results(graph, len(kept))
+
+    def holds_whatever_values(self, graph: Any) -> bool:
+        return _torch_private.holds_whatever_values(graph, self._held | self.watch.literals)
+
+    @contextlib.contextmanager
+    def _same_random_numbers(self) -> Iterator[None]:
+        """As the recorded run drew."""
+        state = torch.get_rng_state()
+        torch.set_rng_state(self._random_state)
+        try:
+            yield
+        finally:
+            torch.set_rng_state(state)
 
 
 class OpenedCalls(ChangingMode):
@@ -135,44 +191,139 @@ _OPENED = {
 }
 
 
-class _ValuesWatch(WatchingMode):
-    """Finds the calls that look at values."""
+class _CallsWatch(WatchingMode):
+    """Finds the calls that look at values, or that write what was there before."""
 
     def __init__(self, unrun: UnrunCalls) -> None:
         super().__init__()
         self._unrun = unrun
         self._made: list[weakref.ref[torch.Tensor]] = []
+        self._origins = _torch_private.TracedOrigins()
+        self._memory: set[int] = set()
+        """Addresses of what was made in the run."""
+        self._unknown: set[int] = set()
+        """Addresses of what was computed from missing values."""
         self.literals: set[int] = set()
         """Addresses of tensors made of Python values."""
 
     def before(self, call: Call) -> None:
-        if not self._unrun.has_unrun:
+        if self._unrun.has_unrun and tells_how_made(call):
+            self._unrun.lacks_values = True
+            raise ValuesMissingError
+        if self._unrun.runs_all or not _torch_private.is_tracing():
             return
-        is_of_sizes = call.given and all(type(tensor) is TracedSize for tensor in call.given)
-        if self._unrun.values_needed or not (is_of_sizes or is_value_free(call)):
-            self._unrun.need_values()
+        if self._writes_outside(call) or (self._unrun.lacks_values and self._may_look(call)):
+            self._unrun.run_from_here()
 
     def after(self, call: Call) -> None:
-        if not call.given:
-            self.literals |= call.new_addresses
-        if self._unrun.has_unrun:
-            self._made += map(weakref.ref, tensors_in(call.result))
+        if self._unrun.runs_all:
+            return
+        if makes_literals(call):  # a trace holds it by its memory
+            made = addresses(tensors_in(call.result))
+            self._memory -= made
+            self.literals |= made
+        else:
+            self._memory |= call.new_addresses
+        if (self._unrun.lacks_values and call.func not in GIVES_SIZES) and (
+            call.func in BATCHED_CALLS or not self._unknown.isdisjoint(call.given_addresses)
+        ):
+            self._unknown |= addresses(tensors_in(call.result))
+            self._unknown |= addresses(written_by(call))
+        self._made += [weakref.ref(t) for t in tensors_in(call.result) if _is_computed(t)]
 
     def alive(self) -> list[torch.Tensor]:
+        """What was made in the run."""
         found = {id(tensor): tensor for made in self._made if (tensor := made()) is not None}
-        return list(found.values())
+        return [
+            tensor
+            for tensor in found.values()
+            if _torch_private.memory_address(tensor) in self._memory
+        ]
+
+    def _writes_outside(self, call: Call) -> bool:
+        if not call.given or writes_nothing(call):
+            return False
+        return not addresses(written_by(call)) <= self._memory
+
+    def _may_look(self, call: Call) -> bool:
+        if self._unrun.is_seen_below():
+            return True
+        computed = [tensor for tensor in call.given if not self._is_number(tensor)]
+        if call.given and not computed:
+            return False
+        return (
+            not all(type(tensor) in _PLAIN_TYPES for tensor in computed)
+            or not is_value_free(call)
+            or (takes_sizes(call) and any(map(_is_of_integers, computed[1:])))
+            or (takes_indices(call) and any(map(self._is_unknown_index, computed)))
+        )
+
+    def _is_unknown_index(self, tensor: torch.Tensor) -> bool:
+        """Whether it may lie outside of what it indexes."""
+        is_unknown = _torch_private.memory_address(tensor) in self._unknown
+        return is_unknown and _is_of_integers(tensor)
+
+    def _is_number(self, tensor: torch.Tensor) -> bool:
+        """Whether it is a size, or a number that Python gave."""
+        return type(tensor) is TracedSize or (
+            tensor.dim() == 0
+            and _torch_private.memory_address(tensor) not in self._unknown
+            and self._origins.of(tensor) != "data"
+        )
+
+
+def _is_computed(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and type(leaf) is not TracedSize
+
+
+def _is_of_integers(tensor: torch.Tensor) -> bool:
+    kinds = (tensor.is_floating_point(), tensor.is_complex(), tensor.dtype == torch.bool)
+    return not any(kinds)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     return (
         type(tensor) in _PLAIN_TYPES
+        and tensor.is_floating_point()
         and tensor.device.type == "cpu"
         and tensor.layout == torch.strided
-        and not tensor.is_quantized
-        and not tensor.is_conj()
         and not tensor.is_neg()
         and not _torch_private.is_transformed(tensor)
     )
 
 
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+
+@contextlib.contextmanager
+def _uses_unseen_announced(announce: Callable[[], None]) -> Iterator[None]:
+    """Calls it before the model hands tensors to what no mode of this thread sees."""
+    thread = threading.get_ident()
+
+    def announced(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == thread:
+                announce()
+            return function(*args, **kwargs)
+
+        return call
+
+    with contextlib.ExitStack() as restored:
+        for owner, name in _UNSEEN:
+            is_own = name in vars(owner)
+            original = getattr(owner, name)
+            setattr(owner, name, announced(original))
+            if is_own:
+                restored.callback(setattr, owner, name, original)
+            else:
+                restored.callback(delattr, owner, name)
+        yield
+
+
+_UNSEEN: tuple[tuple[Any, str], ...] = (
+    (threading.Thread, "start"),
+    (ThreadPoolExecutor, "submit"),
+    (torch.utils.dlpack, "to_dlpack"),
+    (torch.Tensor, "_make_subclass"),
+    *_torch_private.CALLS_OF_SCRIPTS,
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -14,18 +15,38 @@ from sardonyx.capture.watched_calls import Call
 def is_value_free(call: Call) -> bool:
     func = call.func
     if func in _MAKE_TENSORS:
-        return not call.given
+        return all(map(_is_python_value, (*call.args, *call.kwargs.values())))
     if func in _INDEXED:
         return _is_plain_index(call.args[1])
     if func in _WHERE:
         return len(call.args) + len(call.kwargs) > 1
-    return func in _VALUE_FREE or _reads_property(func)
+    return func in _VALUE_FREE
 
 
-def _reads_property(func: Any) -> bool:
-    """Whether it is what `x.shape` calls."""
-    owner = getattr(getattr(func, "__self__", None), "__objclass__", None)
-    return getattr(func, "__name__", "") == "__get__" and owner in _TENSORS
+def tells_how_made(call: Call) -> bool:
+    """Whether it asks what a tensor was made of, and not what it holds."""
+    return call.func in _TELL_HOW_MADE
+
+
+def takes_sizes(call: Call) -> bool:
+    """Whether tensors of integers, where it is given some, may be sizes or counts."""
+    return call.func not in _TAKE_INTEGERS
+
+
+def takes_indices(call: Call) -> bool:
+    """Whether it fails where an index is too large."""
+    return call.func in _TAKE_INDICES
+
+
+def writes_nothing(call: Call) -> bool:
+    """Whether it only gives new tensors, whatever its switches say."""
+    return call.func in _WRITE_NOTHING and "out" not in call.kwargs
+
+
+def _is_python_value(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return type(value) in _LISTS and all(map(_is_python_value, value))
+    return type(value) in _PYTHON_TYPES or isinstance(value, np.generic)
 
 
 def _is_plain_index(index: Any) -> bool:
@@ -42,7 +63,6 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or (type(value) is int)
 
 
-_TENSORS = (torch.Tensor, *torch.Tensor.__bases__)
 _OWNERS = (torch, torch.Tensor, F, torch.special, torch.fft, torch.linalg)
 
 
@@ -61,7 +81,23 @@ _MAKE_TENSORS = _named(
     randperm scalar_tensor tensor tril_indices triu_indices zeros
     """
 )
-_ABOUT_TENSORS = _named(
+_LISTS = (list, tuple, torch.Size)
+_PYTHON_TYPES = (
+    bool, int, float, complex, str, type(None), np.ndarray,
+    torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator,
+)  # fmt: skip
+_PROPERTIES = frozenset(
+    getattr(torch.Tensor, name).__get__
+    for name in (
+        "H", "T", "device", "dtype", "imag", "is_cpu", "is_cuda", "is_leaf", "is_meta", "is_mkldnn",
+        "is_mps", "is_nested", "is_quantized", "is_sparse", "itemsize", "layout", "mH", "mT",
+        "nbytes", "ndim", "real", "requires_grad", "shape",
+    )
+)  # fmt: skip
+_TELL_HOW_MADE = frozenset(
+    (torch.Tensor._is_view, *(getattr(torch.Tensor, n).__get__ for n in ("_base", "_version")))
+)
+_ABOUT_TENSORS = _PROPERTIES | _named(
     """
     __len__ dim element_size get_device is_complex is_floating_point is_inference is_signed
     is_tensor ndimension nelement numel result_type size
@@ -93,7 +129,7 @@ _ACTIVATIONS = _named(
     """
 )
 _DROPOUTS = _named(
-    "alpha_dropout bernoulli dropout dropout1d dropout2d dropout3d dropout_ feature_alpha_dropout"
+    "alpha_dropout dropout dropout1d dropout2d dropout3d dropout_ feature_alpha_dropout"
 )
 _PRODUCTS = _named(
     """
@@ -144,6 +180,32 @@ _TRANSFORMS = _named(
     fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
     rfftn
     """
+)
+_TAKE_INDICES = _INDEXED | _named(
+    """
+    embedding gather index_add index_copy index_fill index_select scatter scatter_ scatter_add
+    scatter_add_ take_along_dim
+    """
+)
+_TAKE_INTEGERS = (
+    _ARITHMETIC
+    | _WHERE
+    | _ABOUT_TENSORS
+    | _named(
+        """
+        broadcast_tensors cat concat concatenate copy_ dstack expand_as gru hstack lstm masked_fill
+        masked_fill_ meshgrid multi_head_attention_forward reshape_as rnn_relu rnn_tanh
+        scaled_dot_product_attention stack type_as view_as vstack
+        """
+    )
+    | _TAKE_INDICES
+)
+_WRITE_NOTHING = (
+    (_PRODUCTS - _named("embedding"))
+    | _WINDOWS
+    | _REDUCTIONS
+    | _TRANSFORMS
+    | _named("softmax log_softmax layer_norm group_norm rms_norm gelu")
 )
 _VALUE_FREE = (
     _ABOUT_TENSORS
