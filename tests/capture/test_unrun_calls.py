@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections import UserList
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.overrides import wrap_torch_function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import sardonyx
 from sardonyx import _torch_private
@@ -229,10 +235,79 @@ def a_swallowed_end(x, y):
     return y * n
 
 
+def a_count(x, y):
+    return x * len(x.new_zeros(y.argmax() + 1).unbind())
+
+
+def an_index_that_is_too_large(x, y):
+    return F.embedding(y.argmax(1), W) * 2
+
+
+def a_sum_in_a_literal(x, y):
+    total = torch.tensor([0.0])
+    total += y.sum()
+    return y * total
+
+
+def a_literal_of_tensors(x, y):
+    return x * torch.tensor(UserList([y[0, 0], y[0, 1]])).sum()
+
+
+def an_array_that_is_written(x, y):
+    array = np.zeros(8, np.float32)
+    torch.from_numpy(array)[:] = y[0]
+    return x + 1 if array.any() else x - 1
+
+
+def a_thread(x, y):
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(float(y.max())))
+    thread.start()
+    thread.join()
+    return x * found[0]
+
+
+def a_pool_of_threads(x, y):
+    with ThreadPoolExecutor(1) as pool:
+        return x * pool.submit(lambda: float(y.max())).result()
+
+
+class Sees(TorchDispatchMode):
+    largest = 0.0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.relu.default:
+            self.largest = float(result.max())
+        return result
+
+
+def a_mode_that_sees_operators(x, y):
+    with Sees() as mode:
+        z = y.relu()
+    return z * mode.largest
+
+
+@wrap_torch_function(lambda x: (x,))
+def relu(x):
+    """Has the name of one that looks at no values."""
+    return x + 1 if x.max() > 0 else x - 1
+
+
+def a_function_of_a_known_name(x, y):
+    return relu(y)
+
+
+def how_it_was_made(x, y):
+    return y * 2 if y._version == 0 else y * 3
+
+
 READS_VALUES: list[Callable[..., Any]] = [
     an_item, a_branch, a_list, an_array, elements_of_a_mask, rows_that_are_positive, repeated_rows,
     a_number_of_a_call, a_string, what_is_in_it, equal_tensors, a_branch_of_a_script,
-    a_swallowed_end,
+    a_swallowed_end, a_count, an_index_that_is_too_large, a_sum_in_a_literal,
+    a_literal_of_tensors, an_array_that_is_written, a_thread, a_pool_of_threads,
+    a_mode_that_sees_operators, a_function_of_a_known_name, how_it_was_made,
 ]  # fmt: skip
 
 
@@ -294,6 +369,147 @@ def test_a_cache_that_outlives_a_given_up_recording_has_values():
 
     sardonyx.export(Product(cached), (X,), capture="trace")
     torch.testing.assert_close(cache[0], X @ W)
+
+
+def returned_and_kept(x, y):
+    SEEN["product"] = y
+    return y
+
+
+def filled_later(x, y):
+    SEEN["product"] = made = torch.zeros(4, 8)
+    made[:] = x @ W
+    return y
+
+
+def of_inference_mode(x, y):
+    with torch.inference_mode():
+        SEEN["product"] = y * 1
+    return x
+
+
+def as_a_parameter(x, y):
+    SEEN["product"] = nn.Parameter(y, requires_grad=False)
+    return x
+
+
+@pytest.mark.parametrize(
+    "function", [returned_and_kept, filled_later, of_inference_mode, as_a_parameter]
+)
+def test_kinds_of_results_that_are_kept(function):
+    SEEN.clear()
+    sardonyx.export(Product(function), (X,), capture="trace")
+    torch.testing.assert_close(SEEN["product"].data, X @ W)
+
+
+def test_random_numbers_of_what_is_kept_are_those_that_were_drawn():
+    def masked(x, y):
+        SEEN["mask"] = torch.rand(4, 8)
+        SEEN["masked"] = y * SEEN["mask"]
+        return SEEN["masked"]
+
+    sardonyx.export(Product(masked), (X,), capture="trace")
+    torch.testing.assert_close(SEEN["masked"], (X @ W) * SEEN["mask"])
+
+
+class Writes(nn.Module):
+    """What was there before."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.linear, self.place = nn.Linear(8, 8), place
+        self.parameter = nn.Parameter(torch.zeros(8), requires_grad=False)
+        self.plain = torch.zeros(8)
+        self.listed = [torch.zeros(8)]
+
+    def forward(self, x):
+        y = self.linear(x)
+        place = self.listed[0] if self.place == "listed" else getattr(self, self.place)
+        place.mul_(0.5).add_(y.mean(0))
+        return y + place
+
+
+@pytest.mark.parametrize("place", ["parameter", "plain", "listed"])
+def test_what_was_there_before_is_as_it_was(place):
+    model = Writes(place).eval()
+    program = sardonyx.export(model, (X,), capture="trace")
+    for tensor in (model.parameter, model.plain, *model.listed):
+        assert not tensor.any()
+    y = model.linear(X)
+    torch.testing.assert_close(program(X), y + y.mean(0))
+
+
+class Doubled(nn.Module):
+    """Writes a copy, or what it was made of, as the layout in memory has it."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        y = self.layer(x)
+        z = y.contiguous()
+        z.mul_(2)
+        return y, z
+
+
+LAST = torch.channels_last
+LAYOUTS = {
+    "weight": (nn.Conv2d(4, 5, 1).to(memory_format=LAST), torch.randn(2, 4, 6, 6)),
+    "one channel": (nn.Conv2d(1, 5, 3), torch.randn(2, 1, 6, 6).to(memory_format=LAST)),
+    "one pixel": (nn.ConvTranspose2d(4, 5, 3), torch.randn(1, 1, 2, 4).permute(2, 3, 0, 1)),
+    "pooled": (nn.AdaptiveAvgPool2d(2), torch.randn(1, 1, 2, 4).permute(2, 3, 0, 1)),
+    "in order": (nn.Conv2d(4, 5, 3), torch.randn(2, 4, 6, 6)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_in_memory(name):
+    layer, x = LAYOUTS[name]
+    check(Doubled(layer), x, captures=["trace"])
+
+
+def test_autocast_in_a_model():
+    def casts(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return ((x @ x.mT).softmax(-1) @ x).float()
+
+    check(casts, torch.randn(2, 5, 8), captures=["trace"], rtol=0.05, atol=0.05)
+
+
+def test_the_size_of_what_is_written_in_place():
+    def scaled(x):
+        return x * F.relu(torch.arange(8.0) - 4, inplace=True)
+
+    others = [(torch.randn(n, 8),) for n in (1, 3)]
+    check(scaled, X, others=others, dynamic={0: [0]}, captures=["trace"])
+
+
+def normed(x):
+    return F.batch_norm(x, torch.zeros(3), torch.ones(3))
+
+
+def widened(x):
+    return F.conv_transpose2d(x[None, :, :, None], torch.randn(4, 2, 3, 3), output_padding=1)
+
+
+def mixed(x):
+    return F.linear(x, torch.randn(2, 8, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("model", [normed, widened, mixed])
+def test_what_pytorch_does_not_check_on_empty_batches(model):
+    with pytest.raises(sardonyx.errors.CaptureError, match="the model itself fails"):
+        sardonyx.export(model, (X,), capture="trace")
+
+
+def test_where_gradients_are_enabled():
+    def asked(x):
+        with torch.enable_grad():
+            y = x @ x.new_ones(8, 8).requires_grad_()
+        return y * 2 if y.requires_grad else y * 3
+
+    check(asked, X, captures=["trace"])
 
 
 class Keeps(nn.Module):
