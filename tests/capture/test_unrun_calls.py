@@ -376,6 +376,11 @@ def returned_and_kept(x, y):
     return y
 
 
+def returned_after_a_number(x, y):
+    SEEN["product"] = y
+    return {"size": x.shape[0], "none": None, "first": x, "product": y}
+
+
 def filled_later(x, y):
     SEEN["product"] = made = torch.zeros(4, 8)
     made[:] = x @ W
@@ -394,7 +399,8 @@ def as_a_parameter(x, y):
 
 
 @pytest.mark.parametrize(
-    "function", [returned_and_kept, filled_later, of_inference_mode, as_a_parameter]
+    "function",
+    [returned_and_kept, returned_after_a_number, filled_later, of_inference_mode, as_a_parameter],
 )
 def test_kinds_of_results_that_are_kept(function):
     SEEN.clear()

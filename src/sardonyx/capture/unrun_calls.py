@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.utils.dlpack
@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from sardonyx import _torch_private
 from sardonyx.capture.batched_calls import BATCHED_CALLS
-from sardonyx.capture.flat_model import OutputRecord
+from sardonyx.capture.flat_model import OutputRecord, is_graph_output
 from sardonyx.capture.identity_checks import GIVES_SIZES
 from sardonyx.capture.questions import seen_from_within
 from sardonyx.capture.state import makes_literals, written_by
@@ -36,6 +36,8 @@ from sardonyx.capture.value_free_calls import (
     writes_nothing,
 )
 from sardonyx.capture.watched_calls import Call, ChangingMode, WatchingMode, addresses, tensors_in
+
+_Reference: TypeAlias = Callable[[], torch.Tensor | None]
 
 LEAST_WORK = 1 << 22
 """Multiplications of the least call that is not run: a smaller one takes no longer than this."""
@@ -62,9 +64,10 @@ class UnrunCalls(ChangingMode):
         self.when_values_are_given: Callable[[], None] = lambda: None
         self._record = record
         self._held = addresses(held)
-        self._kept: list[weakref.ref[torch.Tensor]] = []
-        """What the recording returns next to its results."""
-        self._returned: list[weakref.ref[torch.Tensor]] = []
+        self._returned: list[_Reference] = []
+        """The results of the recording."""
+        self._kept: list[_Reference] = []
+        """What it returns next to them."""
         self._dispatch_modes = _torch_private.dispatch_mode_count()
         self._random_state = torch.get_rng_state()
 
@@ -133,18 +136,17 @@ class UnrunCalls(ChangingMode):
             raise
         if self.lacks_values:
             leaves = self._record.leaves
-            self._returned = [weakref.ref(leaf) for leaf in leaves if _is_computed(leaf)]
+            self._returned = [_reference(leaf) for leaf in leaves if is_graph_output(leaf)]
             known = {id(tensor) for tensor in (*leaves, *kept)}
             alive = [tensor for tensor in self.watch.alive() if id(tensor) not in known]
-            self._kept = [weakref.ref(tensor) for tensor in alive]
+            self._kept = [_reference(tensor) for tensor in alive]
             kept += alive
 
     def finish(self, graph: Any) -> None:
         """When the model has run, and has what it had before. Takes what was kept out of the graph;
         results that something else still holds, as a cache, get their values."""
         self._record.forget_values()
-        references = [*self._returned, *self._kept]
-        if any(reference() is not None for reference in references):
+        if any(reference() is not None for reference in (*self._returned, *self._kept)):
             gc.collect()
         returned = [reference() for reference in self._returned]
         kept = [reference() for reference in self._kept]
@@ -270,6 +272,11 @@ class _CallsWatch(WatchingMode):
             and _torch_private.memory_address(tensor) not in self._unknown
             and self._origins.of(tensor) != "data"
         )
+
+
+def _reference(leaf: Any) -> _Reference:
+    """None is what it refers to if that is no computed tensor."""
+    return weakref.ref(leaf) if _is_computed(leaf) else lambda: None
 
 
 def _is_computed(leaf: Any) -> bool:
