@@ -82,13 +82,13 @@ def jit_trace_alone(model: nn.Module, args: Args, path: Path) -> None:
 
 
 def forward_alone(model: nn.Module, args: Args, path: Path) -> None:
-    """What a trace does besides recording: it runs the model."""
+    """What torch.jit.trace does besides recording: it runs the model."""
     with torch.no_grad():
         model(*args)
 
 
 def weights_write_alone(model: nn.Module, args: Args, path: Path) -> None:
-    """The floor that the disk sets: the bytes of the weights, and nothing else, into a file."""
+    """What the disk takes: the bytes of the weights, and nothing else, into a file."""
     weights = model.state_dict().values()
     with path.with_suffix(".bin").open("wb", buffering=0) as file:
         os.posix_fallocate(file.fileno(), 0, sum(tensor.nbytes for tensor in weights))
