@@ -333,7 +333,7 @@ otherwise. Times are the best of several runs (more of them where one takes mill
 new file, after a warm-up export in the same process; memory is the peak above the resident size
 once the model is built and has run; each measurement has a process of its own. "Writing weights
 alone" puts the bytes of the state dict into a file. torch.jit.trace and the model's forward run the
-model; Sardonyx by trace does not run the costly calls of these models, none of which looks at values.
+model; Sardonyx by trace does not run the costly calls of these models, as none looks at values.
 
 ## Targets
 
@@ -351,8 +351,8 @@ than each.
 
 ## Memory
 
-Memory in use, of the models of 300 MB and more, is measured where malloc gives back what is freed at once
-(`{" ".join(f"{key}={value}" for key, value in FREED_IS_RETURNED.items())}`):
+Memory in use, of the models of 300 MB and more, is measured where malloc gives back at once what is
+freed (`{" ".join(f"{key}={value}" for key, value in FREED_IS_RETURNED.items())}`):
 
 {memory_table("peak growth of memory in use, MB", results, in_use=True)}
 
