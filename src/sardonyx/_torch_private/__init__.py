@@ -126,6 +126,7 @@ from sardonyx._torch_private.transforms import (
 )
 from sardonyx._torch_private.unrun import CALLS_OF_SCRIPTS as CALLS_OF_SCRIPTS
 from sardonyx._torch_private.unrun import dispatch_mode_count as dispatch_mode_count
+from sardonyx._torch_private.unrun import functions_unwatched as functions_unwatched
 from sardonyx._torch_private.unrun import give_values as give_values
 from sardonyx._torch_private.unrun import give_values_while_tracing as give_values_while_tracing
 from sardonyx._torch_private.unrun import holds_whatever_values as holds_whatever_values

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from sardonyx._torch_private.memory import memory_address
 from sardonyx._torch_private.tracing import (
@@ -19,7 +21,6 @@ from sardonyx._torch_private.tracing import (
 )
 
 _Graph: TypeAlias = Any
-_NO_OVERLAP = 0
 CALLS_OF_SCRIPTS: tuple[tuple[type, str], ...] = tuple(
     (getattr(torch._C, name), "__call__") for name in ("ScriptFunction", "ScriptMethod")
 )
@@ -129,16 +130,40 @@ def give_values(
     first: int = 0,
 ) -> None:
     """Runs a recorded graph; writes its results, from the one at a position on, to the tensors."""
-    values = torch._C._jit_interpret_graph(graph, tuple(inputs))  # type: ignore[attr-defined]
-    first %= len(values)
-    for tensor, value in zip(tensors, values[first : first + len(tensors)], strict=True):
-        if tensor is None:
-            continue
-        with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
-            if torch._debug_has_internal_overlap(tensor) == _NO_OVERLAP:
-                tensor.copy_(value)
-            else:
-                tensor.data = value
+    with torch.autocast("cpu", enabled=False), _disable_current_modes():
+        values = torch._C._jit_interpret_graph(graph, tuple(inputs))  # type: ignore[attr-defined]
+        first %= len(values)
+        for tensor, value in zip(tensors, values[first : first + len(tensors)], strict=True):
+            if tensor is not None:
+                with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                    _write(value, tensor)
+
+
+def _write(value: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Into the memory that it has, which others may share."""
+    if _layout(value) == _layout(tensor):
+        if value.data_ptr() != tensor.data_ptr():
+            tensor.untyped_storage().copy_(value.untyped_storage())
+        return
+    for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if size > 1 and stride == 0:
+            tensor, value = tensor.narrow(dim, 0, 1), value.narrow(dim, 0, 1)
+    tensor.copy_(value)
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.is_conj(),
+        tensor.is_neg(),
+        tensor.untyped_storage().nbytes(),
+    )
+
+
+def functions_unwatched() -> contextlib.AbstractContextManager[None]:
+    """No mode sees the calls in its body."""
+    return torch._C.DisableTorchFunction()
 
 
 def dispatch_mode_count() -> int:
@@ -171,7 +196,6 @@ def _without_scopes(graph: _Graph, results: Iterable[Any]) -> _Graph:
     node.output().setType(torch._C.TupleType([value.type() for value in node.inputs()]))
     flat.registerOutput(node.output())
     torch._C._jit_pass_inline(flat)
-    torch._C._jit_pass_dce(flat)
     return flat
 
 

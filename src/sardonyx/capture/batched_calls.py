@@ -84,6 +84,8 @@ def _elementwise(args: Arguments, options: Options) -> Collection[int]:
 def _along_a_dim(args: Arguments, options: Options) -> Collection[int]:
     dim = options.get("dim", args[1] if len(args) > 1 else None)
     is_along_others = type(dim) is int and dim % max(args[0].dim(), 1) != 0
+    dtypes = [value for value in (*args, *options.values()) if isinstance(value, torch.dtype)]
+    is_along_others &= all(dtype.is_floating_point for dtype in dtypes)
     return _elementwise(args, options) if is_along_others else ()
 
 

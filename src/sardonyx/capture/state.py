@@ -112,10 +112,8 @@ class _BeforeWrites(WatchingMode):
         for tensor in written_by(call):
             self._keep(tensor)
             self._look_at(_torch_private.memory_address(tensor))
-        if call.name in _SHOWS_MEMORY and call.given:
-            frame = sys._getframe(1)
-            if call.name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(frame):
-                self._show(call.given[0], innermost_user_place(frame))
+        if shows_memory(call):
+            self._show(call.given[0], innermost_user_place(sys._getframe(1)))
 
     def after(self, call: Call) -> None:
         if self._shown:
@@ -181,6 +179,13 @@ _STATISTICS_SWITCHES = {
     "native_batch_norm": "training",
     "instance_norm": "use_input_stats",
 }
+
+
+def shows_memory(call: Call) -> bool:
+    """Whether the model lets code outside of PyTorch see the memory of a tensor."""
+    if call.name not in _SHOWS_MEMORY or not call.given:
+        return False
+    return call.name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(sys._getframe(2))
 
 
 def makes_literals(call: Call) -> bool:

@@ -26,7 +26,7 @@ from sardonyx.capture.batched_calls import BATCHED_CALLS
 from sardonyx.capture.flat_model import OutputRecord, is_graph_output
 from sardonyx.capture.identity_checks import GIVES_SIZES
 from sardonyx.capture.questions import seen_from_within
-from sardonyx.capture.state import makes_literals, written_by
+from sardonyx.capture.state import makes_literals, shows_memory, written_by
 from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.capture.value_free_calls import (
     is_value_free,
@@ -69,7 +69,7 @@ class UnrunCalls(ChangingMode):
         self._kept: list[_Reference] = []
         """What it returns next to them."""
         self._dispatch_modes = _torch_private.dispatch_mode_count()
-        self._random_state = torch.get_rng_state()
+        self._random_state = _random_state()
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         call = BATCHED_CALLS.get(func)
@@ -79,13 +79,16 @@ class UnrunCalls(ChangingMode):
             return False
         with _torch_private.tracing_paused():  # which would record the questions
             tensors = list(tensors_in((*args, *kwargs.values())))
-            return (
+            is_unrun = (
                 isinstance(args[0], torch.Tensor)
                 and all(map(_is_plain, tensors))
                 and len({tensor.dtype for tensor in tensors}) == 1
                 and bool(call.batches(args, kwargs))
                 and call.work(args) >= LEAST_WORK
             )
+        if is_unrun and not self.has_unrun and self._has_drawn():
+            self.runs_all = True
+        return is_unrun and not self.runs_all
 
     def __torch_function__(
         self,
@@ -111,11 +114,10 @@ class UnrunCalls(ChangingMode):
         self.runs_all = True
         if not self.lacks_values:
             return
-        if not _torch_private.is_tracing():
+        if not _torch_private.is_tracing() or self._has_drawn():
             raise ValuesMissingError
         try:
-            with self._same_random_numbers():
-                _torch_private.give_values_while_tracing(self.watch.alive(), self.inputs)
+            _torch_private.give_values_while_tracing(self.watch.alive(), self.inputs)
         except Exception as error:
             raise ValuesMissingError from error
         self.lacks_values = False
@@ -136,10 +138,14 @@ class UnrunCalls(ChangingMode):
             raise
         if self.lacks_values:
             leaves = self._record.leaves
-            self._returned = [_reference(leaf) for leaf in leaves if is_graph_output(leaf)]
+            returned = (leaf for leaf in leaves if is_graph_output(leaf))
+            self._returned = [
+                weakref.ref(leaf) if self.watch.has_made(leaf) else lambda: None
+                for leaf in returned
+            ]
             known = {id(tensor) for tensor in (*leaves, *kept)}
             alive = [tensor for tensor in self.watch.alive() if id(tensor) not in known]
-            self._kept = [_reference(tensor) for tensor in alive]
+            self._kept = [weakref.ref(tensor) for tensor in alive]
             kept += alive
 
     def finish(self, graph: Any) -> None:
@@ -153,23 +159,18 @@ class UnrunCalls(ChangingMode):
         # Views that the recording returns as well lie between the two.
         for tensors, position in ((returned, 0), (kept, -len(kept))):
             if any(tensor is not None for tensor in tensors):
-                with self._same_random_numbers():
-                    _torch_private.give_values(graph, self.inputs, tensors, position)
+                if self._has_drawn():
+                    raise ValuesMissingError
+                _torch_private.give_values(graph, self.inputs, tensors, position)
         if kept:
             _torch_private.without_last_results(graph, len(kept))
 
     def holds_whatever_values(self, graph: Any) -> bool:
         return _torch_private.holds_whatever_values(graph, self._held | self.watch.literals)
 
-    @contextlib.contextmanager
-    def _same_random_numbers(self) -> Iterator[None]:
-        """As the recorded run drew."""
-        state = torch.get_rng_state()
-        torch.set_rng_state(self._random_state)
-        try:
-            yield
-        finally:
-            torch.set_rng_state(state)
+    def _has_drawn(self) -> bool:
+        """Whether the run drew random numbers, which another one would draw anew."""
+        return _random_state() != self._random_state
 
 
 class OpenedCalls(ChangingMode):
@@ -214,7 +215,12 @@ class _CallsWatch(WatchingMode):
             raise ValuesMissingError
         if self._unrun.runs_all or not _torch_private.is_tracing():
             return
-        if self._writes_outside(call) or (self._unrun.lacks_values and self._may_look(call)):
+        if (
+            self._writes_outside(call)
+            or shows_memory(call)
+            or any(isinstance(a, torch.Generator) for a in call.kwargs.values())
+            or (self._unrun.lacks_values and self._may_look(call))
+        ):
             self._unrun.run_from_here()
 
     def after(self, call: Call) -> None:
@@ -236,11 +242,11 @@ class _CallsWatch(WatchingMode):
     def alive(self) -> list[torch.Tensor]:
         """What was made in the run."""
         found = {id(tensor): tensor for made in self._made if (tensor := made()) is not None}
-        return [
-            tensor
-            for tensor in found.values()
-            if _torch_private.memory_address(tensor) in self._memory
-        ]
+        return [tensor for tensor in found.values() if self.has_made(tensor)]
+
+    def has_made(self, leaf: Any) -> bool:
+        """Whether it is a tensor that was computed in the run."""
+        return _is_computed(leaf) and _torch_private.memory_address(leaf) in self._memory
 
     def _writes_outside(self, call: Call) -> bool:
         if not call.given or writes_nothing(call):
@@ -274,9 +280,9 @@ class _CallsWatch(WatchingMode):
         )
 
 
-def _reference(leaf: Any) -> _Reference:
-    """None is what it refers to if that is no computed tensor."""
-    return weakref.ref(leaf) if _is_computed(leaf) else lambda: None
+def _random_state() -> bytes:
+    with _torch_private.tracing_paused(), _torch_private.functions_unwatched():
+        return torch.get_rng_state().numpy().tobytes()
 
 
 def _is_computed(leaf: Any) -> bool:

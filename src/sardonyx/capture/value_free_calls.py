@@ -20,7 +20,22 @@ def is_value_free(call: Call) -> bool:
         return _is_plain_index(call.args[1])
     if func in _WHERE:
         return len(call.args) + len(call.kwargs) > 1
-    return func in _VALUE_FREE
+    return func in _VALUE_FREE and not _draws(call)
+
+
+def _draws(call: Call) -> bool:
+    """Whether it may draw random numbers."""
+    if call.func in _DROPOUTS:
+        return _argument(call, 2, "training", True) is not False
+    if call.func in _ATTENTIONS:
+        return bool(_argument(call, 4, "dropout_p", 0.0) != 0)
+    if call.func in _RECURRENT:  # more than one layer, in training
+        return any(type(a) is float and a > 0 for a in call.args)
+    return False
+
+
+def _argument(call: Call, position: int, name: str, default: Any) -> Any:
+    return call.args[position] if len(call.args) > position else call.kwargs.get(name, default)
 
 
 def tells_how_made(call: Call) -> bool:
@@ -77,8 +92,8 @@ _INDEXED = _named("__getitem__ __setitem__")
 _WHERE = _named("where")
 _MAKE_TENSORS = _named(
     """
-    arange as_tensor asarray empty eye from_numpy full linspace logspace ones rand randint randn
-    randperm scalar_tensor tensor tril_indices triu_indices zeros
+    arange as_tensor asarray empty eye from_numpy full linspace logspace ones
+    scalar_tensor tensor tril_indices triu_indices zeros
     """
 )
 _LISTS = (list, tuple, torch.Size)
@@ -123,14 +138,16 @@ _ARITHMETIC = _named(
 )
 _ACTIVATIONS = _named(
     """
-    celu elu elu_ gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_
-    leaky_relu leaky_relu_ log_softmax logsigmoid mish prelu relu relu6 relu_ rrelu selu silu
+    celu elu elu_ gelu glu hardshrink hardsigmoid hardswish hardtanh hardtanh_
+    leaky_relu leaky_relu_ log_softmax logsigmoid mish prelu relu relu6 relu_ selu silu
     softmax softmin softplus softshrink tanhshrink threshold
     """
 )
 _DROPOUTS = _named(
     "alpha_dropout dropout dropout1d dropout2d dropout3d dropout_ feature_alpha_dropout"
 )
+_ATTENTIONS = _named("scaled_dot_product_attention")
+_RECURRENT = _named("gru lstm rnn_relu rnn_tanh")
 _PRODUCTS = _named(
     """
     __matmul__ __rmatmul__ addbmm addmm addmv addr baddbmm bilinear bmm chain_matmul conv1d conv2d
@@ -171,8 +188,8 @@ _LAYOUTS = _named(
     scatter_add scatter_add_ select select_scatter slice_scatter split squeeze stack swapaxes
     swapdims t take_along_dim tile to transpose tril triu type_as unbind unflatten unsqueeze view
     view_as view_as_complex view_as_real vsplit vstack zero_
-    empty_like full_like new_empty new_full new_ones new_zeros ones_like rand_like
-    randn_like zeros_like
+    empty_like full_like new_empty new_full new_ones new_zeros ones_like
+    zeros_like
     """
 )
 _TRANSFORMS = _named(
