@@ -302,12 +302,60 @@ def how_it_was_made(x, y):
     return y * 2 if y._version == 0 else y * 3
 
 
+def a_write_to_a_part(x, y):
+    part = y[:, :3]
+    if y.max() > -1e9:
+        part.fill_(50.0)
+    return y * 2 if y.max() > 49 else y * 3
+
+
+def a_write_seen_by_a_part(x, y):
+    part = y.unfold(1, 3, 1)
+    k = y.max().item()
+    y.add_(1)
+    return y * k * part.sum().item()
+
+
+def where_it_is_cast(x, y):
+    with torch.autocast("cpu", torch.bfloat16):
+        k = y.max().item()
+    return x * k
+
+
+def random_numbers_of_a_generator(x, y):
+    numbers = torch.rand(8, generator=torch.Generator().manual_seed(5))
+    k = y.max().item()
+    return x * numbers.max().item() * k
+
+
+def random_numbers_that_are_not_used(x, y):
+    torch.rand(3)
+    numbers = torch.rand(8)
+    return x * (y * numbers).max().item()
+
+
+def random_numbers_of_a_seed(x, y):
+    torch.manual_seed(3)
+    numbers = torch.rand(8)
+    k = y.max().item()
+    return x * numbers.max().item() * k
+
+
+def an_array_of_a_tensor(x, y):
+    z = torch.zeros(4, 8)
+    array = z.numpy()
+    z.add_(x @ W)
+    return x * float(array.max())
+
+
 READS_VALUES: list[Callable[..., Any]] = [
     an_item, a_branch, a_list, an_array, elements_of_a_mask, rows_that_are_positive, repeated_rows,
     a_number_of_a_call, a_string, what_is_in_it, equal_tensors, a_branch_of_a_script,
     a_swallowed_end, a_count, an_index_that_is_too_large, a_sum_in_a_literal,
     a_literal_of_tensors, an_array_that_is_written, a_thread, a_pool_of_threads,
     a_mode_that_sees_operators, a_function_of_a_known_name, how_it_was_made,
+    a_write_to_a_part, a_write_seen_by_a_part, where_it_is_cast, random_numbers_of_a_generator,
+    random_numbers_that_are_not_used, random_numbers_of_a_seed, an_array_of_a_tensor,
 ]  # fmt: skip
 
 
@@ -416,6 +464,21 @@ def test_random_numbers_of_what_is_kept_are_those_that_were_drawn():
 
     sardonyx.export(Product(masked), (X,), capture="trace")
     torch.testing.assert_close(SEEN["masked"], (X @ W) * SEEN["mask"])
+
+
+class Scaled(nn.Linear):
+    def forward(self, x):
+        SEEN["product"] = y = super().forward(x)
+        return y, self.bias
+
+
+def test_a_parameter_that_is_returned(recordings):
+    model = Scaled(8, 8).eval()
+    bias = model.bias.detach().clone()
+    sardonyx.export(model, (X,), capture="trace")
+    assert recordings == (1, 0, 1)
+    assert torch.equal(model.bias, bias)
+    torch.testing.assert_close(SEEN["product"], model(X)[0].detach())
 
 
 class Writes(nn.Module):
