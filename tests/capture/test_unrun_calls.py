@@ -572,6 +572,45 @@ def test_what_pytorch_does_not_check_on_empty_batches(model):
         sardonyx.export(model, (X,), capture="trace")
 
 
+def fails(*args):
+    raise RuntimeError("no values")
+
+
+@pytest.mark.parametrize("name", ["give_values_while_tracing", "recorded_on_empty_batches"])
+def test_a_recording_that_is_given_up_is_not_used(name, monkeypatch):
+    """Although the model catches what ends it."""
+
+    def swallows(x):
+        try:
+            k = (x @ x.mT).max().item()
+        except BaseException:
+            k = -1.0
+        return x * k
+
+    monkeypatch.setattr(_torch_private, name, fails)
+    program = sardonyx.export(swallows, (X,), capture="trace")
+    torch.testing.assert_close(program(X), swallows(X))
+
+
+def test_announcements_that_are_left_over_do_nothing(monkeypatch):
+    monkeypatch.setattr(unrun_calls, "_UNSEEN", ((threading.Thread, "start"),))
+    announced: list[str] = []
+    first = unrun_calls._uses_unseen_announced(lambda: announced.append("first"))
+    second = unrun_calls._uses_unseen_announced(lambda: announced.append("second"))
+    start = threading.Thread.start
+    with pytest.MonkeyPatch.context() as patch:  # as two threads may do
+        patch.setattr(threading.Thread, "start", start)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+    assert announced == []
+    assert threading.Thread.start is start
+
+
 def test_where_gradients_are_enabled():
     def asked(x):
         with torch.enable_grad():

@@ -226,10 +226,8 @@ def _record(
                     unrun.inputs = (*copies, *state.values())
                 graph = _torch_private.trace_graph(flat, copies, list(state.values()))
             if unrun is not None and unrun.lacks_values:
-                holds = graph is not None and not (watch is not None and watch.has_read_data)
-                if graph is not None:
-                    unrun.finish(graph)
-                if not holds or not unrun.holds_whatever_values(graph):
+                has_read_data = watch is not None and watch.has_read_data
+                if graph is None or not unrun.finish(graph) or has_read_data:
                     return None
         except (Exception, ValuesMissingError):
             if unrun is None or not unrun.lacks_values:

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 import torch.utils.dlpack
@@ -61,6 +61,7 @@ class UnrunCalls(ChangingMode):
         """Whether there are tensors that hold zeros instead of what they stand for."""
         self.has_unrun = False
         self.runs_all = False
+        self._is_given_up = False
         self.when_values_are_given: Callable[[], None] = lambda: None
         self._record = record
         self._held = addresses(held)
@@ -103,7 +104,10 @@ class UnrunCalls(ChangingMode):
         with _torch_private.tracing_paused():
             batches = BATCHED_CALLS[func].batches(args, kwargs)
         self.has_unrun = self.lacks_values = True
-        return _torch_private.recorded_on_empty_batches(func, args, kwargs, batches)
+        try:
+            return _torch_private.recorded_on_empty_batches(func, args, kwargs, batches)
+        except Exception as error:  # which a real run need not have, and the model may catch
+            self.give_up(error)
 
     def is_seen_below(self) -> bool:
         """Whether a mode of the model's own sees each operator, with the values it is given."""
@@ -115,13 +119,18 @@ class UnrunCalls(ChangingMode):
         if not self.lacks_values:
             return
         if not _torch_private.is_tracing() or self._has_drawn():
-            raise ValuesMissingError
+            self.give_up()
         try:
             _torch_private.give_values_while_tracing(self.watch.alive(), self.inputs)
         except Exception as error:
-            raise ValuesMissingError from error
+            self.give_up(error)
         self.lacks_values = False
         self.when_values_are_given()
+
+    def give_up(self, error: Exception | None = None) -> NoReturn:
+        """The recording is of no use, also where the model goes on."""
+        self.lacks_values = self._is_given_up = True
+        raise ValuesMissingError from error
 
     @contextlib.contextmanager
     def around_the_model(self, kept: list[torch.Tensor]) -> Iterator[None]:
@@ -148,9 +157,10 @@ class UnrunCalls(ChangingMode):
             self._kept = [weakref.ref(tensor) for tensor in alive]
             kept += alive
 
-    def finish(self, graph: Any) -> None:
+    def finish(self, graph: Any) -> bool:
         """When the model has run, and has what it had before. Takes what was kept out of the graph;
-        results that something else still holds, as a cache, get their values."""
+        results that something else still holds, as a cache, get their values. Whether the graph is
+        the one that a run of all calls gives."""
         self._record.forget_values()
         if any(reference() is not None for reference in (*self._returned, *self._kept)):
             gc.collect()
@@ -160,13 +170,12 @@ class UnrunCalls(ChangingMode):
         for tensors, position in ((returned, 0), (kept, -len(kept))):
             if any(tensor is not None for tensor in tensors):
                 if self._has_drawn():
-                    raise ValuesMissingError
+                    self.give_up()
                 _torch_private.give_values(graph, self.inputs, tensors, position)
         if kept:
             _torch_private.without_last_results(graph, len(kept))
-
-    def holds_whatever_values(self, graph: Any) -> bool:
-        return _torch_private.holds_whatever_values(graph, self._held | self.watch.literals)
+        known = self._held | self.watch.literals
+        return not self._is_given_up and _torch_private.holds_whatever_values(graph, known)
 
     def _has_drawn(self) -> bool:
         """Whether the run drew random numbers, which another one would draw anew."""
@@ -211,8 +220,7 @@ class _CallsWatch(WatchingMode):
 
     def before(self, call: Call) -> None:
         if self._unrun.has_unrun and tells_how_made(call):
-            self._unrun.lacks_values = True
-            raise ValuesMissingError
+            self._unrun.give_up()
         if self._unrun.runs_all or not _torch_private.is_tracing():
             return
         if (
@@ -312,10 +320,12 @@ _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 def _uses_unseen_announced(announce: Callable[[], None]) -> Iterator[None]:
     """Calls it before the model hands tensors to what no mode of this thread sees."""
     thread = threading.get_ident()
+    is_entered = True
 
     def announced(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() == thread:
+            # Threads that export at once may put back what another one put there.
+            if is_entered and threading.get_ident() == thread:
                 announce()
             return function(*args, **kwargs)
 
@@ -330,7 +340,10 @@ def _uses_unseen_announced(announce: Callable[[], None]) -> Iterator[None]:
                 restored.callback(setattr, owner, name, original)
             else:
                 restored.callback(delattr, owner, name)
-        yield
+        try:
+            yield
+        finally:
+            is_entered = False
 
 
 _UNSEEN: tuple[tuple[Any, str], ...] = (
