@@ -76,7 +76,7 @@ def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
     def evaluate_expr(self: Any, expression: Any, *args: Any, **options: Any) -> Any:
         if expression.free_symbols:
             code = asker().f_code
-            if _asks_layout(code.co_filename, code.co_name):
+            if asks_layout(code.co_filename, code.co_name):
                 with self.suppress_guards():
                     return evaluate(self, expression, *args, **options)
         return evaluate(self, expression, *args, **options)
@@ -161,7 +161,7 @@ _ORDERS_OF_STRIDES = os.path.join(TORCH_FOLDER, "_prims_common") + os.sep
 _OF_ORDERS = ("__lt__", "should_swap", "ge", "compute_elementwise_output_logical_to_physical_perm")
 
 
-def _asks_layout(file: str, function: str) -> bool:
+def asks_layout(file: str, function: str) -> bool:
     if file.startswith(_ORDERS_OF_STRIDES) and function in _OF_ORDERS:
         return True
     return file.startswith(TORCH_FOLDER) and any(word in function for word in _LAYOUT_FUNCTIONS)
@@ -183,8 +183,8 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
             place = (os.path.basename(strict["file"]), int(strict["line"]), strict["text"])
         elif in_model_code:
             place = (file, line, linecache.getline(file, line).strip())
-        asks_layout = _asks_layout(file, getattr(frame, "name", "") or "")
-        found.append(Guard(guard.expr, place, in_model_code, asks_layout))
+        is_layout_check = asks_layout(file, getattr(frame, "name", "") or "")
+        found.append(Guard(guard.expr, place, in_model_code, is_layout_check))
     return found
 
 

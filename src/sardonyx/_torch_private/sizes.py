@@ -75,7 +75,7 @@ def _sizes_without_conclusions() -> Any:
             self, orig_expr: Any, msg: str, fx_node: Any = None
         ) -> bool:
             if isinstance(orig_expr, sympy.Eq) and not (
-                orig_expr.free_symbols <= _example_values(self).keys()
+                orig_expr.free_symbols <= example_values(self).keys()
             ):
                 with self.suppress_guards():
                     return bool(super().guard_or_defer_runtime_assert(orig_expr, msg, fx_node))
@@ -102,7 +102,7 @@ def depends_on_data(mode: Any, size: Any) -> bool:
     """Whether a size, a number or an expression, is not known from the inputs' sizes alone."""
     if isinstance(size, int):
         return False
-    return not size.free_symbols <= _example_values(mode.shape_env).keys()
+    return not size.free_symbols <= example_values(mode.shape_env).keys()
 
 
 def is_decided_by_data(size: Any) -> bool:
@@ -110,7 +110,7 @@ def is_decided_by_data(size: Any) -> bool:
     return isinstance(size, torch.SymInt) and depends_on_data(size.node, dim_of(size))
 
 
-def _example_values(env: Any) -> dict[Any, Any]:
+def example_values(env: Any) -> dict[Any, Any]:
     # torch 2.11 calls the table var_to_val.
     has_it = hasattr(env, "backed_var_to_val")
     values: dict[Any, Any] = env.backed_var_to_val if has_it else env.var_to_val
@@ -145,7 +145,7 @@ def new_size(mode: Any, hint: int) -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
     env = mode.shape_env
-    source = ConstantSource(f"size_{len(_example_values(env))}")
+    source = ConstantSource(f"size_{len(example_values(env))}")
     symbol = env.create_symbol(hint, source, DimDynamic.DYNAMIC, None)
     return env.create_symintnode(symbol, hint=hint, source=source)
 
@@ -222,7 +222,7 @@ def is_input_size(fake: Any, size: Any) -> bool:
 
 def example_sizes(mode: Any) -> dict[Any, int]:
     """The sizes that the symbols of a mode had in the example."""
-    sizes = _example_values(mode.shape_env)
+    sizes = example_values(mode.shape_env)
     return {symbol: int(size) for symbol, size in sizes.items()}
 
 

@@ -30,6 +30,7 @@ from sardonyx.capture.outputs import name_outputs
 from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
+from sardonyx.capture.recorder.record import record_by_example, record_symbolically
 from sardonyx.capture.refusals import SizesNotTakenError, recorded_as_taken
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.size_conditions import SmallComputedSizeError, are_special
@@ -228,13 +229,13 @@ def _way(model: Any, asked: str) -> str:
 
 def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     if way == "export":
-        return capture_by_export(model, inputs)
+        return record_symbolically(model, inputs)
     if way == "script":
         return capture_by_script(model, inputs)
     if way == "trace":
         return _traced_or_exported(model, inputs)
     try:
-        return capture_by_export(model, inputs)
+        return record_symbolically(model, inputs)
     except DynamicDimError:
         raise
     except CaptureError as error:

@@ -1,0 +1,297 @@
+"""What a recording of our own stands on: the dispatcher below autograd, fake tensors, sizes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import sympy
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sardonyx._torch_private.fakes import is_fake
+from sardonyx._torch_private.guards import asks_layout
+from sardonyx._torch_private.operators import is_composite
+from sardonyx._torch_private.sizes import _sizes_without_conclusions, example_values
+
+_KEY = torch._C.DispatchKey
+_AUTOGRAD = functools.reduce(
+    operator.or_,
+    (
+        torch._C.DispatchKeySet(key)
+        for name, key in _KEY.__members__.items()
+        if name.startswith("Autograd") or name == "ADInplaceOrView"
+    ),
+)
+
+
+class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Hands every operator that reaches the dispatcher to `call(op, args, kwargs)`, whole: below
+    the autograd keys nothing has taken a composite operator apart. `call` runs as code outside of
+    the recording does."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._call = call
+        self._outside = (
+            torch._C._dispatch_tls_local_include_set(),
+            torch._C._dispatch_tls_local_exclude_set(),
+        )
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return self._call(func, args, kwargs or {})
+
+    def outside(self) -> Any:
+        """A guard under which the dispatcher works as it did when the mode was made."""
+        return torch._C._ForceDispatchKeyGuard(*self._outside)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        include, exclude = self._outside
+        with self:
+            include = include | torch._C._dispatch_tls_local_include_set()
+            with torch._C._ForceDispatchKeyGuard(include, exclude | _AUTOGRAD):
+                yield
+
+
+def is_higher_order(func: Any) -> bool:
+    return isinstance(func, torch._ops.HigherOrderOperator)
+
+
+def new_recording_mode(look: Callable[..., Any]) -> Any:
+    """A fake mode whose sizes ask `look` where Python looks at one (see `_recorded_sizes`)."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    env = _recorded_sizes()()
+    env.look = look
+    return FakeTensorMode(shape_env=env, static_shapes=True)
+
+
+@functools.cache
+def _recorded_sizes() -> Any:
+    """A kind of ShapeEnv that tells of every look at a size or at a condition on sizes."""
+
+    class RecordedSizes(_sizes_without_conclusions()):  # type: ignore[misc]
+        look: Callable[..., Any]
+
+        def evaluate_expr(self, expression: Any, *args: Any, **options: Any) -> Any:
+            evaluate = super().evaluate_expr
+            if not expression.free_symbols:
+                return evaluate(expression, *args, **options)
+            frame = _asker(sys._getframe(1))
+            if asks_layout(frame.f_code.co_filename, frame.f_code.co_name):
+                with self.suppress_guards():
+                    return evaluate(expression, *args, **options)
+            return self.look(expression, frame, lambda e: evaluate(e, *args, **options))
+
+    return RecordedSizes
+
+
+def _asker(frame: FrameType) -> FrameType:
+    """The code that looks at a size, apart from what passes the question on."""
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+    passing_on = uninteresting_files()
+    while frame.f_back is not None and frame.f_code.co_filename in passing_on:
+        frame = frame.f_back
+    return frame
+
+
+def is_data_dependent_error(error: BaseException) -> bool:
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    return isinstance(error, GuardOnDataDependentSymNode)
+
+
+# -- fake tensors --------------------------------------------------------------------------------
+
+
+def new_fake(mode: Any, sizes: Any, strides: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    """A fake tensor with memory of its own."""
+    from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
+
+    with in_kernel_invocation_manager(mode):
+        meta = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    return FakeTensor(mode, meta, device)
+
+
+def fake_view(base: Any, sizes: Any, strides: Any, offset: Any, dtype: torch.dtype) -> torch.Tensor:
+    """A fake tensor over the memory of `base`."""
+    from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
+
+    mode = base.fake_mode
+    with in_kernel_invocation_manager(mode):
+        meta = torch.empty((0,), dtype=dtype, device="meta")
+        meta.set_(base.untyped_storage(), offset, sizes, strides)
+    return FakeTensor(mode, meta, base.fake_device)
+
+
+def fake_device(fake: Any) -> torch.device:
+    device: torch.device = fake.fake_device
+    return device
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """Identifies the memory of a fake tensor."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def is_fake_of(mode: Any, tensor: Any) -> bool:
+    return is_fake(tensor) and tensor.fake_mode is mode
+
+
+def forget_numbers_of(fake: Any) -> None:
+    """A fake tensor that was written has other values: how many are not zero is not known."""
+    for name in ("nonzero_memo", "item_memo", "unique_memo", "unique_consecutive_memo"):
+        if getattr(fake, name, None) is not None:
+            setattr(fake, name, None)
+
+
+# -- symbols -------------------------------------------------------------------------------------
+
+
+def new_input_size(mode: Any, hint: int, *, is_size: bool = True) -> Any:
+    """A symbol for a size of an input, or for an integer that is one (`is_size=False`)."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    env = mode.shape_env
+    source = ConstantSource(f"size_{len(example_values(env))}")
+    symbol = env.create_symbol(
+        hint, source, DimDynamic.DYNAMIC, None, positive=True if is_size else None
+    )
+    return env.create_symintnode(symbol, hint=hint, source=source)
+
+
+def limit_size(size: Any, minimum: int | None, maximum: int | None) -> None:
+    """Sizes that the caller rules out are none."""
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    ranges = size.node.shape_env.var_to_range
+    symbol = size.node.expr
+    known = ranges[symbol]
+    lower = known.lower if minimum is None else max(known.lower, sympy.Integer(minimum))
+    upper = known.upper if maximum is None else min(known.upper, sympy.Integer(maximum))
+    ranges[symbol] = ValueRanges(lower, upper)
+
+
+def new_number(mode: Any, dtype: torch.dtype) -> Any:
+    """A symbol for a number of this dtype that is only known at run time."""
+    env = mode.shape_env
+    if dtype == torch.bool:
+        return env.create_unbacked_symbool()
+    if dtype.is_floating_point:
+        return env.create_unbacked_symfloat()
+    return env.create_unbacked_symint()
+
+
+# -- modules -------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def module_calls_followed(called: Callable[..., Any]) -> Iterator[None]:
+    """Every call of a module in this thread is one of `called(call, module, args, kwargs)`."""
+    kind: Any = torch.nn.Module
+    original = kind.__call__
+    thread = threading.get_ident()
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread:
+            return original(self, *args, **kwargs)
+        return called(original, self, args, kwargs)
+
+    kind.__call__ = call
+    try:
+        yield
+    finally:
+        kind.__call__ = original
+
+
+@contextlib.contextmanager
+def control_flow_not_compiled() -> Iterator[None]:
+    """torch.cond and the like call their operator as it is, and not through the compiler."""
+    from torch._higher_order_ops import utils
+
+    module: Any = utils
+    original = module._hop_compile_and_call
+    thread = threading.get_ident()
+
+    def call(fn: Any, args: Any, kwargs: Any = None) -> Any:
+        if threading.get_ident() != thread:
+            return original(fn, args, kwargs)
+        return fn(*args, **(kwargs or {}))
+
+    module._hop_compile_and_call = call
+    try:
+        yield
+    finally:
+        module._hop_compile_and_call = original
+
+
+# -- autocast ------------------------------------------------------------------------------------
+
+_AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
+
+
+def is_cast_in_parts(op: Any, args: tuple[Any, ...]) -> bool:
+    """Whether autocast is on and knows the parts of a composite operator only."""
+    on = [key for device, key in _AUTOCAST.items() if torch.is_autocast_enabled(device)]
+    if not on or not is_composite(op):
+        return False
+    return not any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in on)
+
+
+def run_in_parts(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return op._op_dk(_KEY.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def run_operator(op: Any, args: dict[str, Any], mode: Any, function: Any = None) -> Any:
+    """What `op`, or `function` in its place, gives for fake tensors; within `fakes_run`."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with mode, enable_python_dispatcher():
+        positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
+        keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
+        return (function or op)(*positional, **keyword)
+
+
+@functools.cache
+def returned_arguments(op: Any) -> dict[int, str]:
+    """Which results are arguments that the operator writes, by the position of the result."""
+    written = {
+        frozenset(a.alias_info.before_set): a.name
+        for a in op._schema.arguments
+        if a.alias_info is not None and a.alias_info.is_write
+    }
+    return {
+        index: written[frozenset(r.alias_info.before_set)]
+        for index, r in enumerate(op._schema.returns)
+        if r.alias_info is not None and frozenset(r.alias_info.before_set) in written
+    }
+
+
+def fake_like(mode: Any, tensor: torch.Tensor, sizes: list[Any]) -> torch.Tensor:
+    """A fake of `tensor` with these sizes, which lies in memory in the same order."""
+    strides: list[Any] = list(tensor.stride())
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        order = sorted(range(len(sizes)), key=lambda axis: (strides[axis], -axis))
+        step: Any = 1
+        for axis in order:
+            if strides[axis] != 0:
+                strides[axis] = step
+                step = step * sizes[axis]
+    return new_fake(mode, sizes, strides, tensor.dtype, tensor.device)

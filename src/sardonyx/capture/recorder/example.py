@@ -1,0 +1,197 @@
+"""The values that tensors have in the example, computed where the model's code looks at one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
+from sardonyx.capture.baked_values import BakedValue, text_of_read
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.graph import Node
+from sardonyx.capture.infer import tensors_in
+from sardonyx.capture.location import Place, innermost_user_place, shortened
+from sardonyx.errors import CaptureError
+
+if TYPE_CHECKING:
+    from sardonyx.capture.recorder.recorder import Recorder
+
+
+@dataclass(slots=True)
+class _Call:
+    func: Any
+    arguments: dict[str, Any]
+    """As the model gave them."""
+    result: Any
+    memory: frozenset[int]
+    """Of the results and of what it writes."""
+    read: frozenset[int]
+    is_write: bool
+    is_run: bool = False
+
+
+class ExampleValues:
+    """Runs recorded calls on real tensors: those that lead to a value, and each of them once."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._calls: list[_Call] = []
+        self._real: dict[int, torch.Tensor] = {}
+        """By the id of a fake tensor."""
+        self._varying: set[int] = set()
+        """Memory whose content the inputs decide."""
+        self._numbers: dict[sympy.Symbol, torch.Tensor] = {}
+        self.follows = False
+        """Whether what the code looks at is followed (by example), or refused (symbolic)."""
+        self._found: dict[Place, dict[str, list[str]]] = {}
+
+    # -- what is recorded ------------------------------------------------------------------------
+
+    def add_input(self, fake: torch.Tensor, real: torch.Tensor) -> None:
+        self._real[id(fake)] = real
+
+    def varies(self, fake: torch.Tensor) -> None:
+        self._varying.add(_torch_private.storage_of(fake))
+
+    def number_read(self, symbol: sympy.Symbol, tensor: torch.Tensor) -> None:
+        self._numbers[symbol] = tensor
+
+    def log(self, op: OpOverload, given: dict[str, Any], result: Any, node: Node) -> None:
+        fakes = [self._recorder.fake_of(t) for t in tensors_in(list(given.values()))]
+        read = frozenset(_memory(fakes))
+        results = frozenset(_memory(tensors_in(result)))
+        written: set[int] = set()
+        if op._schema.is_mutable:
+            for parameter in parameters_of(op):
+                if parameter.is_written:
+                    tensors = tensors_in(given[parameter.name])
+                    written |= set(_memory(map(self._recorder.fake_of, tensors)))
+        if (
+            not read.isdisjoint(self._varying)
+            or torch.Tag.nondeterministic_seeded in op.tags
+            or _has_symbols(given.values())
+        ):
+            self._varying |= results | written
+        self._calls.append(_Call(op, given, result, results | written, read, bool(written)))
+
+    # -- what is asked ---------------------------------------------------------------------------
+
+    def is_constant(self, fake: torch.Tensor) -> bool:
+        """Whether no input and no random number decides the values of a tensor."""
+        return (
+            fake.layout == torch.strided and _torch_private.storage_of(fake) not in self._varying
+        )
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The values that a tensor of the model has at this point of the run."""
+        fake = self._recorder.fake_of(tensor)
+        needed = set(_memory([fake]))
+        calls: list[_Call] = []
+        for call in reversed(self._calls):
+            if not call.memory.isdisjoint(needed):
+                needed |= call.read
+                if not call.is_run:
+                    calls.append(call)
+        if any(call.is_write for call in calls):
+            # What was left out so far reads what the memory held before.
+            calls = [call for call in reversed(self._calls) if not call.is_run]
+        for call in reversed(calls):
+            self._run(call)
+        return self._value(tensor)
+
+    def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
+        """What an expression over numbers that data decides is in the example."""
+        if not self.follows:
+            raise error
+        values = {s: self._number(s) for s in expression.free_symbols}
+        answer = _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
+        self.note(_what(answer), answer, frame)
+        return sympy.sympify(answer)
+
+    def note(self, what: str, value: Any, frame: FrameType | None) -> None:
+        """A value went into the recording."""
+        place = shortened(innermost_user_place(frame))
+        text = text_of_read("", (), value)
+        values = self._found.setdefault(place, {}).setdefault(what, [])
+        if text is not None:
+            values.append(text)
+
+    def baked(self) -> Iterator[BakedValue]:
+        for place, reads in self._found.items():
+            values = [v for found in reads.values() for v in found]
+            yield BakedValue(place, tuple(reads), tuple(values))
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    def _run(self, call: _Call) -> None:
+        call.is_run = True
+        given = {name: self._real_argument(a) for name, a in call.arguments.items()}
+        schema = call.func._schema.arguments
+        positional = [given[a.name] for a in schema if not a.kwarg_only]
+        keyword = {a.name: given[a.name] for a in schema if a.kwarg_only}
+        with torch.no_grad():
+            result = call.func(*positional, **keyword)
+        pairs = zip(tensors_in(call.result), tensors_in(result), strict=True)
+        for fake, real in pairs:
+            self._real[id(self._recorder.fake_of(fake))] = real
+
+    def _value(self, tensor: torch.Tensor) -> torch.Tensor:
+        fake = self._recorder.fake_of(tensor)
+        real = self._real.get(id(fake))
+        if real is None:
+            constant = self._recorder.value_of(tensor).constant
+            if constant is None or _torch_private.is_fake(constant):
+                raise CaptureError("a value is read of a tensor that has none in this recording")
+            real = self._real[id(fake)] = constant.clone()
+        return real
+
+    def _real_argument(self, argument: Any) -> Any:
+        if isinstance(argument, torch.Tensor):
+            return self._value(argument)
+        if isinstance(argument, (list, tuple)):
+            return [self._real_argument(item) for item in argument]
+        if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            expression = _torch_private.dim_of(argument)
+            if not isinstance(expression, sympy.Basic):
+                return expression
+            values = {s: self._number(s) for s in expression.free_symbols}
+            return _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
+        return argument
+
+    def _number(self, symbol: Any) -> sympy.Basic:
+        recorder = self._recorder
+        sizes = _torch_private.example_sizes(recorder.mode)
+        if symbol in sizes:
+            return sympy.Integer(sizes[symbol])
+        if symbol in self._numbers:
+            return sympy.sympify(self.of(self._numbers[symbol]).item() + 0)
+        source = recorder.graph.symbols[symbol]
+        assert source.value.fake is not None and source.axis is not None
+        return sympy.Integer(self.of(source.value.fake).shape[source.axis])
+
+
+def _what(answer: Any) -> str:
+    if isinstance(answer, bool):
+        return "a tensor decides a Python branch"
+    return f"a tensor becomes a Python {type(answer).__name__}"
+
+
+def _memory(tensors: Any) -> Iterator[int]:
+    for tensor in tensors:
+        if tensor.layout == torch.strided:
+            yield _torch_private.storage_of(tensor)
+
+
+def _has_symbols(arguments: Any) -> bool:
+    return any(
+        _has_symbols(a)
+        if isinstance(a, (list, tuple))
+        else isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool))
+        for a in arguments
+    )
