@@ -68,10 +68,13 @@ from sardonyx._torch_private.programs import with_values as with_values
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
 from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode
+from sardonyx._torch_private.recording import close_pytree as close_pytree
 from sardonyx._torch_private.recording import control_flow_not_compiled as control_flow_not_compiled
+from sardonyx._torch_private.recording import fake_contiguous as fake_contiguous
 from sardonyx._torch_private.recording import fake_device as fake_device
 from sardonyx._torch_private.recording import fake_like as fake_like
 from sardonyx._torch_private.recording import fake_view as fake_view
+from sardonyx._torch_private.recording import flex_attention_in_parts as flex_attention_in_parts
 from sardonyx._torch_private.recording import forget_numbers_of as forget_numbers_of
 from sardonyx._torch_private.recording import is_cast_in_parts as is_cast_in_parts
 from sardonyx._torch_private.recording import is_data_dependent_error as is_data_dependent_error
@@ -83,6 +86,7 @@ from sardonyx._torch_private.recording import new_fake as new_fake
 from sardonyx._torch_private.recording import new_input_size as new_input_size
 from sardonyx._torch_private.recording import new_number as new_number
 from sardonyx._torch_private.recording import new_recording_mode as new_recording_mode
+from sardonyx._torch_private.recording import open_pytree as open_pytree
 from sardonyx._torch_private.recording import returned_arguments as returned_arguments
 from sardonyx._torch_private.recording import run_in_parts as run_in_parts
 from sardonyx._torch_private.recording import run_operator as run_operator

@@ -13,6 +13,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private.fakes import is_fake
@@ -295,3 +296,31 @@ def fake_like(mode: Any, tensor: torch.Tensor, sizes: list[Any]) -> torch.Tensor
                 strides[axis] = step
                 step = step * sizes[axis]
     return new_fake(mode, sizes, strides, tensor.dtype, tensor.device)
+
+
+def fake_contiguous(mode: Any, sizes: list[Any], dtype: torch.dtype, like: Any) -> torch.Tensor:
+    """A fake tensor of these sizes, on the device of `like`."""
+    device = torch.device("cpu") if like is None else like.device
+    strides: list[Any] = []
+    step: Any = 1
+    for size in reversed(sizes):
+        strides.insert(0, step)
+        step = step * size
+    return new_fake(mode, sizes, strides, dtype, device)
+
+
+def open_pytree(value: Any) -> tuple[list[Any], Any]:
+    return pytree.tree_flatten(value)
+
+
+def close_pytree(leaves: list[Any], structure: Any) -> Any:
+    return pytree.tree_unflatten(leaves, structure)
+
+
+def flex_attention_in_parts(*args: Any) -> Any:
+    from torch._higher_order_ops.flex_attention import math_attention
+
+    query, key, value, score_mod, block_mask, scale, options, score_more, mask_more = args
+    return math_attention(
+        query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
+    )

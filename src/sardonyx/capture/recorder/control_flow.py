@@ -1,9 +1,10 @@
-"""Control flow operators (`torch.cond`, `while_loop`, `scan`, `map` ...) as branches and loops: their
-bodies are run once, into a block each."""
+"""Control flow operators (`torch.cond`, `while_loop`, `scan`, `map` ...) as branches and loops: each
+body is run on fake tensors, into a block of the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +14,16 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
-from sardonyx.capture.graph import (
-    Argument,
-    Block,
-    Node,
-    SymbolSource,
-    TensorType,
-    Value,
-)
+from sardonyx.capture.graph import Argument, Block, Node, SymbolSource, TensorType, Value
 from sardonyx.capture.location import place_text
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
+
+aten = torch.ops.aten
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_MOST_WIDENINGS = 8
 
 
 class ControlFlow:
@@ -33,12 +31,413 @@ class ControlFlow:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._operators: dict[str, Callable[..., Any]] = {
+            "cond": self._cond,
+            "while_loop": self._while_loop,
+            "while_loop_stack_output": partial(self._while_loop, stack=True),
+            "scan": self._scan,
+            "map_impl": self._map,
+            "associative_scan": self._associative_scan,
+            "flex_attention": self._flex_attention,
+            "out_dtype": self._out_dtype,
+            "print": lambda *args, **kwargs: None,
+            "invoke_subgraph": lambda body, name, *operands: body(*operands),
+            "wrap_with_set_grad_enabled": lambda enabled, body, *operands: body(*operands),
+            "wrap_with_autocast": self._with_autocast,
+            "dynamo_bypassing_wrapper": lambda wrapper, body, *operands: body(*operands),
+            "hints_wrapper": lambda body, operands, *options, **more: body(*operands),
+            "strict_mode": lambda body, operands: body(*operands),
+            "run_const_graph": lambda body, operands: body(*operands),
+            "inline_asm_elementwise": self._unsupported,
+            **dict.fromkeys(_ONLY_MARK, lambda body, *operands, **options: body(*operands)),
+        }
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = _torch_private.higher_order_name(func)
+        record = self._operators.get(name)
+        if record is None:
+            self._unsupported(name or func)
+        assert record is not None
+        with self._recorder.example.logged_whole(func, args, kwargs) as logged:
+            result = record(*args, **kwargs)
+            logged.result = result
+            return result
+
+    def _unsupported(self, name: Any, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedOperatorError(
             format_message(
-                f"{name or func} has no ONNX form",
-                [("first", self._recorder.location().describe())],
+                f"{name} has no ONNX form", [("first", self._recorder.location().describe())]
             )
         )
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def _cond(
+        self, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any] = ()
+    ) -> Any:
+        if isinstance(condition, torch.SymBool) and condition.node.expr.is_number:
+            condition = bool(condition)
+        if isinstance(condition, (bool, int)):  # a size that is always on one side
+            return (then if condition else otherwise)(*operands)
+        location = self._recorder.location()
+        blocks: list[Block] = []
+        results: list[list[Any]] = []
+        structure: Any = None
+        for body in (then, otherwise):
+            with self._block() as block:
+                leaves, found = self._opened(self._run(body, operands))
+                block.outputs = [self._recorder.output(leaf) for leaf in leaves]
+            if structure is not None and found != structure:
+                self._refuse(f"the branches of torch.cond return {structure} and {found}")
+            structure = found
+            blocks.append(block)
+            results.append(leaves)
+        merged = [self._merged(left, right) for left, right in zip(*results, strict=True)]
+        outputs = [value for value, _ in merged]
+        arguments = bind(BRANCH, [self._recorder.output(condition)])
+        self._append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
+        return self._closed([given for _, given in merged], structure)
+
+    def _merged(self, left: Any, right: Any) -> tuple[Value, Any]:
+        """What two branches give at one place: as a value, and as the model gets it."""
+        if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+            if left.dtype != right.dtype or left.dim() != right.dim():
+                self._refuse(
+                    "the branches of torch.cond return tensors of different types:"
+                    f" {_told(left)} and {_told(right)}"
+                )
+            sizes = [
+                one if _same(one, other) else self._new_size()
+                for one, other in zip(left.shape, right.shape, strict=True)
+            ]
+            return self._new_value("cond", sizes, left)
+        if isinstance(left, torch.Tensor) or isinstance(right, torch.Tensor):
+            self._refuse("one branch of torch.cond returns a tensor, the other a number")
+        if left is None and right is None:
+            self._refuse("the branches of torch.cond return None")
+        dtype = torch.promote_types(number_dtype(left), number_dtype(right))
+        return self._new_number("cond", dtype)
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def _while_loop(
+        self,
+        condition: Any,
+        body: Any,
+        carried: Sequence[Any],
+        more: Sequence[Any] = (),
+        *,
+        stack: bool = False,
+    ) -> Any:
+        location = self._recorder.location()
+        goes_on = self._recorder.output(self._run(condition, [*carried, *more]))
+        start = [self._as_value(c) for c in carried]
+
+        def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
+            after, _ = self._opened(self._run(body, [*inner, *more]))
+            again = self._recorder.output(self._run(condition, [*after, *more]))
+            block.outputs = [again]
+            return after, after if stack else []
+
+        outputs, given = self._loop("while_loop", carried, start, step, location, None, goes_on)
+        count = len(carried)
+        return tuple(given[count:] if stack else given)
+
+    def _scan(
+        self,
+        combine: Any,
+        init: Sequence[Any],
+        items: Sequence[torch.Tensor],
+        additional_inputs: Sequence[Any] = (),
+    ) -> Any:
+        location = self._recorder.location()
+        start = [self._as_value(c) for c in init]
+
+        def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
+            current = [self._item(block, item) for item in items]
+            made, _ = self._opened(self._run(combine, [*inner, *current, *additional_inputs]))
+            block.outputs = [None]
+            return made[: len(init)], made[len(init) :]
+
+        count = items[0].shape[0]
+        outputs, given = self._loop("scan", init, start, step, location, count, None)
+        return given
+
+    def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
+        structure: list[Any] = []
+
+        def combine(*arguments: Any) -> Any:
+            leaves, found = self._opened(body(*arguments))
+            structure[:] = [found]
+            return leaves
+
+        return self._closed(self._scan(combine, [], items, more), structure[0])
+
+    def _associative_scan(
+        self,
+        combine: Any,
+        items: Sequence[torch.Tensor],
+        additional_inputs: Sequence[Any] = (),
+    ) -> Any:
+        """From the first item on, one after the other: what any order gives."""
+        location = self._recorder.location()
+        with self._recorder.dispatch.entered():
+            first = [item.select(0, 0) for item in items]
+        start = [self._as_value(c) for c in first]
+
+        def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
+            current = [self._item(block, item) for item in items]
+            made, _ = self._opened(self._run(combine, [*inner, *current, *additional_inputs]))
+            is_first = self._input_tensor(block.inputs[0])
+            with self._recorder.dispatch.entered():
+                # The first item is combined with nothing.
+                after = [
+                    torch.where(is_first == 0, item, value)
+                    for item, value in zip(current, made, strict=True)
+                ]
+            block.outputs = [None]
+            return after, after
+
+        count = items[0].shape[0]
+        outputs, given = self._loop("associative_scan", first, start, step, location, count, None)
+        return given[len(items) :]
+
+    def _loop(
+        self,
+        name: str,
+        carried: Sequence[Any],
+        start: list[Value],
+        step: Callable[[Block, list[Any]], tuple[list[Any], list[Any]]],
+        location: Any,
+        count: Any,
+        condition: Argument,
+    ) -> tuple[list[Value], list[Any]]:
+        """A loop whose block `step` fills; what it carries last and what it stacks, as values and
+        as the model gets them. Sizes that an iteration changes are widened to symbols."""
+        types = [(c.dtype, list(c.shape)) if isinstance(c, torch.Tensor) else None for c in carried]
+        for _ in range(_MOST_WIDENINGS):
+            with self._block() as block:
+                block.inputs.append(
+                    Value(self._recorder.new_name("iteration"), TensorType(torch.int64, ()))
+                )
+                inner = [
+                    self._block_input(block, first, value, kind)
+                    for first, value, kind in zip(carried, start, types, strict=True)
+                ]
+                after, stacked = step(block, inner)
+                if len(after) != len(carried):
+                    self._refuse(f"the body of {name} carries on another number of values")
+                is_settled = self._widen(types, after, inner, name)
+                if is_settled:
+                    block.outputs += [self._carried_on(a, k) for a, k in zip(after, types, strict=True)]
+                    block.outputs += [self._recorder.output(s) for s in stacked]
+            if is_settled:
+                break
+        else:
+            self._refuse(f"the sizes that {name} carries do not settle")
+        outputs: list[Value] = []
+        given: list[Any] = []
+        for first, value, kind in zip(carried, start, types, strict=True):
+            if kind is None:
+                made, number = self._new_number(name, value.dtype)
+            else:
+                sizes = [self._outside(size, s) for size, s in zip(kind[1], first.shape, strict=True)]
+                made, number = self._new_value(name, sizes, first)
+            outputs.append(made)
+            given.append(number)
+        length = count if count is not None else None
+        for item in stacked:
+            rows = self._new_size() if length is None else length
+            sizes = [rows, *(self._outside(size, None) for size in item.shape)]
+            made, tensor = self._new_value(name, sizes, item)
+            outputs.append(made)
+            given.append(tensor)
+        total = None if count is None else _torch_private.dim_of(count)
+        arguments = bind(LOOP, [total, condition, start])
+        self._append(Node(LOOP, arguments, outputs, location, blocks=[block]))
+        return outputs, given
+
+    def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
+        """What is carried, as the body gets it; a number is carried as a tensor and read off it."""
+        name = self._recorder.new_name("carried")
+        if kind is None:
+            value = Value(name, TensorType(start.dtype, ()))
+            block.inputs.append(value)
+            number = _torch_private.new_number(self._recorder.mode, start.dtype)
+            self._recorder.note_number(number, value)
+            return number
+        dtype, sizes = kind
+        fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
+        value = self._recorder.know_new(name, fake)
+        block.inputs.append(value)
+        return fake
+
+    def _widen(
+        self, types: list[Any], after: list[Any], inner: list[Any], name: str
+    ) -> bool:
+        """Whether the body leaves what it was given; where a size differs it gets a symbol."""
+        is_settled = True
+        for index, (kind, made, given) in enumerate(zip(types, after, inner, strict=True)):
+            if kind is None:
+                continue
+            dtype, sizes = kind
+            if not isinstance(made, torch.Tensor) or made.dim() != len(sizes) or made.dtype != dtype:
+                self._refuse(
+                    f"{name} starts with {_told(given)} and its body carries on {_told(made)}"
+                )
+            for axis, (size, now) in enumerate(zip(sizes, made.shape, strict=True)):
+                if not _same(size, now) and not self._is_own(size):
+                    sizes[axis] = self._new_size()
+                    self._own.add(_torch_private.dim_of(sizes[axis]))
+                    is_settled = False
+        return is_settled
+
+    @property
+    def _own(self) -> set[Any]:
+        return self._recorder.loop_sizes
+
+    def _is_own(self, size: Any) -> bool:
+        """Whether it is a size that may be another one in each iteration."""
+        return isinstance(size, torch.SymInt) and _torch_private.dim_of(size) in self._own
+
+    def _outside(self, size: Any, first: Any) -> Any:
+        """A size of the body, as it is after the loop."""
+        if isinstance(size, torch.SymInt):
+            symbols = _torch_private.dim_of(size)
+            if isinstance(symbols, sympy.Basic) and symbols.free_symbols & self._own:
+                return self._new_size()
+        return size
+
+    def _carried_on(self, value: Any, kind: Any) -> Argument:
+        return self._recorder.output(value)
+
+    def _item(self, block: Block, items: torch.Tensor) -> torch.Tensor:
+        """What an iteration sees of a tensor that is gone through along its first dim."""
+        index = self._input_tensor(block.inputs[0])
+        with self._recorder.dispatch.entered():
+            item: torch.Tensor = torch.ops.aten.index.Tensor(items, [index])
+        return item
+
+    def _input_tensor(self, value: Value) -> torch.Tensor:
+        """The fake tensor of a value that a block is given."""
+        if value.fake is None:
+            value.fake = _torch_private.fake_contiguous(
+                self._recorder.mode, list(value.shape), value.dtype, None
+            )
+            self._recorder.know(value.fake, value)
+        return value.fake
+
+    # -- operators of a region -------------------------------------------------------------------
+
+    def _with_autocast(
+        self, device: Any, dtype: Any, enabled: bool, cache: Any, body: Any, *operands: Any, **more: Any
+    ) -> Any:
+        with (
+            self._recorder.dispatch.entered(),
+            torch.autocast(device, dtype, enabled, cache_enabled=cache),
+        ):
+            return body(*operands)
+
+    def _flex_attention(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        score_mod: Any,
+        block_mask: Any,
+        scale: Any,
+        options: Any,
+        score_more: Sequence[Any] = (),
+        mask_more: Sequence[Any] = (),
+    ) -> Any:
+        """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
+        with self._recorder.dispatch.entered():
+            return _torch_private.flex_attention_in_parts(
+                query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
+            )
+
+    def _out_dtype(self, op: Any, dtype: torch.dtype, *args: Any) -> Any:
+        """The operator on arguments that are wide enough for the result."""
+        common = dtype
+        for argument in args:
+            if isinstance(argument, torch.Tensor):
+                common = torch.promote_types(common, argument.dtype)
+        with self._recorder.dispatch.entered():
+            wide = [a.to(common) if isinstance(a, torch.Tensor) else a for a in args]
+            return op(*wide).to(dtype)
+
+    # -- values ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _block(self) -> Iterator[Block]:
+        with self._recorder.block() as block:
+            yield block
+
+    def _run(self, body: Any, operands: Sequence[Any]) -> Any:
+        with self._recorder.dispatch.entered():
+            return body(*operands)
+
+    def _append(self, node: Node) -> None:
+        self._recorder.append(node)
+
+    def _opened(self, result: Any) -> tuple[list[Any], Any]:
+        return _torch_private.open_pytree(result)
+
+    def _closed(self, leaves: list[Any], structure: Any) -> Any:
+        return _torch_private.close_pytree(leaves, structure)
+
+    def _new_size(self) -> Any:
+        return _torch_private.new_data_dependent_length(self._recorder.mode)
+
+    def _new_value(self, name: str, sizes: list[Any], like: torch.Tensor) -> tuple[Value, Any]:
+        fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, like.dtype, like)
+        value = self._recorder.know_new(self._recorder.new_name(name), fake)
+        self._recorder.example.varies(fake)
+        return value, fake
+
+    def _new_number(self, name: str, dtype: torch.dtype) -> tuple[Value, Any]:
+        value = Value(self._recorder.new_name(name), TensorType(dtype, ()))
+        number = _torch_private.new_number(self._recorder.mode, dtype)
+        self._recorder.note_number(number, value)
+        return value, number
+
+    def _as_value(self, carried: Any) -> Value:
+        """A number as a tensor, which is what a loop carries."""
+        if isinstance(carried, torch.Tensor):
+            return self._recorder.value_of(carried)
+        dtype = number_dtype(carried)
+        op = aten.scalar_tensor.default
+        value = Value(self._recorder.new_name("number"), TensorType(dtype, ()))
+        arguments = bind(op, [self._recorder.output(carried)], {"dtype": dtype})
+        self._append(Node(op, arguments, [value], self._recorder.location()))
+        return value
+
+    def _refuse(self, text: str) -> None:
+        raise CaptureError(format_message(text, [("at", place_text(self._recorder.place()))]))
+
+
+def number_dtype(number: Any) -> torch.dtype:
+    """In which a Python number, or a symbolic one, loses nothing."""
+    if isinstance(number, (bool, torch.SymBool)):
+        return torch.bool
+    return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.float64
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(_torch_private.dim_of(one) == _torch_private.dim_of(other))
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+
+
+_ONLY_MARK = (
+    "invoke_quant",
+    "invoke_quant_packed",
+    "tag_activation_checkpoint",
+    "wrap",
+    "wrap_activation_checkpoint",
+)
+"""Operators that say something of a region to a compiler; its body comes first."""

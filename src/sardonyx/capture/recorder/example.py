@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,11 @@ class _Call:
     read: frozenset[int]
     is_write: bool
     is_run: bool = False
+
+
+@dataclass(slots=True)
+class _Whole:
+    result: Any = None
 
 
 class ExampleValues:
@@ -79,6 +85,26 @@ class ExampleValues:
         ):
             self._varying |= results | written
         self._calls.append(_Call(op, given, result, results | written, read, bool(written)))
+
+    @contextmanager
+    def logged_whole(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[_Whole]:
+        """Of a control flow operator, the call itself is what is run."""
+        calls, self._calls = self._calls, []
+        whole = _Whole()
+        try:
+            yield whole
+        finally:
+            inner, self._calls = self._calls, calls
+        memory = {m for call in inner for m in call.memory}
+        results = set(_memory(_tensors(whole.result)))
+        read = {m for call in inner for m in call.read} | set(_memory(map(self._recorder.fake_of, _tensors(args))))
+        is_write = any(call.is_write for call in inner)
+        given = {"args": args, "kwargs": kwargs}
+        self._calls.append(
+            _Call(func, given, whole.result, frozenset(memory | results), frozenset(read), is_write)
+        )
 
     # -- what is asked ---------------------------------------------------------------------------
 
@@ -132,6 +158,12 @@ class ExampleValues:
     def _run(self, call: _Call) -> None:
         call.is_run = True
         given = {name: self._real_argument(a) for name, a in call.arguments.items()}
+        if _torch_private.is_higher_order(call.func):
+            with torch.no_grad():
+                result = call.func(*given["args"], **given["kwargs"])
+            for fake, real in zip(_tensors(call.result), _tensors(result), strict=True):
+                self._real[id(fake)] = real
+            return
         schema = call.func._schema.arguments
         positional = [given[a.name] for a in schema if not a.kwarg_only]
         keyword = {a.name: given[a.name] for a in schema if a.kwarg_only}
@@ -156,6 +188,8 @@ class ExampleValues:
             return self._value(argument)
         if isinstance(argument, (list, tuple)):
             return [self._real_argument(item) for item in argument]
+        if isinstance(argument, dict):
+            return {key: self._real_argument(item) for key, item in argument.items()}
         if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             expression = _torch_private.dim_of(argument)
             if not isinstance(expression, sympy.Basic):
@@ -180,6 +214,11 @@ def _what(answer: Any) -> str:
     if isinstance(answer, bool):
         return "a tensor decides a Python branch"
     return f"a tensor becomes a Python {type(answer).__name__}"
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    leaves, _ = _torch_private.open_pytree(value)
+    yield from (leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def _memory(tensors: Any) -> Iterator[int]:

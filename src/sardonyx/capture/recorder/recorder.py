@@ -91,16 +91,15 @@ class Recorder:
         self.places: dict[int, Place] = {}
         """By the index of a guard, the line that an operator took it for granted for."""
         self._guards_seen = 0
+        self.loop_sizes: set[sympy.Basic] = set()
+        """Sizes that may be others in each iteration of a loop."""
         self._is_running_operator = False
 
     # -- values ----------------------------------------------------------------------------------
 
-    def add_input(self, name: str, tensor: torch.Tensor, value: Value | None = None) -> None:
+    def add_input(self, name: str, tensor: torch.Tensor) -> None:
         """Makes an input of the graph of a fake tensor."""
-        value = Value(name, type_of(tensor), fake=tensor)
-        self._note_sizes(value)
-        self._know(tensor, value)
-        self.graph.inputs.append(value)
+        self.graph.inputs.append(self.know_new(name, tensor))
         self.example.varies(tensor)
 
     def add_number(self, name: str, number: Any) -> None:
@@ -123,7 +122,19 @@ class Recorder:
         self.value_of(tensor)
         return self._fakes[id(tensor)]
 
-    def _know(self, tensor: torch.Tensor, value: Value) -> None:
+    def know_new(self, name: str, fake: torch.Tensor) -> Value:
+        """A new value for a new fake tensor."""
+        value = Value(name, type_of(fake), fake=fake)
+        self._note_sizes(value)
+        self.know(fake, value)
+        return value
+
+    def note_number(self, number: Any, value: Value) -> None:
+        """A symbol is what a value without dims holds."""
+        symbol = next(iter(_torch_private.dim_of(number).free_symbols))
+        self.graph.symbols[symbol] = SymbolSource(value, None)
+
+    def know(self, tensor: torch.Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
         self._kept.append(tensor)
 
@@ -138,7 +149,7 @@ class Recorder:
         key = storage_key(tensor)
         value = self._by_memory.get(key)
         if value is None:
-            name = self._state_names.get(id(tensor)) or self._new_name("constant")
+            name = self._state_names.get(id(tensor)) or self.new_name("constant")
             constant = tensor.detach()
             if id(tensor) not in self._state_names and constant.numel() < _SMALL:
                 constant = constant.clone()  # code outside of PyTorch may write it later
@@ -147,7 +158,7 @@ class Recorder:
             self.graph.parameters[name] = value
         assert value.fake is not None
         self._fakes[id(tensor)] = value.fake
-        self._know(tensor, value)
+        self.know(tensor, value)
         self._values[id(value.fake)] = value
         return value
 
@@ -172,7 +183,7 @@ class Recorder:
                 and _place_in_memory(known) == _place_in_memory(tensor)
             ):
                 value = self._values[id(known)]
-                self._know(tensor, value)
+                self.know(tensor, value)
                 return value
         raise CaptureError(
             format_message(
@@ -232,19 +243,19 @@ class Recorder:
         location = self.location()
         changed: list[tuple[torch.Tensor, Value]] = []
         for fake in tensors_in(result):
-            value = Value(self._new_name(op._opname), type_of(fake), fake=fake)
+            value = Value(self.new_name(op._opname), type_of(fake), fake=fake)
             outputs.append(value)
             if id(fake) in originals:
                 changed.append((originals[id(fake)], value))
             else:
-                self._know(fake, value)
+                self.know(fake, value)
         if not outputs and not op._schema.is_mutable and not op._schema.returns:
             return None
         node = Node(op, arguments, outputs, location)
         self.append(node)
         self.example.log(op, given, result, node)
         for tensor, value in changed:
-            self._know(tensor, value)
+            self.know(tensor, value)
             if value.fake is not None:
                 self._values[id(value.fake)] = value
         if op._schema.is_mutable:
@@ -336,8 +347,8 @@ class Recorder:
         if key not in self._numbers:
             number = _torch_private.new_number(self.mode, fake.dtype)
             value = self.value_of(tensor)
+            self.note_number(number, value)
             symbol = next(iter(_torch_private.dim_of(number).free_symbols))
-            self.graph.symbols[symbol] = SymbolSource(value, None)
             self.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
             self.example.number_read(symbol, tensor)
             self._numbers[key] = number
@@ -393,7 +404,7 @@ class Recorder:
             return tensor
         return self._record(aten.clone.default, (tensor,), {})
 
-    def _new_name(self, base: str) -> str:
+    def new_name(self, base: str) -> str:
         count = self._name_counts[base]
         self._name_counts[base] += 1
         return f"{base}_{count}" if count else base
