@@ -86,6 +86,7 @@ from sardonyx._torch_private.recording import new_fake as new_fake
 from sardonyx._torch_private.recording import new_input_size as new_input_size
 from sardonyx._torch_private.recording import new_number as new_number
 from sardonyx._torch_private.recording import new_recording_mode as new_recording_mode
+from sardonyx._torch_private.recording import no_modes as no_modes
 from sardonyx._torch_private.recording import open_pytree as open_pytree
 from sardonyx._torch_private.recording import returned_arguments as returned_arguments
 from sardonyx._torch_private.recording import run_in_parts as run_in_parts

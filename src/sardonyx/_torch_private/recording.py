@@ -324,3 +324,17 @@ def flex_attention_in_parts(*args: Any) -> Any:
     return math_attention(
         query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
     )
+
+
+def no_modes() -> Any:
+    """Without the modes of functions and of dispatch that run now."""
+    return _NoModes()
+
+
+class _NoModes(contextlib.ExitStack):
+    def __enter__(self) -> Any:
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        self.enter_context(torch._C.DisableTorchFunction())
+        self.enter_context(_disable_current_modes())
+        return super().__enter__()

@@ -233,14 +233,14 @@ def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     if way == "script":
         return capture_by_script(model, inputs)
     if way == "trace":
-        return _traced_or_exported(model, inputs)
+        return record_by_example(model, inputs)
     try:
         return record_symbolically(model, inputs)
     except DynamicDimError:
         raise
     except CaptureError as error:
         refusal = error
-    recorded = capture_by_trace(model, inputs)
+    recorded = record_by_example(model, inputs)
     if recorded.baked:
         raise CaptureError(
             format_message(

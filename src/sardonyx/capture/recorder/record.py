@@ -33,7 +33,9 @@ from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import place_text
 from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked, hint_for_lengths
 from sardonyx.capture.recorder.modules import ModuleCalls
+from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
+from sardonyx.capture.recorder.value_reads import ValueReads
 from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
@@ -89,7 +91,8 @@ class _Recording:
         self._by_example = by_example
         self._modules = ModuleCalls(model)
         names = {id(tensor): name for name, tensor in reversed(list(state_tensors(model)))}
-        self._recorder = Recorder(self._modules, names, "torch.export")
+        self._recorder = Recorder(self._modules, names, _packed_names(model), "torch.export")
+        self._reads = ValueReads(self._recorder)
         self._recorder.example.follows = by_example
         self._symbols: dict[str, Any] = {}
         """By the name of a dynamic dim, the size."""
@@ -118,7 +121,8 @@ class _Recording:
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)
         modes: list[ChangingMode | WatchingMode] = [*modes_of_captures(), PackedSequences()]
-        modes += [ExportableCalls()]
+        modes += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
+        self._reads.watch_foreign([tensor for _, tensor in state_tensors(self._model)])
         flat.modes = (RandomNumbersWatch(self._record), MathOfSizes(), WatchedCalls(modes))
         try:
             with (
@@ -128,7 +132,9 @@ class _Recording:
                 batches_unchecked(),
                 self._recorder.dispatch.entered(),
             ):
-                return list(flat.forward(*given))
+                results = list(flat.forward(*given))
+            self._reads.check_unwritten()
+            return results
         except CaptureError:
             raise
         except Exception as error:
@@ -244,6 +250,18 @@ class _Recording:
                 ],
             )
         )
+
+
+def _packed_names(model: Any) -> dict[int, str]:
+    """What the packed weights of quantized layers are called, by id."""
+    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        return {}
+    return {
+        id(attribute): f"{path}.{name}" if path else name
+        for path, module in model.named_modules()
+        for name, attribute in vars(module).items()
+        if isinstance(attribute, torch.ScriptObject)
+    }
 
 
 def _root_size(dim: DynamicDim, size: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import bind, parameters_of
+from sardonyx.capture.control_flow import LOOP
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
     Argument,
@@ -32,6 +33,7 @@ from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example import ExampleValues
 from sardonyx.capture.recorder.modules import ModuleCalls
+from sardonyx.capture.recorder.quantized import QuantizedCalls
 from sardonyx.capture.recorder.results import AlikeResults
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
@@ -61,8 +63,15 @@ class Recorder:
     run: a parameter, a buffer, a constant. Both stand for a Value of the graph.
     """
 
-    def __init__(self, modules: ModuleCalls, names: Mapping[int, str], captured_by: str) -> None:
-        """`names`: what the tensors that the model holds are called, by id."""
+    def __init__(
+        self,
+        modules: ModuleCalls,
+        names: Mapping[int, str],
+        packed_names: dict[int, str],
+        captured_by: str,
+    ) -> None:
+        """`names`: what the tensors that the model holds are called, by id; `packed_names`: what
+        the packed weights of quantized layers are."""
         self.graph = AtenGraph(captured_by=captured_by)
         self.mode = _torch_private.new_recording_mode(self._look)
         self.dispatch = _torch_private.RecordingMode(self.call)
@@ -82,6 +91,7 @@ class Recorder:
         """By the memory of real tensors, a fake one over all of it."""
         self._alike = AlikeResults(self.mode)
         self._control_flow = ControlFlow(self)
+        self.quantized = QuantizedCalls(self, packed_names)
         self._name_counts: Counter[str] = Counter()
         self._writes: Counter[int] = Counter()
         """How often memory was written, by its id."""
@@ -209,6 +219,11 @@ class Recorder:
             return self._record(func, args, kwargs)
 
     def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.quantized.concerns(func, args, kwargs):
+            return self.quantized.call(func, args, kwargs)
+        return self._record_plain(func, args, kwargs)
+
+    def _record_plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _LIFTS:
             return self._lifted(args[0])
         if func in _READS:
@@ -222,7 +237,7 @@ class Recorder:
         if _name_of(op) in _ASSERTIONS:
             return None
         self._forget_what_was_written(given)
-        arguments = {name: self._argument(a) for name, a in given.items()}
+        arguments = {name: self.argument(a) for name, a in given.items()}
         fakes = {name: self._run_argument(a) for name, a in given.items()}
         result = self._run(op, fakes)
         return self._noted(op, given, arguments, fakes, result)
@@ -376,12 +391,12 @@ class Recorder:
 
     # -- arguments and results -------------------------------------------------------------------
 
-    def _argument(self, argument: Any) -> Argument:
+    def argument(self, argument: Any) -> Argument:
         """As the graph has it."""
         if isinstance(argument, torch.Tensor):
             return self.value_of(argument)
         if isinstance(argument, (list, tuple)):
-            return [self._argument(item) for item in argument]
+            return [self.argument(item) for item in argument]
         if isinstance(argument, _SYMBOLIC):
             return _torch_private.dim_of(argument)
         return argument
@@ -393,10 +408,81 @@ class Recorder:
             return [self._run_argument(item) for item in argument]
         return argument
 
+    def emit(self, op: OpOverload, arguments: Sequence[Argument]) -> list[Value]:
+        """The results of a call that is not the model's own."""
+        given = [self._given(argument) for argument in arguments]
+        made = self._record_plain(op, tuple(given), {})
+        return [self.value_of(fake) for fake in tensors_in(made)]
+
+    def _given(self, argument: Argument) -> Any:
+        if isinstance(argument, Value):
+            return self.fake_of_value(argument)
+        if isinstance(argument, (list, tuple)):
+            return [self._given(item) for item in argument]
+        if isinstance(argument, sympy.Expr):
+            return _torch_private.sym_int(self.mode, argument)
+        return argument
+
+    def fake_of_value(self, value: Value) -> torch.Tensor:
+        if value.fake is None:
+            if value.constant is not None:
+                value.fake = self._new_fake(value.constant)
+            else:
+                sizes = [self._given(size) for size in value.shape]
+                value.fake = _torch_private.fake_contiguous(self.mode, sizes, value.dtype, None)
+            self.know(value.fake, value)
+        elif id(value.fake) not in self._values:
+            self.know(value.fake, value)
+        return value.fake
+
+    def parameter(self, name: str, tensor: torch.Tensor) -> Value:
+        """A constant of the graph under a name of its own."""
+        while name in self.graph.parameters:
+            name += "_"
+        value = Value(name, type_of(tensor), constant=tensor)
+        self.graph.parameters[name] = value
+        self.fake_of_value(value)
+        return value
+
+    def loop(
+        self,
+        count: Argument,
+        carried: Sequence[Value],
+        body: Callable[[Value, list[Value]], tuple[list[Value], list[Value]]],
+    ) -> list[Value]:
+        """A loop that is not the model's own: what is carried last, and what is stacked."""
+        iteration = Value(self.new_name("iteration"), TensorType(torch.int64, ()))
+        with self.block() as block:
+            block.inputs = [iteration, *(Value(self.new_name("carried"), v.type) for v in carried)]
+            kept, stacked = body(block.inputs[0], block.inputs[1:])
+            block.outputs = [None, *kept, *stacked]
+        types = [v.type for v in carried]
+        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
+        results = [Value(self.new_name("loop"), type) for type in types]
+        arguments = bind(LOOP, [count, None, list(carried)])
+        self.append(Node(LOOP, arguments, results, self.location(), blocks=[block]))
+        for result in results:
+            self.example.varies(self.fake_of_value(result))
+        return results
+
+    def state_name(self, tensor: torch.Tensor) -> str | None:
+        return self._state_names.get(id(tensor))
+
+    def keep(self, tensor: torch.Tensor) -> None:
+        """Lets no other object have its id."""
+        self._kept.append(tensor)
+
+    def is_written(self, tensor: torch.Tensor) -> bool:
+        return id(tensor) in self._values and bool(self.writes_of(tensor))
+
     def output(self, result: Any) -> Argument:
         """What the model returns, as the graph has it."""
+        if self.quantized.of(result) is not None:
+            raise CaptureError(
+                "an output is quantized, a type that ONNX does not have: return its dequantize()"
+            )
         with self.dispatch.outside():
-            return self._argument(result)
+            return self.argument(result)
 
     def _lifted(self, tensor: torch.Tensor) -> torch.Tensor:
         """torch.tensor([1, 2]): a constant, of which the model has a copy."""

@@ -1,0 +1,146 @@
+"""Quantized tensors, which fake tensors cannot be: the model has their integers in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
+from sardonyx.capture.bind import bind
+from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
+from sardonyx.capture.quantized.reader import LoopBody, QuantizedReader
+from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
+from sardonyx.capture.watched_calls import ChangingMode
+
+if TYPE_CHECKING:
+    from sardonyx.capture.recorder.recorder import Recorder
+
+
+class QuantizedCalls:
+    """The calls that take or give quantized tensors."""
+
+    def __init__(self, recorder: Recorder, packed_names: dict[int, str]) -> None:
+        """`packed_names`: what the packed weights of layers are called, by id."""
+        self._recorder = recorder
+        self._packed_names = packed_names
+        self._known: dict[int, QuantizedTensor] = {}
+        """By the id of the tensor that the model has."""
+        self._reader = QuantizedReader(
+            self._emit,
+            self._parameter,
+            self._loop,
+            lambda: _torch_private.example_sizes(recorder.mode),
+        )
+
+    def of(self, tensor: Any) -> QuantizedTensor | None:
+        """What a tensor of the model stands for, if it is quantized."""
+        known = self._known.get(id(tensor))
+        if known is None and isinstance(tensor, torch.Tensor) and not _torch_private.is_fake(tensor):
+            if tensor.is_quantized:
+                recorder = self._recorder
+                name = recorder.state_name(tensor) or recorder.new_name("constant")
+                known = self._known[id(tensor)] = self._reader.constant(name, tensor)
+                recorder.keep(tensor)
+        return known
+
+    def concerns(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        if op.namespace == "quantized" or op._schema.name.startswith("aten::quantize"):
+            return True
+        return any(map(self._is_quantized, (*args, *kwargs.values())))
+
+    def _is_quantized(self, argument: Any) -> bool:
+        if isinstance(argument, (list, tuple)):
+            return any(map(self._is_quantized, argument))
+        if not isinstance(argument, torch.Tensor):
+            return False
+        return id(argument) in self._known or (
+            not _torch_private.is_fake(argument) and argument.is_quantized
+        )
+
+    def call(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
+        results = self._reader.read(op, arguments, self._recorder.location())
+        given = [self._result(result, op) for result in results]
+        returns = [str(r.type) for r in op._schema.returns]
+        if len(returns) == 1 and "List" not in returns[0]:
+            return given[0]
+        return given if len(returns) == 1 else tuple(given)
+
+    def _argument(self, argument: Any) -> Argument:
+        if isinstance(argument, (list, tuple)):
+            return [self._argument(item) for item in argument]
+        if isinstance(argument, torch.ScriptObject):
+            name = self._packed_names.get(id(argument)) or self._recorder.new_name("packed")
+            return PackedParameters(name, argument)
+        found = self.of(argument)
+        return self._recorder.argument(argument) if found is None else found
+
+    def _result(self, result: Argument, op: OpOverload) -> Any:
+        if isinstance(result, list):
+            return [self._result(item, op) for item in result]
+        if isinstance(result, QuantizedTensor):
+            fake = self._recorder.fake_of_value(result.integers)
+            if id(fake) in self._known and self._known[id(fake)] != result:
+                fake = _torch_private.fake_view(
+                    fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
+                )
+                self._recorder.know(fake, result.integers)
+            self._known[id(fake)] = result
+            return fake
+        if isinstance(result, Value):
+            fake = self._recorder.fake_of_value(result)
+            if op._schema.name in ("aten::q_scale", "aten::q_zero_point"):
+                return self._recorder.number_of(fake)
+            return fake
+        return result
+
+    # -- for the reader --------------------------------------------------------------------------
+
+    def _emit(
+        self, op: OpOverload, arguments: Sequence[Argument], location: SourceLocation
+    ) -> list[Value]:
+        return self._recorder.emit(op, arguments)
+
+    def _parameter(self, name: str, tensor: torch.Tensor) -> Value:
+        return self._recorder.parameter(name, tensor)
+
+    def _loop(
+        self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
+    ) -> list[Value]:
+        return self._recorder.loop(count, carried, body)
+
+
+class QuantizedQuestions(ChangingMode):
+    """What code asks of a quantized tensor, which it has the integers of."""
+
+    def __init__(self, quantized: QuantizedCalls) -> None:
+        super().__init__()
+        self._quantized = quantized
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _QUESTIONS and self._quantized.of(args[0]) is not None
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        found = self._quantized.of(args[0])
+        assert found is not None
+        if func == _QUESTIONS[0]:
+            return True
+        if func == _QUESTIONS[1]:
+            return found.dtype
+        return torch.per_tensor_affine if found.axis is None else torch.per_channel_affine
+
+
+_QUESTIONS: tuple[Any, ...] = (
+    torch.Tensor.is_quantized.__get__,  # type: ignore[attr-defined]
+    torch.Tensor.dtype.__get__,  # type: ignore[attr-defined]
+    torch.Tensor.qscheme,
+)

@@ -1,0 +1,126 @@
+"""Functions that take the values of a tensor out of PyTorch, past its dispatcher."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.location import (
+    Place,
+    innermost_user_place,
+    is_asked_by_torch,
+    place_text,
+)
+from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.errors import CaptureError, format_message
+
+if TYPE_CHECKING:
+    from sardonyx.capture.recorder.recorder import Recorder
+
+_BECOMES = {
+    torch.Tensor.numpy: "a tensor becomes a NumPy array",
+    torch.Tensor.__array__: "a tensor becomes a NumPy array",
+    torch.Tensor.__dlpack__: "a tensor leaves PyTorch by DLPack",
+    torch.Tensor.data_ptr: "the address of a tensor is read",
+    torch.Tensor.untyped_storage: "the memory of a tensor is read",
+    torch.Tensor.storage: "the memory of a tensor is read",
+    torch.Tensor.tolist: "a tensor becomes a Python list",
+    torch.Tensor.__complex__: "a tensor becomes a Python complex number",
+}
+_ASKED_BY_TORCH_TOO = frozenset(
+    (torch.Tensor.data_ptr, torch.Tensor.untyped_storage, torch.Tensor.storage)
+)
+_SMALL = 1 << 16
+
+
+class ValueReads(ChangingMode):
+    """Gives such functions the values of the example, or refuses them; what code outside of
+    PyTorch writes into memory that it was shown is refused when the run has ended."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
+
+    def watch(self, tensor: torch.Tensor, place: Place = ("", 0, "")) -> None:
+        """Code outside of PyTorch may write the memory of a real tensor."""
+        memory = _torch_private.whole_memory(tensor)
+        self._shown.append((memory, memory.clone(), place))
+
+    def watch_foreign(self, tensors: list[torch.Tensor]) -> None:
+        """Those whose memory an array of NumPy may be; large ones are weights that lie in a file."""
+        for tensor in tensors:
+            if (
+                tensor.layout == torch.strided
+                and not _torch_private.is_fake(tensor)
+                and bool(_torch_private.memory_address(tensor))
+                and _torch_private.has_foreign_memory(tensor)
+                and tensor.untyped_storage().nbytes() <= _SMALL
+            ):
+                self.watch(tensor)
+
+    def check_unwritten(self) -> None:
+        written = [entry for entry in self._shown if not torch.equal(entry[0], entry[1])]
+        for memory, content, _ in written:
+            memory.copy_(content)
+        for _, _, place in written:
+            raise CaptureError(
+                format_message(
+                    "the memory of a tensor is written from outside of PyTorch, which no capture"
+                    " records",
+                    [
+                        ("at", place_text(place) or "an array of NumPy that a tensor was made of"),
+                        ("try", "a write of the tensor itself: x[0] = 1.0"),
+                    ],
+                )
+            )
+
+    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _BECOMES
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        recorder, tensor = self._recorder, args[0]
+        frame = sys._getframe(1)
+        if func in _ASKED_BY_TORCH_TOO and is_asked_by_torch(frame):
+            return func(*args, **(kwargs or {}))
+        place = innermost_user_place(frame)
+        with recorder.dispatch.outside(), _torch_private.no_modes():
+            is_outside = not _torch_private.is_fake(tensor)
+            if is_outside and not recorder.is_written(tensor):
+                if func not in (torch.Tensor.tolist, torch.Tensor.__complex__):
+                    self.watch(tensor, place)
+                return func(*args, **(kwargs or {}))
+            is_constant = recorder.example.is_constant(recorder.fake_of(tensor))
+        if func is torch.Tensor.tolist and not is_constant:
+            return _numbers(tensor)
+        with recorder.dispatch.outside(), _torch_private.no_modes():
+            if not is_constant and not recorder.example.follows:
+                raise CaptureError(
+                    format_message(
+                        f"{_BECOMES[func]}, which a recording cannot follow",
+                        [
+                            ("at", place_text(place)),
+                            ("try", 'operators of PyTorch on the tensor, or capture="trace"'),
+                        ],
+                    )
+                )
+            real = recorder.example.of(tensor).clone()
+            result = func(real, *args[1:], **(kwargs or {}))
+            if not is_constant:
+                recorder.example.note(_BECOMES[func], result, frame)
+            self.watch(real, place)
+            return result
+
+
+def _numbers(tensor: torch.Tensor) -> Any:
+    """The elements, each of them read."""
+    return [_numbers(row) for row in tensor] if tensor.dim() else tensor.item()
