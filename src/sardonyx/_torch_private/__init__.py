@@ -36,6 +36,7 @@ from sardonyx._torch_private.flags import rival_exporter as rival_exporter
 from sardonyx._torch_private.guards import Guard as Guard
 from sardonyx._torch_private.guards import answers_watched as answers_watched
 from sardonyx._torch_private.guards import comparisons_answered as comparisons_answered
+from sardonyx._torch_private.guards import conditions_as_keys as conditions_as_keys
 from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
 from sardonyx._torch_private.guards import texts_watched as texts_watched
@@ -69,17 +70,20 @@ from sardonyx._torch_private.pytrees import open_registered_pytree as open_regis
 from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode
 from sardonyx._torch_private.recording import close_pytree as close_pytree
-from sardonyx._torch_private.recording import control_flow_not_compiled as control_flow_not_compiled
 from sardonyx._torch_private.recording import fake_contiguous as fake_contiguous
 from sardonyx._torch_private.recording import fake_device as fake_device
 from sardonyx._torch_private.recording import fake_like as fake_like
 from sardonyx._torch_private.recording import fake_view as fake_view
 from sardonyx._torch_private.recording import flex_attention_in_parts as flex_attention_in_parts
 from sardonyx._torch_private.recording import forget_numbers_of as forget_numbers_of
+from sardonyx._torch_private.recording import guard_expressions as guard_expressions
+from sardonyx._torch_private.recording import hint_of as hint_of
 from sardonyx._torch_private.recording import is_cast_in_parts as is_cast_in_parts
+from sardonyx._torch_private.recording import is_code_of_models as is_code_of_models
 from sardonyx._torch_private.recording import is_data_dependent_error as is_data_dependent_error
 from sardonyx._torch_private.recording import is_fake_of as is_fake_of
 from sardonyx._torch_private.recording import is_higher_order as is_higher_order
+from sardonyx._torch_private.recording import is_plain as is_plain
 from sardonyx._torch_private.recording import limit_size as limit_size
 from sardonyx._torch_private.recording import module_calls_followed as module_calls_followed
 from sardonyx._torch_private.recording import new_fake as new_fake
@@ -87,6 +91,7 @@ from sardonyx._torch_private.recording import new_input_size as new_input_size
 from sardonyx._torch_private.recording import new_number as new_number
 from sardonyx._torch_private.recording import new_recording_mode as new_recording_mode
 from sardonyx._torch_private.recording import no_modes as no_modes
+from sardonyx._torch_private.recording import nothing_compiled as nothing_compiled
 from sardonyx._torch_private.recording import open_pytree as open_pytree
 from sardonyx._torch_private.recording import returned_arguments as returned_arguments
 from sardonyx._torch_private.recording import run_in_parts as run_in_parts

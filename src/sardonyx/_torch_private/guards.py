@@ -69,7 +69,7 @@ def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
         if len(guards) == known and expression.free_symbols:
             frame = asker()
             at = frame.f_code.co_filename
-            if not at.startswith((TORCH_FOLDER, OWN_FOLDER)) or at.startswith(_OF_WINDOWS):
+            if not at.startswith((TORCH_FOLDER, OWN_FOLDER)) or at.startswith(OF_WINDOWS):
                 note(expression if answer else sympy.Not(expression), frame)
         return answer
 
@@ -85,7 +85,7 @@ def answers_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
     kind.guard_bool, env_kind.evaluate_expr = guard_bool, evaluate_expr
     passing_on |= ours
     try:
-        with _conditions_as_keys():
+        with conditions_as_keys():
             yield
     finally:
         passing_on -= ours
@@ -118,7 +118,7 @@ def texts_watched(note: Callable[[Any, FrameType], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _conditions_as_keys() -> Iterator[None]:
+def conditions_as_keys() -> Iterator[None]:
     """A condition on sizes is equal to a Python bool, and stands for an index, by its answer:
     torch.export would record the model in another way, of which nothing is told."""
     kind: Any = torch.SymBool
@@ -152,7 +152,7 @@ class Guard(NamedTuple):
 _STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
 
 
-_OF_WINDOWS = os.path.join(TORCH_FOLDER, "signal") + os.sep
+OF_WINDOWS = os.path.join(TORCH_FOLDER, "signal") + os.sep
 """torch.signal is Python, too, and asks whether a window has the length 1."""
 
 

@@ -16,8 +16,10 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from sardonyx._torch_private import extremes
 from sardonyx._torch_private.fakes import is_fake
-from sardonyx._torch_private.guards import asks_layout
+from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
+from sardonyx._torch_private.guards import OF_WINDOWS, asks_layout
 from sardonyx._torch_private.operators import is_composite
 from sardonyx._torch_private.sizes import _sizes_without_conclusions, example_values
 
@@ -106,7 +108,7 @@ def _asker(frame: FrameType) -> FrameType:
     """The code that looks at a size, apart from what passes the question on."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    passing_on = uninteresting_files()
+    passing_on = uninteresting_files() | {extremes.__file__}
     while frame.f_back is not None and frame.f_code.co_filename in passing_on:
         frame = frame.f_back
     return frame
@@ -139,6 +141,13 @@ def fake_view(base: Any, sizes: Any, strides: Any, offset: Any, dtype: torch.dty
         meta = torch.empty((0,), dtype=dtype, device="meta")
         meta.set_(base.untyped_storage(), offset, sizes, strides)
     return FakeTensor(mode, meta, base.fake_device)
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its sizes, its strides and where it begins say all of it."""
+    return tensor.layout == torch.strided and not (
+        tensor.is_quantized or tensor.is_conj() or tensor.is_neg()
+    )
 
 
 def fake_device(fake: Any) -> torch.device:
@@ -223,24 +232,33 @@ def module_calls_followed(called: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def control_flow_not_compiled() -> Iterator[None]:
-    """torch.cond and the like call their operator as it is, and not through the compiler."""
-    from torch._higher_order_ops import utils
-
-    module: Any = utils
-    original = module._hop_compile_and_call
+def nothing_compiled() -> Iterator[None]:
+    """In this thread torch.compile gives what it is given: torch.cond and the like, and
+    flex_attention, would compile their operator before they call it."""
+    module: Any = torch
+    original = module.compile
     thread = threading.get_ident()
 
-    def call(fn: Any, args: Any, kwargs: Any = None) -> Any:
+    def compiled(model: Any = None, **options: Any) -> Any:
         if threading.get_ident() != thread:
-            return original(fn, args, kwargs)
-        return fn(*args, **(kwargs or {}))
+            return original(model, **options)
+        if model is None:
+            return lambda function: function
+        return with_flat_operands if model.__name__ == "_cond_op_wrapper" else model
 
-    module._hop_compile_and_call = call
+    def with_flat_operands(condition: Any, then: Any, otherwise: Any, operands: Any) -> Any:
+        leaves, structure = pytree.tree_flatten(operands)
+
+        def nested(branch: Any) -> Any:
+            return lambda *given: branch(*pytree.tree_unflatten(given, structure))
+
+        return torch.ops.higher_order.cond(condition, nested(then), nested(otherwise), leaves)
+
+    module.compile = compiled
     try:
         yield
     finally:
-        module._hop_compile_and_call = original
+        module.compile = original
 
 
 # -- autocast ------------------------------------------------------------------------------------
@@ -287,7 +305,7 @@ def returned_arguments(op: Any) -> dict[int, str]:
 
 def fake_like(mode: Any, tensor: torch.Tensor, sizes: list[Any]) -> torch.Tensor:
     """A fake of `tensor` with these sizes, which lies in memory in the same order."""
-    strides: list[Any] = list(tensor.stride())
+    strides: list[Any] = [hint_of(stride) for stride in tensor.stride()]
     if any(isinstance(size, torch.SymInt) for size in sizes):
         order = sorted(range(len(sizes)), key=lambda axis: (strides[axis], -axis))
         step: Any = 1
@@ -338,3 +356,19 @@ class _NoModes(contextlib.ExitStack):
         self.enter_context(torch._C.DisableTorchFunction())
         self.enter_context(_disable_current_modes())
         return super().__enter__()
+
+
+def guard_expressions(mode: Any) -> list[sympy.Basic]:
+    """The conditions on sizes that were taken for granted so far."""
+    return [guard.expr for guard in mode.shape_env.guards]
+
+
+def is_code_of_models(frame: FrameType) -> bool:
+    """Whether it is neither PyTorch's nor ours."""
+    file = frame.f_code.co_filename
+    return not file.startswith((TORCH_FOLDER, OWN_FOLDER)) or file.startswith(OF_WINDOWS)
+
+
+def hint_of(size: Any) -> int:
+    """The number that a size is in the example."""
+    return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)

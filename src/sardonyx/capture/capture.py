@@ -13,13 +13,13 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture import tree, weightless
+from sardonyx.capture import attempts, tree, weightless
+from sardonyx.capture.attempts import way_of
 from sardonyx.capture.autograd_functions import FunctionCalls
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.contract import check_contract
 from sardonyx.capture.control_flow import all_nodes
 from sardonyx.capture.copied_memory import notes_on_copies
-from sardonyx.capture.export_capture import capture_by_export
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.functionalize import functionalize
 from sardonyx.capture.given_program import from_exported_program
@@ -27,17 +27,13 @@ from sardonyx.capture.graph import AtenGraph, Node, Value
 from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
 from sardonyx.capture.outputs import name_outputs
-from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.purity import model_mode, undisturbed
 from sardonyx.capture.rank_conditions import notes_on_ranks
-from sardonyx.capture.recorder.record import record_by_example, record_symbolically
 from sardonyx.capture.refusals import SizesNotTakenError, recorded_as_taken
 from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.size_conditions import SmallComputedSizeError, are_special
 from sardonyx.capture.special_sizes import checked_at_example
 from sardonyx.capture.state import state_tensors
-from sardonyx.capture.torchscript.program import capture_by_script
-from sardonyx.capture.trace import capture_by_trace
 from sardonyx.capture.turning_sizes import turning_conditions
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.options import Options
@@ -84,8 +80,8 @@ def capture(
         inputs = prepare_inputs(forward, args, kwargs, options)
         _check_meta_device(model, inputs, options)
         with undisturbed(model), model_mode(model, options.training), functions.recorded():
-            way = _way(model, options.capture)
-            record = partial(_record, way=way)
+            way = way_of(model, options.capture)
+            record = partial(attempts.record, way=way)
             if way != "script":  # which has every size and number in its conditions
                 record = partial(checked_at_example, record)
             recorded = _at_generic_sizes(record, model, inputs, is_whole)
@@ -125,7 +121,12 @@ def capture(
         raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
     return Captured(
-        graph, signature, inputs, tuple(notes), recorded.baked, turning_conditions(graph)
+        graph,
+        signature,
+        inputs,
+        tuple(notes),
+        recorded.baked,
+        turning_conditions(graph, recorded.conditions),
     )
 
 
@@ -216,67 +217,6 @@ def _order_parameters(graph: AtenGraph, model: Any) -> None:
         graph.parameters = dict(
             sorted(graph.parameters.items(), key=lambda item: order.get(item[0], len(order)))
         )
-
-
-def _way(model: Any, asked: str) -> str:
-    """TorchScript is read as the program it is."""
-    if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        return asked
-    if asked == "export":
-        raise InvalidOptionError('torch.export does not take TorchScript: use capture="script"')
-    return "script" if asked == "auto" else asked
-
-
-def _record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
-    if way == "export":
-        return record_symbolically(model, inputs)
-    if way == "script":
-        return capture_by_script(model, inputs)
-    if way == "trace":
-        return record_by_example(model, inputs)
-    try:
-        return record_symbolically(model, inputs)
-    except DynamicDimError:
-        raise
-    except CaptureError as error:
-        refusal = error
-    recorded = record_by_example(model, inputs)
-    if recorded.baked:
-        raise CaptureError(
-            format_message(
-                "neither torch.export nor tracing can record the model faithfully",
-                [
-                    ("export", str(refusal).splitlines()[0]),
-                    ("trace", [str(value) for value in recorded.baked]),
-                    (
-                        "try",
-                        [
-                            'capture="script", if torch.jit.script compiles the model',
-                            'capture="trace" to accept the baked values',
-                            hint_for_lengths(map(str, recorded.baked)),
-                        ],
-                    ),
-                ],
-            )
-        ) from refusal
-    return recorded
-
-
-def _traced_or_exported(model: Any, inputs: PreparedInputs) -> Recorded:
-    """By tracing; a model with torch.cond and the like, which no trace holds, by torch.export."""
-    try:
-        return capture_by_trace(model, inputs)
-    except CaptureError as refusal:
-        if not _torch_private.is_refusal_of_control_flow(refusal.__cause__):
-            raise
-        try:
-            recorded = capture_by_export(model, inputs)
-        except DynamicDimError:
-            raise
-        except CaptureError:
-            raise refusal from refusal.__cause__
-    note = "torch.jit.trace does not record control-flow operators: torch.export recorded the model"
-    return replace(recorded, notes=(*recorded.notes, note))
 
 
 def _signature(

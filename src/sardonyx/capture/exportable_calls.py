@@ -26,7 +26,7 @@ class ExportableCalls(ChangingMode):
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
             parts = args[1] if isinstance(args[1], tuple) else (args[1],)
-            return any(isinstance(part, (torch.Tensor, list)) for part in parts) or (
+            return any(isinstance(part, (torch.Tensor, torch.SymInt, list)) for part in parts) or (
                 func is torch.Tensor.__setitem__ and _has_open_slice(args[0], parts)
             )
         return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
@@ -81,7 +81,8 @@ def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     indices = list(index) if isinstance(index, tuple) else [index]
     for position in reversed([p for p, i in enumerate(indices) if _is_number(i)]):
         dim = _dim_indexed_at(position, indices, tensor.dim())
-        tensor = tensor.select(dim, indices[position].item())
+        index_ = indices[position]
+        tensor = tensor.select(dim, index_.item() if isinstance(index_, torch.Tensor) else index_)
         del indices[position]
     if sum(isinstance(i, (torch.Tensor, list)) for i in indices) > 1:
         indices = [place for i in indices for place in _places(i)]
@@ -125,8 +126,9 @@ def _dims_taken(index: Any) -> int:
 
 
 def _is_number(index: Any) -> bool:
-    return (
+    return isinstance(index, torch.SymInt) or (
         isinstance(index, torch.Tensor)
+        and not _torch_private.is_transformed(index)
         and index.dim() == 0
         and not index.dtype.is_floating_point
         and index.dtype not in (torch.bool, torch.uint8)
@@ -167,11 +169,59 @@ def _group_norm(
     return torch.group_norm(input, num_groups, weight, bias, eps)
 
 
-def _as_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-    """Of numbers, which may be symbols, as torch.tensor makes it; it would ask for their values."""
-    if isinstance(data, (list, tuple)):
-        return torch.tensor(data, dtype=dtype, device=device)
+def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+    """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
+    ask for their values."""
+    if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return torch.scalar_tensor(data, dtype=dtype or _dtype_of([data]), device=device)
+    if isinstance(data, (list, tuple)) and _has_symbol(data):
+        dtype = dtype or _dtype_of(_numbers(data))
+        return torch.stack([_row(item, dtype, device) for item in data])
     return torch.as_tensor(data, dtype=dtype, device=device)
+
+
+def _tensor(data: Any, **options: Any) -> torch.Tensor:
+    is_list = isinstance(data, (list, tuple))
+    if (is_list and _has_symbol(data)) or isinstance(data, _NUMBERS):
+        return _as_tensor(data, options.get("dtype"), options.get("device"))
+    return torch.tensor(data, **options)
+
+
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def _row(item: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    if isinstance(item, (list, tuple)):
+        return torch.stack([_row(inner, dtype, device) for inner in item])
+    if isinstance(item, torch.Tensor):
+        return item.to(device=device, dtype=dtype)
+    return torch.scalar_tensor(item, dtype=dtype, device=device)
+
+
+def _has_symbol(data: Sequence[Any]) -> bool:
+    return any(isinstance(n, (torch.Tensor, *_NUMBERS)) for n in _numbers(data))
+
+
+def _numbers(data: Sequence[Any]) -> list[Any]:
+    return [
+        number
+        for item in data
+        for number in (_numbers(item) if isinstance(item, (list, tuple)) else [item])
+    ]
+
+
+def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
+    kinds = [n.dtype if isinstance(n, torch.Tensor) else _kind(n) for n in numbers]
+    dtype = kinds[0]
+    for kind in kinds[1:]:
+        dtype = torch.promote_types(dtype, kind)
+    return dtype
+
+
+def _kind(number: Any) -> torch.dtype:
+    if isinstance(number, (bool, torch.SymBool)):
+        return torch.bool
+    return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.get_default_dtype()
 
 
 def _with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,6 +244,7 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
         )
     },
     torch.as_tensor: _as_tensor,
+    torch.tensor: _tensor,
     torch.equal: _equal,
     torch.Tensor.equal: _equal,
     torch.allclose: _allclose,

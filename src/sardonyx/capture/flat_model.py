@@ -19,6 +19,7 @@ from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
+from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError
@@ -181,3 +182,5 @@ class Recorded:
     notes: tuple[str, ...] = ()
     baked: tuple[BakedValue, ...] = ()
     """Python values that the recording fixed."""
+    conditions: tuple[SizeCondition, ...] | None = None
+    """What a run took for granted of sizes; None where the graph was not run."""

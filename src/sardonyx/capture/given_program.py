@@ -14,12 +14,10 @@ from torch.export import ExportedProgram
 from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim, from_dynamic_axes
-from sardonyx.capture.exported import graph_from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.given_conditions import notes_on_given
-from sardonyx.capture.given_sizes import with_sizes_anew
 from sardonyx.capture.inputs import PreparedInputs, is_graph_input, named_by_caller
-from sardonyx.capture.location import ModuleNames
+from sardonyx.capture.recorder.record import record_program
 from sardonyx.errors import DynamicDimError, InvalidOptionError
 from sardonyx.options import Options, TrainingMode
 
@@ -28,36 +26,24 @@ Place: TypeAlias = tuple[int, int]
 
 
 def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
-    """The program's own graph, sizes and structures; `dynamic_axes` may name its dynamic dims."""
+    """The program, run once under the recorder; `dynamic_axes` may name its dynamic dims."""
     _check_options(options)
     called, roots = _names_of_dims(program)
-    given = program
-    program, notes = with_sizes_anew(program)
-    classes = _torch_private.module_classes(program)
-    names = ModuleNames(classes.get("", type(program).__name__), classes)
-    graph = graph_from_exported_program(program, names, strip_prefix=False)
     inputs = _inputs(program, options, called, roots)
-    fixed = _torch_private.fixed_numbers(program)
-    graph.inputs = [value for value in graph.inputs if value.name not in fixed]
-    input_names: dict[str, str] = {}
-    for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
-        input_names[value.name] = inputs.names[position]
-        for axis, dim in inputs.dynamic[position].items():
-            size = value.shape[axis]
-            if isinstance(size, sympy.Symbol):
-                graph.symbol_names.setdefault(size, dim.name)
-            elif dim.root is not None and isinstance(size, sympy.Basic):
-                (root,) = size.free_symbols
-                graph.symbol_names.setdefault(root, dim.root)
+    recorded = record_program(program, inputs)
+    graph = recorded.graph
+    placeholders = _torch_private.user_input_names(program)
+    renamed = dict(zip(placeholders, inputs.names, strict=True))
     graph.mutated = [
-        replace(m, name=input_names[m.name]) if m.kind == "input" else m for m in graph.mutated
+        replace(m, name=renamed.get(m.name, m.name)) if m.kind == "input" else m
+        for m in graph.mutated
     ]
     output = OutputRecord()
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
-    notes += notes_on_given(given, _names_of_symbols(given, inputs))
-    return Recorded(graph, output, inputs, tuple(notes))
+    notes = notes_on_given(program, _names_of_symbols(program, inputs))
+    return replace(recorded, output=output, notes=tuple(notes))
 
 
 def _check_options(options: Options) -> None:

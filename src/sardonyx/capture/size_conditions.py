@@ -85,11 +85,9 @@ class ConditionWatch(WatchingMode):
             self.small_sizes_aside[expression] = innermost_user_place(frame)
 
     def note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
-        place = (frame.f_code.co_filename, frame.f_lineno)
-        text = linecache.getline(*place).strip()
-        # What is printed is no part of the results; nor is what a library logs.
-        if is_users(place[0]) and not text.startswith("print(") and not _is_of_python(place[0]):
-            self.texts.setdefault(expression, (*place, text))
+        place = text_place(frame)
+        if place is not None:
+            self.texts.setdefault(expression, place)
 
     def conditions(self, mode: Any) -> list[SizeCondition]:
         """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
@@ -104,6 +102,15 @@ class ConditionWatch(WatchingMode):
             for index, guard in enumerate(_torch_private.guards(mode))
             if not guard.is_layout_check
         ]
+
+
+def text_place(frame: FrameType) -> Place | None:
+    """Where the model's code makes text of a size. What is printed is no part of the results; nor
+    is what a library logs."""
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    text = linecache.getline(*place).strip()
+    is_models = is_users(place[0]) and not _is_of_python(place[0])
+    return (*place, text) if is_models and not text.startswith("print(") else None
 
 
 def _is_of_python(file: str) -> bool:

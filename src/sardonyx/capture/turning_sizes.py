@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -11,10 +11,12 @@ from sardonyx import _torch_private
 from sardonyx.capture.control_flow import all_nodes
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.size_conditions import at_sizes
+from sardonyx.capture.size_conditions import SizeCondition, at_sizes
 
 
-def turning_conditions(graph: AtenGraph) -> tuple[sympy.Basic, ...]:
+def turning_conditions(
+    graph: AtenGraph, granted: Sequence[SizeCondition] | None = None
+) -> tuple[sympy.Basic, ...]:
     """In the caller's names of dims: what the recording took for granted, what it computes by, and
     where the larger or the smaller of two sizes is another one. Of what operators check of their
     inputs, equations are left out: other sizes are no inputs."""
@@ -23,7 +25,7 @@ def turning_conditions(graph: AtenGraph) -> tuple[sympy.Basic, ...]:
         for symbol, name in graph.symbol_names.items()
     }
     found: dict[sympy.Basic, None] = {}
-    for condition in (*_granted(graph), *_computed(graph)):
+    for condition in (*_granted(graph, granted), *_computed(graph)):
         if condition.free_symbols and condition.free_symbols <= names.keys():
             named = condition.xreplace(names)
             if named.free_symbols:
@@ -31,7 +33,12 @@ def turning_conditions(graph: AtenGraph) -> tuple[sympy.Basic, ...]:
     return tuple(found)
 
 
-def _granted(graph: AtenGraph) -> Iterator[sympy.Basic]:
+def _granted(graph: AtenGraph, granted: Sequence[SizeCondition] | None) -> Iterator[sympy.Basic]:
+    if granted is not None:
+        for condition in granted:
+            if condition.in_model_code or not isinstance(condition.expression, sympy.Eq):
+                yield condition.expression
+        return
     for guard in _torch_private.guards(TypeInference.for_graph(graph).mode):
         is_check = isinstance(guard.expression, sympy.Eq) and not guard.in_model_code
         if not guard.is_layout_check and not is_check:

@@ -14,7 +14,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
-from sardonyx.capture.graph import Argument, Block, Node, SymbolSource, TensorType, Value
+from sardonyx.capture.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.capture.location import place_text
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
@@ -41,15 +41,16 @@ class ControlFlow:
             "flex_attention": self._flex_attention,
             "out_dtype": self._out_dtype,
             "print": lambda *args, **kwargs: None,
-            "invoke_subgraph": lambda body, name, *operands: body(*operands),
-            "wrap_with_set_grad_enabled": lambda enabled, body, *operands: body(*operands),
+            "invoke_subgraph": lambda body, name, *operands: self._run(body, operands),
+            "wrap_with_set_grad_enabled": lambda on, body, *operands: self._run(body, operands),
             "wrap_with_autocast": self._with_autocast,
-            "dynamo_bypassing_wrapper": lambda wrapper, body, *operands: body(*operands),
-            "hints_wrapper": lambda body, operands, *options, **more: body(*operands),
-            "strict_mode": lambda body, operands: body(*operands),
-            "run_const_graph": lambda body, operands: body(*operands),
-            "inline_asm_elementwise": self._unsupported,
-            **dict.fromkeys(_ONLY_MARK, lambda body, *operands, **options: body(*operands)),
+            "dynamo_bypassing_wrapper": lambda wrap, body, *operands: self._run(body, operands),
+            **dict.fromkeys(
+                _BODY_AND_LIST, lambda body, operands, *more, **options: self._run(body, operands)
+            ),
+            **dict.fromkeys(
+                _ONLY_MARK, lambda body, *operands, **options: self._run(body, operands)
+            ),
         }
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,9 +73,7 @@ class ControlFlow:
 
     # -- branches --------------------------------------------------------------------------------
 
-    def _cond(
-        self, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any] = ()
-    ) -> Any:
+    def _cond(self, condition: Any, then: Any, otherwise: Any, operands: Sequence[Any] = ()) -> Any:
         if isinstance(condition, torch.SymBool) and condition.node.expr.is_number:
             condition = bool(condition)
         if isinstance(condition, (bool, int)):  # a size that is always on one side
@@ -133,15 +132,16 @@ class ControlFlow:
         goes_on = self._recorder.output(self._run(condition, [*carried, *more]))
         start = [self._as_value(c) for c in carried]
 
+        structure: list[Any] = []
+
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
-            after, _ = self._opened(self._run(body, [*inner, *more]))
+            after, structure[:] = self._opened_once(self._run(body, [*inner, *more]))
             again = self._recorder.output(self._run(condition, [*after, *more]))
             block.outputs = [again]
             return after, after if stack else []
 
         outputs, given = self._loop("while_loop", carried, start, step, location, None, goes_on)
-        count = len(carried)
-        return tuple(given[count:] if stack else given)
+        return self._closed(given[len(carried) :] if stack else given, structure[0])
 
     def _scan(
         self,
@@ -152,26 +152,21 @@ class ControlFlow:
     ) -> Any:
         location = self._recorder.location()
         start = [self._as_value(c) for c in init]
+        structure: list[Any] = []
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
             current = [self._item(block, item) for item in items]
-            made, _ = self._opened(self._run(combine, [*inner, *current, *additional_inputs]))
+            made = self._run(combine, [*inner, *current, *additional_inputs])
+            leaves, structure[:] = self._opened_once(made)
             block.outputs = [None]
-            return made[: len(init)], made[len(init) :]
+            return leaves[: len(init)], leaves[len(init) :]
 
         count = items[0].shape[0]
         outputs, given = self._loop("scan", init, start, step, location, count, None)
-        return given
+        return self._closed(given, structure[0])
 
     def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
-        structure: list[Any] = []
-
-        def combine(*arguments: Any) -> Any:
-            leaves, found = self._opened(body(*arguments))
-            structure[:] = [found]
-            return leaves
-
-        return self._closed(self._scan(combine, [], items, more), structure[0])
+        return self._scan(body, [], items, more)
 
     def _associative_scan(
         self,
@@ -181,7 +176,7 @@ class ControlFlow:
     ) -> Any:
         """From the first item on, one after the other: what any order gives."""
         location = self._recorder.location()
-        with self._recorder.dispatch.entered():
+        with self._recorder.dispatch:
             first = [item.select(0, 0) for item in items]
         start = [self._as_value(c) for c in first]
 
@@ -189,7 +184,7 @@ class ControlFlow:
             current = [self._item(block, item) for item in items]
             made, _ = self._opened(self._run(combine, [*inner, *current, *additional_inputs]))
             is_first = self._input_tensor(block.inputs[0])
-            with self._recorder.dispatch.entered():
+            with self._recorder.dispatch:
                 # The first item is combined with nothing.
                 after = [
                     torch.where(is_first == 0, item, value)
@@ -229,7 +224,9 @@ class ControlFlow:
                     self._refuse(f"the body of {name} carries on another number of values")
                 is_settled = self._widen(types, after, inner, name)
                 if is_settled:
-                    block.outputs += [self._carried_on(a, k) for a, k in zip(after, types, strict=True)]
+                    block.outputs += [
+                        self._carried_on(a, k) for a, k in zip(after, types, strict=True)
+                    ]
                     block.outputs += [self._recorder.output(s) for s in stacked]
             if is_settled:
                 break
@@ -241,7 +238,9 @@ class ControlFlow:
             if kind is None:
                 made, number = self._new_number(name, value.dtype)
             else:
-                sizes = [self._outside(size, s) for size, s in zip(kind[1], first.shape, strict=True)]
+                sizes = [
+                    self._outside(size, s) for size, s in zip(kind[1], first.shape, strict=True)
+                ]
                 made, number = self._new_value(name, sizes, first)
             outputs.append(made)
             given.append(number)
@@ -269,19 +268,22 @@ class ControlFlow:
         dtype, sizes = kind
         fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
         value = self._recorder.know_new(name, fake)
+        self._recorder.example.varies(fake)
         block.inputs.append(value)
         return fake
 
-    def _widen(
-        self, types: list[Any], after: list[Any], inner: list[Any], name: str
-    ) -> bool:
+    def _widen(self, types: list[Any], after: list[Any], inner: list[Any], name: str) -> bool:
         """Whether the body leaves what it was given; where a size differs it gets a symbol."""
         is_settled = True
         for index, (kind, made, given) in enumerate(zip(types, after, inner, strict=True)):
             if kind is None:
                 continue
             dtype, sizes = kind
-            if not isinstance(made, torch.Tensor) or made.dim() != len(sizes) or made.dtype != dtype:
+            if (
+                not isinstance(made, torch.Tensor)
+                or made.dim() != len(sizes)
+                or made.dtype != dtype
+            ):
                 self._refuse(
                     f"{name} starts with {_told(given)} and its body carries on {_told(made)}"
                 )
@@ -314,7 +316,7 @@ class ControlFlow:
     def _item(self, block: Block, items: torch.Tensor) -> torch.Tensor:
         """What an iteration sees of a tensor that is gone through along its first dim."""
         index = self._input_tensor(block.inputs[0])
-        with self._recorder.dispatch.entered():
+        with self._recorder.dispatch:
             item: torch.Tensor = torch.ops.aten.index.Tensor(items, [index])
         return item
 
@@ -325,15 +327,23 @@ class ControlFlow:
                 self._recorder.mode, list(value.shape), value.dtype, None
             )
             self._recorder.know(value.fake, value)
+            self._recorder.example.varies(value.fake)
         return value.fake
 
     # -- operators of a region -------------------------------------------------------------------
 
     def _with_autocast(
-        self, device: Any, dtype: Any, enabled: bool, cache: Any, body: Any, *operands: Any, **more: Any
+        self,
+        device: Any,
+        dtype: Any,
+        enabled: bool,
+        cache: Any,
+        body: Any,
+        *operands: Any,
+        **more: Any,
     ) -> Any:
         with (
-            self._recorder.dispatch.entered(),
+            self._recorder.dispatch,
             torch.autocast(device, dtype, enabled, cache_enabled=cache),
         ):
             return body(*operands)
@@ -351,7 +361,7 @@ class ControlFlow:
         mask_more: Sequence[Any] = (),
     ) -> Any:
         """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
-        with self._recorder.dispatch.entered():
+        with self._recorder.dispatch:
             return _torch_private.flex_attention_in_parts(
                 query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
             )
@@ -362,7 +372,7 @@ class ControlFlow:
         for argument in args:
             if isinstance(argument, torch.Tensor):
                 common = torch.promote_types(common, argument.dtype)
-        with self._recorder.dispatch.entered():
+        with self._recorder.dispatch:
             wide = [a.to(common) if isinstance(a, torch.Tensor) else a for a in args]
             return op(*wide).to(dtype)
 
@@ -374,7 +384,8 @@ class ControlFlow:
             yield block
 
     def _run(self, body: Any, operands: Sequence[Any]) -> Any:
-        with self._recorder.dispatch.entered():
+        body = self._recorder.with_lines(body)
+        with self._recorder.dispatch, self._recorder.functions:
             return body(*operands)
 
     def _append(self, node: Node) -> None:
@@ -382,6 +393,10 @@ class ControlFlow:
 
     def _opened(self, result: Any) -> tuple[list[Any], Any]:
         return _torch_private.open_pytree(result)
+
+    def _opened_once(self, result: Any) -> tuple[list[Any], list[Any]]:
+        leaves, structure = self._opened(result)
+        return leaves, [structure]
 
     def _closed(self, leaves: list[Any], structure: Any) -> Any:
         return _torch_private.close_pytree(leaves, structure)
@@ -433,6 +448,8 @@ def _told(value: Any) -> str:
     return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
 
 
+_BODY_AND_LIST = ("hints_wrapper", "strict_mode", "run_const_graph")
+"""The same, with the operands of the body in a list."""
 _ONLY_MARK = (
     "invoke_quant",
     "invoke_quant_packed",

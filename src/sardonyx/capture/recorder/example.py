@@ -99,7 +99,9 @@ class ExampleValues:
             inner, self._calls = self._calls, calls
         memory = {m for call in inner for m in call.memory}
         results = set(_memory(_tensors(whole.result)))
-        read = {m for call in inner for m in call.read} | set(_memory(map(self._recorder.fake_of, _tensors(args))))
+        read = {m for call in inner for m in call.read} | set(
+            _memory(map(self._recorder.fake_of, _tensors(args)))
+        )
         is_write = any(call.is_write for call in inner)
         given = {"args": args, "kwargs": kwargs}
         self._calls.append(
@@ -110,9 +112,7 @@ class ExampleValues:
 
     def is_constant(self, fake: torch.Tensor) -> bool:
         """Whether no input and no random number decides the values of a tensor."""
-        return (
-            fake.layout == torch.strided and _torch_private.storage_of(fake) not in self._varying
-        )
+        return fake.layout == torch.strided and _torch_private.storage_of(fake) not in self._varying
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """The values that a tensor of the model has at this point of the run."""

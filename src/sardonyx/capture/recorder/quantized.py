@@ -38,7 +38,11 @@ class QuantizedCalls:
     def of(self, tensor: Any) -> QuantizedTensor | None:
         """What a tensor of the model stands for, if it is quantized."""
         known = self._known.get(id(tensor))
-        if known is None and isinstance(tensor, torch.Tensor) and not _torch_private.is_fake(tensor):
+        if (
+            known is None
+            and isinstance(tensor, torch.Tensor)
+            and not _torch_private.is_fake(tensor)
+        ):
             if tensor.is_quantized:
                 recorder = self._recorder
                 name = recorder.state_name(tensor) or recorder.new_name("constant")

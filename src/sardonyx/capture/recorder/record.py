@@ -7,32 +7,36 @@ followed, and noted.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import sympy
 import torch
+from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
+from sardonyx.capture.autograd_functions import whole_where_compiled
 from sardonyx.capture.derived_dims import compute_roots
-from sardonyx.capture.dynamic import DynamicDim
+from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
 from sardonyx.capture.flat_model import (
     FlatModel,
     OutputRecord,
     RandomNumbersWatch,
     Recorded,
-    is_graph_output,
     modes_of_captures,
+    without_prefix,
 )
-from sardonyx.capture.graph import AtenGraph, Node, TensorType, Value
+from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import place_text
+from sardonyx.capture.location import ModuleNames, Place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked, hint_for_lengths
 from sardonyx.capture.recorder.modules import ModuleCalls
+from sardonyx.capture.recorder.programs import ProgramRun
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
 from sardonyx.capture.recorder.value_reads import ValueReads
@@ -40,6 +44,7 @@ from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
     place_of,
+    result_on_copies,
     with_constant_numbers,
 )
 from sardonyx.capture.size_conditions import (
@@ -47,6 +52,9 @@ from sardonyx.capture.size_conditions import (
     SymbolOrigin,
     check_conditions,
     in_callers_names,
+    notes_on_small_sizes,
+    notes_on_texts,
+    text_place,
 )
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
@@ -54,17 +62,34 @@ from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_me
 
 
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:
-    return _recorded(model, inputs, by_example=False)
+    return _settled(record_symbolically, _Recording, model, inputs)
 
 
 def record_by_example(model: Any, inputs: PreparedInputs) -> Recorded:
-    return _recorded(model, inputs, by_example=True)
+    return _settled(record_by_example, partial(_Recording, by_example=True), model, inputs)
 
 
-def _recorded(model: Any, inputs: PreparedInputs, by_example: bool) -> Recorded:
-    again = record_by_example if by_example else record_symbolically
+def record_compiled(model: Any, inputs: PreparedInputs) -> Recorded:
+    """By the compiler of torch.export's strict mode, which reads the bytecode of the model: it
+    makes symbols of numbers that code turns tensors into (`int(x.sum())`, slices by tensors), and
+    operators of NumPy's functions. What it gives is recorded symbolically."""
+    return _settled(record_compiled, _CompiledRecording, model, inputs)
+
+
+def record_program(program: ExportedProgram, inputs: PreparedInputs) -> Recorded:
+    """An ExportedProgram that the caller gave."""
+    recorded, _ = _ProgramRecording(program, inputs).run()
+    return recorded
+
+
+def _settled(
+    again: Callable[[Any, PreparedInputs], Recorded],
+    recording: Callable[[Any, PreparedInputs], _Recording],
+    model: Any,
+    inputs: PreparedInputs,
+) -> Recorded:
     try:
-        recorded, fixed = _Recording(model, inputs, by_example).run()
+        recorded, fixed = recording(model, inputs).run()
     except DynamicDimError:
         raise
     except CaptureError as error:
@@ -85,12 +110,14 @@ def _recorded(model: Any, inputs: PreparedInputs, by_example: bool) -> Recorded:
 class _Recording:
     """One run of a model."""
 
-    def __init__(self, model: Any, inputs: PreparedInputs, by_example: bool) -> None:
+    def __init__(self, model: Any, inputs: PreparedInputs, by_example: bool = False) -> None:
         self._model = model
         self._inputs = inputs
         self._by_example = by_example
         self._modules = ModuleCalls(model)
-        names = {id(tensor): name for name, tensor in reversed(list(state_tensors(model)))}
+        state = list(self._state())
+        names = {id(tensor): name for name, tensor in reversed(state)}
+        self._kept = [tensor for _, tensor in state]  # names go by id
         self._recorder = Recorder(self._modules, names, _packed_names(model), "torch.export")
         self._reads = ValueReads(self._recorder)
         self._recorder.example.follows = by_example
@@ -98,6 +125,12 @@ class _Recording:
         """By the name of a dynamic dim, the size."""
         self._record = OutputRecord()
         self._origins: dict[sympy.Symbol, SymbolOrigin] = {}
+        self._texts: dict[sympy.Basic, Place] = {}
+        """Of which sizes the model's own Python makes text."""
+
+    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors that the model holds, by their names."""
+        yield from state_tensors(self._model)
 
     def run(self) -> tuple[Recorded, Any]:
         """The recording, and the optional dynamic dims (input, axis) that the model fixes; or the
@@ -111,34 +144,58 @@ class _Recording:
         constant = self._fixed_numbers(graph)
         if constant:
             return Recorded(graph, self._record, self._inputs), constant
-        conditions = self._conditions()
+        conditions = self._recorder.conditions
         fixed = self._check_dynamic(graph, conditions)
         sizes = _torch_private.example_sizes(self._recorder.mode)
         notes = check_conditions(conditions, self._origins, sizes)
+        answers = self._recorder.small_sizes_aside
+        notes += notes_on_small_sizes(answers, self._origins, sizes)
+        notes += notes_on_texts(self._texts, self._origins)
+        notes = list(dict.fromkeys(notes))
         baked = tuple(self._recorder.example.baked())
-        return Recorded(graph, self._record, self._inputs, tuple(notes), baked), fixed
+        recorded = Recorded(
+            graph, self._record, self._inputs, tuple(notes), baked, tuple(conditions)
+        )
+        return recorded, fixed
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)
         modes: list[ChangingMode | WatchingMode] = [*modes_of_captures(), PackedSequences()]
         modes += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
         self._reads.watch_foreign([tensor for _, tensor in state_tensors(self._model)])
-        flat.modes = (RandomNumbersWatch(self._record), MathOfSizes(), WatchedCalls(modes))
+        self._recorder.functions = WatchedCalls(modes)
+        flat.modes = (
+            RandomNumbersWatch(self._record),
+            MathOfSizes(),
+            self._recorder.functions,
+        )
+        with attributes_restored(self._model):
+            results = self._run_recorded(lambda: list(flat.forward(*given)))
+        self._reads.check_unwritten()
+        return results
+
+    def _run_recorded(self, run: Callable[[], list[Any]]) -> list[Any]:
         try:
             with (
-                attributes_restored(self._model),
                 _torch_private.module_calls_followed(self._modules.called),
-                _torch_private.control_flow_not_compiled(),
+                _torch_private.nothing_compiled(),
+                _torch_private.associative_scans_recorded(),
+                _torch_private.conditions_as_keys(),
                 batches_unchecked(),
+                _torch_private.texts_watched(self._note_text),
+                _torch_private.float_arithmetic_in_order(),
                 self._recorder.dispatch.entered(),
             ):
-                results = list(flat.forward(*given))
-            self._reads.check_unwritten()
-            return results
+                return run()
         except CaptureError:
             raise
         except Exception as error:
             raise self._refusal(error) from error
+
+    def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
+        place = text_place(frame)
+        if place is not None:
+            self._texts.setdefault(expression, place)
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -149,12 +206,13 @@ class _Recording:
         recorder, mode = self._recorder, self._recorder.mode
         if isinstance(leaf, torch.Tensor):
             sizes = [
-                self._size(dims[axis], size) if axis in dims else size
+                self._size(dims[axis], _torch_private.hint_of(size)) if axis in dims else size
                 for axis, size in enumerate(leaf.shape)
             ]
             fake = _torch_private.fake_like(mode, leaf, sizes)
             recorder.add_input(name, fake)
-            recorder.example.add_input(fake, leaf.detach().clone())
+            if not _torch_private.is_fake(leaf):  # that of a program has no values
+                recorder.example.add_input(fake, leaf.detach().clone())
             return fake
         if isinstance(leaf, float):
             number = torch.tensor(leaf, dtype=torch.get_default_dtype())
@@ -173,8 +231,9 @@ class _Recording:
     def _size(self, dim: DynamicDim, size: int) -> Any:
         """The symbol of a dynamic dim; dims of one name are one."""
         if dim.root is not None and dim.derive is not None:
-            root = _root_size(dim, size)
-            return dim.derive(self._symbol(dim.root, root, DynamicDim(dim.root)))
+            factor, more = _coefficients(dim)
+            root = self._symbol(dim.root, (size - more) // factor, DynamicDim(dim.root))
+            return root * factor + more
         return self._symbol(dim.name, size, dim)
 
     def _symbol(self, name: str, hint: int, dim: DynamicDim) -> Any:
@@ -190,15 +249,6 @@ class _Recording:
 
     # -- what the run took for granted -----------------------------------------------------------
 
-    def _conditions(self) -> list[SizeCondition]:
-        places = self._recorder.places
-        return [
-            SizeCondition(guard.expression, guard.place or places.get(index, ("", 0, "")),
-                          guard.in_model_code)
-            for index, guard in enumerate(_torch_private.guards(self._recorder.mode))
-            if not guard.is_layout_check
-        ]
-
     def _fixed_numbers(self, graph: AtenGraph) -> list[int]:
         """Positions of integers that the model turned into numbers while it was recorded."""
         fixed = _torch_private.fixed_symbols(self._recorder.mode)
@@ -206,8 +256,10 @@ class _Recording:
             position
             for position in self._inputs.input_positions
             if isinstance(self._inputs.leaves[position], int)
-            and any(origin.name == self._inputs.names[position] and symbol in fixed
-                    for symbol, origin in self._origins.items())
+            and any(
+                origin.name == self._inputs.names[position] and symbol in fixed
+                for symbol, origin in self._origins.items()
+            )
         ]
 
     def _check_dynamic(
@@ -215,7 +267,9 @@ class _Recording:
     ) -> set[tuple[int, int]]:
         """Every dim that was asked for is a symbol; the optional ones that are not."""
         fixed_symbols = _torch_private.fixed_symbols(self._recorder.mode)
-        by_name = {o.name: (s, fixed_symbols[s]) for s, o in self._origins.items() if s in fixed_symbols}
+        by_name = {
+            o.name: (s, fixed_symbols[s]) for s, o in self._origins.items() if s in fixed_symbols
+        }
         fixed: set[tuple[int, int]] = set()
         for position in self._inputs.input_positions:
             for axis, dim in self._inputs.dynamic[position].items():
@@ -264,11 +318,11 @@ def _packed_names(model: Any) -> dict[int, str]:
     }
 
 
-def _root_size(dim: DynamicDim, size: int) -> int:
-    """The size that a derived dim of this size is computed from."""
+def _coefficients(dim: DynamicDim) -> tuple[int, int]:
+    """k and c of a dim `k*b + c`."""
     assert dim.derive is not None
-    offset = dim.derive(0)
-    return (size - offset) // (dim.derive(1) - offset)
+    more = dim.derive(0)
+    return dim.derive(1) - more, more
 
 
 def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
@@ -280,3 +334,73 @@ def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
     ]
     equations.sort(key=lambda c: symbol not in c.expression.args)
     return list(dict.fromkeys(text for c in equations if (text := place_text(c.place))))
+
+
+class _ProgramRecording(_Recording):
+    """One run of an ExportedProgram."""
+
+    def __init__(self, program: ExportedProgram, inputs: PreparedInputs) -> None:
+        self._program = program
+        super().__init__(program, inputs)
+
+    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        yield from ProgramRun.state_of(self._program).items()
+
+    def _run_model(self, given: list[Any]) -> list[Any]:
+        classes = _torch_private.module_classes(self._program)
+        modules = ModuleNames(classes.get("", type(self._program).__name__), classes)
+        run = ProgramRun(self._program, self._recorder, modules)
+        return self._run_recorded(lambda: run.run(given))
+
+    def _refusal(self, error: Exception) -> CaptureError:
+        said = in_callers_names(first_line(error), {s: o.name for s, o in self._origins.items()})
+        return CaptureError(f"the ExportedProgram cannot be recorded: {said}")
+
+
+class _CompiledRecording(_Recording):
+    """One run of the program that strict torch.export makes of a model."""
+
+    def __init__(self, model: Any, inputs: PreparedInputs) -> None:
+        self._flat = FlatModel(model, inputs, OutputRecord())
+        self._program = self._exported(model, inputs)
+        super().__init__(model, inputs)
+        result, assigned = result_on_copies(model, inputs, inputs.capture_leaves)
+        # The compiler does not let us note the structure of the result, and records the writes of
+        # buffers only.
+        self._record.note(result)
+        self._record.unkept += assigned
+
+    def _exported(self, model: Any, inputs: PreparedInputs) -> ExportedProgram:
+        given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
+        leaves = tuple(_own_tensor(leaf) for leaf, _ in given)
+        shapes = (tuple(_shape_spec(leaf, axes) for leaf, axes in given),) if given else None
+        try:
+            with _torch_private.transforms_left_in_the_end(), whole_where_compiled(only_met=True):
+                return torch.export.export(self._flat, leaves, dynamic_shapes=shapes, strict=True)
+        except Exception as error:
+            raise CaptureError(f"torch.export refuses the model: {first_line(error)}") from error
+
+    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, tensor in ProgramRun.state_of(self._program).items():
+            yield without_prefix(name), tensor
+
+    def _run_model(self, given: list[Any]) -> list[Any]:
+        modules = ModuleNames.of(self._model)
+        run = ProgramRun(self._program, self._recorder, modules, without_prefix)
+        return self._run_recorded(lambda: run.run(given))
+
+    def _refusal(self, error: Exception) -> CaptureError:
+        return CaptureError(f"torch.export refuses the model: {first_line(error)}")
+
+
+def _own_tensor(leaf: Any) -> Any:
+    """torch.export makes one input of tensors that are the same object."""
+    if isinstance(leaf, float):
+        return torch.tensor(leaf, dtype=torch.get_default_dtype())
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _shape_spec(leaf: Any, axes: DynamicAxes) -> Any:
+    if isinstance(leaf, float):
+        return {}
+    return Dim.AUTO if isinstance(leaf, int) else dict.fromkeys(axes, Dim.AUTO)

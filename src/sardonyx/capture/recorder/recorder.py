@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -28,7 +28,7 @@ from sardonyx.capture.graph import (
     Value,
 )
 from sardonyx.capture.infer import tensors_in, type_of
-from sardonyx.capture.location import ModuleNames, Place, innermost_user_place, place_text
+from sardonyx.capture.location import Place, innermost_user_place, place_text
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example import ExampleValues
@@ -38,11 +38,13 @@ from sardonyx.capture.recorder.results import AlikeResults
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
 from sardonyx.capture.size_arguments import ATEN_FORMS
+from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
-from sardonyx.errors import CaptureError, InternalError, first_line, format_message
+from sardonyx.errors import CaptureError, format_message
 
 aten = torch.ops.aten
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_NUMBERS = (*_SYMBOLIC, bool, int, float)
 _ASSERTIONS = frozenset(
     {
         "aten::_assert_async", "aten::_assert_async.msg", "aten::_assert_scalar",
@@ -53,7 +55,6 @@ _ASSERTIONS = frozenset(
 )  # fmt: skip
 _LIFTS = frozenset((aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default))
 _READS = frozenset((aten.item.default, aten._local_scalar_dense.default))
-_CONDITIONAL_METADATA = frozenset((aten.detach_.default,))
 
 
 class Recorder:
@@ -80,7 +81,7 @@ class Recorder:
         self._state_names = names
         self._nodes = self.graph.nodes
         """Of the block that is being filled."""
-        self._values: dict[int, Value] = {}
+        self._values: MutableMapping[int, Value] = {}
         """By the id of a tensor that the model has; `_kept` keeps them from being another's."""
         self._kept: list[Any] = []
         self._fakes: dict[int, torch.Tensor] = {}
@@ -98,12 +99,16 @@ class Recorder:
         self._written_when_seen: dict[int, int] = {}
         self._numbers: dict[tuple[int, int], Any] = {}
         """Numbers that were read off a tensor, by its id and the writes of its memory."""
-        self.places: dict[int, Place] = {}
-        """By the index of a guard, the line that an operator took it for granted for."""
-        self._guards_seen = 0
+        self.conditions: list[SizeCondition] = []
+        """What the run took for granted of sizes."""
+        self.small_sizes_aside: dict[sympy.Basic, Place] = {}
+        """What the model's own code was told, which holds for sizes from 2 on."""
         self.loop_sizes: set[sympy.Basic] = set()
         """Sizes that may be others in each iteration of a loop."""
         self._is_running_operator = False
+        self._located: SourceLocation | None = None
+        self.functions: Any = contextlib.nullcontext()
+        """The mode that sees the functions of torch which the model calls."""
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -213,7 +218,7 @@ class Recorder:
             with self.dispatch.outside(), self.mode:
                 return func(*(self.fake_of(a) if isinstance(a, torch.Tensor) else a for a in args))
         if _torch_private.is_cast_in_parts(func, args):
-            with self.dispatch.entered():
+            with self.dispatch:
                 return _torch_private.run_in_parts(func, args, kwargs)
         with self.dispatch.outside():
             return self._record(func, args, kwargs)
@@ -232,6 +237,8 @@ class Recorder:
             return self._is_nonzero(args[0])
         if func is aten.detach_.default:
             return args[0]
+        if func is aten.detach.default:
+            return self._another_name(args[0])
         op = ATEN_FORMS.get(func, func)
         given = bind(op, args, kwargs)
         if _name_of(op) in _ASSERTIONS:
@@ -251,7 +258,7 @@ class Recorder:
         result: Any,
     ) -> Any:
         """The node for a call that was run; its result as the model gets it."""
-        if isinstance(result, _SYMBOLIC):
+        if isinstance(result, _NUMBERS):
             return result  # of sizes alone: aten::sym_size and the like
         originals = {id(fake): tensor for fake, tensor in _pairs(fakes, given)}
         outputs: list[Value] = []
@@ -286,15 +293,26 @@ class Recorder:
     def block(self) -> Iterator[Block]:
         """Nodes made meanwhile are those of the block."""
         outer, block = self._nodes, Block()
+        values = self._values
         self._nodes = block.nodes
+        # What a block writes is read by the nodes after it as it was before: it is for
+        # functionalization to hand it out.
+        self._values = ChainMap({}, values)
         try:
             yield block
         finally:
             self._nodes = outer
+            inside, self._values = self._values.maps[0], values
+            for key, value in inside.items():
+                values.setdefault(key, value)
 
     def _run(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
         if op._schema.name in METADATA_WRITES:
             self._set_apart(fakes["self"])
+        for parameter in parameters_of(op) if op._schema.is_mutable else ():
+            if parameter.is_out:  # may be resized
+                for fake in tensors_in(fakes[parameter.name]):
+                    self._set_apart(fake)
         if op._schema.is_mutable:
             return self._run_now(op, fakes)
         return self._alike.of(op, fakes, lambda: self._run_now(op, fakes))
@@ -302,14 +320,13 @@ class Recorder:
     def _run_now(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
         self._is_running_operator = True
         try:
-            common = with_common_sizes(op, fakes, self.mode)
+            common = with_common_sizes(op, fakes, self.mode, of_data=True)
             result = _torch_private.run_operator(op, common, self.mode, RULES_OF_INFERENCE.get(op))
             if op._schema.is_mutable:
                 return _with_arguments(op, fakes, result)
             return with_open_sizes(op, common, result, self.mode)
         finally:
             self._is_running_operator = False
-            self._note_guards()
 
     def _set_apart(self, fake: torch.Tensor) -> None:
         """Of a tensor whose sizes change in place, earlier nodes keep one of the old sizes."""
@@ -375,19 +392,23 @@ class Recorder:
 
     def _look(self, expression: sympy.Basic, frame: FrameType, evaluate: Any) -> Any:
         """Python, or the shape rule of an operator, wants to know a size or a condition."""
+        known = _torch_private.guard_count(self.mode)
         try:
-            return evaluate(expression)
+            answer = evaluate(expression)
         except Exception as error:
             if not _torch_private.is_data_dependent_error(error):
                 raise
             return self.example.answer(expression, error, frame)
-
-    def _note_guards(self) -> None:
-        found = _torch_private.guard_count(self.mode)
-        if found > self._guards_seen:
-            place = self.place()
-            self.places.update(dict.fromkeys(range(self._guards_seen, found), place))
-            self._guards_seen = found
+        is_models = not self._is_running_operator and _torch_private.is_code_of_models(frame)
+        found = _torch_private.guard_expressions(self.mode)[known:]
+        if found:
+            place = innermost_user_place(frame) if self._located is None else self.place()
+            self.conditions += [SizeCondition(guard, place, is_models) for guard in found]
+        elif is_models and answer in (sympy.true, sympy.false):
+            holds = expression if answer else sympy.Not(expression)
+            if holds not in self.small_sizes_aside:
+                self.small_sizes_aside[holds] = innermost_user_place(frame)
+        return answer
 
     # -- arguments and results -------------------------------------------------------------------
 
@@ -484,6 +505,18 @@ class Recorder:
         with self.dispatch.outside():
             return self.argument(result)
 
+    def _another_name(self, tensor: torch.Tensor) -> torch.Tensor:
+        """x.detach(), which is the same value; PyTorch also makes one of what a factory gives."""
+        fake = self.fake_of(tensor)
+        if not _torch_private.is_plain(fake):
+            fake = self._run(aten.detach.default, {"self": fake})
+        else:
+            fake = _torch_private.fake_view(
+                fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
+            )
+        self.know(fake, self.value_of(tensor))
+        return fake
+
     def _lifted(self, tensor: torch.Tensor) -> torch.Tensor:
         """torch.tensor([1, 2]): a constant, of which the model has a copy."""
         if _torch_private.is_fake_of(self.mode, tensor):
@@ -500,13 +533,28 @@ class Recorder:
             if isinstance(size, sympy.Symbol):
                 self.graph.symbols.setdefault(size, SymbolSource(value, axis))
 
+    def with_lines(self, body: Any) -> Any:
+        """A body of a control flow operator, so that its nodes have their lines."""
+        return body
+
     # -- locations -------------------------------------------------------------------------------
 
+    @contextlib.contextmanager
+    def located(self, location: SourceLocation) -> Iterator[None]:
+        """Calls made meanwhile are those of a node of a program, which has its own line."""
+        outer, self._located = self._located, location
+        try:
+            yield
+        finally:
+            self._located = outer
+
     def place(self) -> Place:
+        if self._located is not None:
+            return self._located.file, self._located.line, self._located.text
         return innermost_user_place(sys._getframe(1))
 
     def location(self) -> SourceLocation:
-        return self._modules.location(self.place())
+        return self._located or self._modules.location(self.place())
 
 
 _SMALL = 1 << 16

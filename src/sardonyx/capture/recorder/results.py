@@ -69,9 +69,11 @@ class AlikeResults:
             return None
         made = []
         fresh: set[int] = set()
-        storages = [_torch_private.storage_of(g) if _is_plain(g) else None for g in given]
+        storages = [
+            _torch_private.storage_of(g) if _torch_private.is_plain(g) else None for g in given
+        ]
         for tensor in tensors:
-            if not _is_plain(tensor) or any(tensor is g for g in given):
+            if not _torch_private.is_plain(tensor) or any(tensor is g for g in given):
                 return None
             of_result = _tensor_key(tensor)[1]
             if not of_result <= symbols:
@@ -127,16 +129,8 @@ class _Unlike:
     """Equal to nothing."""
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its sizes, its strides and where it begins say all of it."""
-    return (
-        tensor.layout == torch.strided
-        and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
-    )
-
-
 def _tensor_key(tensor: torch.Tensor) -> tuple[Any, frozenset[sympy.Basic]]:
-    if not _is_plain(tensor) or getattr(tensor, "constant", None) is not None:
+    if not _torch_private.is_plain(tensor) or getattr(tensor, "constant", None) is not None:
         return _Unlike(), frozenset()
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     dims = tuple(map(_torch_private.dim_of, numbers))

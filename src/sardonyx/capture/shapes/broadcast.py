@@ -15,9 +15,12 @@ import torch
 from sardonyx import _torch_private
 
 
-def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str, Any]:
+def with_common_sizes(
+    op: Any, arguments: dict[str, Any], mode: Any, *, of_data: bool = False
+) -> dict[str, Any]:
     """The arguments of a pointwise operator, fakes whose sizes may broadcast made by others of the
-    size they have in common."""
+    size they have in common. `of_data`: only sizes that data decides, as where the operator runs at
+    the sizes of the example."""
     if not _is_pointwise(op):
         return arguments
     tensors = [t for a in arguments.values() for t in _tensors(a)]
@@ -27,7 +30,7 @@ def with_common_sizes(op: Any, arguments: dict[str, Any], mode: Any) -> dict[str
     sizes: dict[int, Any] = {}
     for axis in range(1, 1 + max(t.dim() for t in tensors)):
         met = [t.shape[-axis] for t in tensors if t.dim() >= axis]
-        common = _common_size(met, mode)
+        common = _common_size(met, mode, of_data)
         if common is not None:
             if written is not None and written.dim() >= axis:
                 common = written.shape[-axis]
@@ -64,13 +67,15 @@ def _tensors(argument: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(item)
 
 
-def _common_size(sizes: list[Any], mode: Any) -> Any:
+def _common_size(sizes: list[Any], mode: Any, of_data: bool) -> Any:
     """None where PyTorch knows it."""
     dims = {_torch_private.dim_of(size): size for size in sizes}
     dims.pop(1, None)
     if len(dims) < 2:
         return None
     if not any(_torch_private.depends_on_data(mode, dim) for dim in dims):
+        if of_data:
+            return None
         # Unequal in the example, too: an operator in a branch for other sizes.
         sizes_met = _torch_private.example_sizes(mode)
         met = {sympy.sympify(dim).xreplace(sizes_met) for dim in dims} - {1}

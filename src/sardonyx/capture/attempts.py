@@ -1,0 +1,104 @@
+"""The ways to record a model, in the order in which they are tried, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import torch
+
+from sardonyx.capture.flat_model import Recorded
+from sardonyx.capture.inputs import PreparedInputs
+from sardonyx.capture.packed_sequences import hint_for_lengths
+from sardonyx.capture.recorder.record import (
+    record_by_example,
+    record_compiled,
+    record_symbolically,
+)
+from sardonyx.capture.torchscript.program import capture_by_script
+from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
+
+Record: TypeAlias = Callable[[Any, PreparedInputs], Recorded]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    name: str
+    record: Record
+    reason: str
+    """Why it is tried: what it records that those before it do not."""
+    accepts_baked: bool = True
+    """Whether values that the recording fixed are noted; else they are a reason to refuse."""
+
+
+SYMBOLIC = Attempt("export", record_symbolically, "every size and value that may vary is a symbol")
+COMPILED = Attempt(
+    "export, compiled",
+    record_compiled,
+    "Python numbers made of tensors, and NumPy's functions, are in bytecode alone",
+)
+BY_EXAMPLE = Attempt("trace", record_by_example, "values are those of the example")
+UNBAKED = replace(
+    BY_EXAMPLE,
+    reason="a model that looks at values only where they do not count",
+    accepts_baked=False,
+)
+SCRIPT = Attempt("script", capture_by_script, "a TorchScript program is read, not run")
+
+ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
+    "export": (SYMBOLIC, COMPILED),
+    "trace": (BY_EXAMPLE,),
+    "script": (SCRIPT,),
+    "auto": (SYMBOLIC, COMPILED, UNBAKED),
+}
+"""By what was asked for."""
+
+
+def way_of(model: Any, asked: str) -> str:
+    """TorchScript is read as the program it is."""
+    if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        return asked
+    if asked == "export":
+        raise InvalidOptionError('torch.export does not take TorchScript: use capture="script"')
+    return "script" if asked == "auto" else asked
+
+
+def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
+    """By the first attempt that can; the error of the first where none can, with those of others
+    that tell more."""
+    refusals: list[tuple[Attempt, CaptureError]] = []
+    for attempt in ATTEMPTS[way]:
+        try:
+            recorded = attempt.record(model, inputs)
+        except DynamicDimError:
+            if not refusals:
+                raise
+            continue
+        except CaptureError as error:
+            refusals.append((attempt, error))
+            continue
+        if attempt.accepts_baked or not recorded.baked:
+            return recorded
+        raise _baked(refusals[0][1], recorded) from refusals[0][1]
+    raise refusals[0][1]
+
+
+def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
+    return CaptureError(
+        format_message(
+            "neither torch.export nor tracing can record the model faithfully",
+            [
+                ("export", str(refusal).splitlines()[0]),
+                ("trace", [str(value) for value in recorded.baked]),
+                (
+                    "try",
+                    [
+                        'capture="script", if torch.jit.script compiles the model',
+                        'capture="trace" to accept the baked values',
+                        hint_for_lengths(map(str, recorded.baked)),
+                    ],
+                ),
+            ],
+        )
+    )
