@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from sardonyx._torch_private.autograd import autograd_function_calls as autograd_function_calls
 from sardonyx._torch_private.autograd import autograd_function_of as autograd_function_of
 from sardonyx._torch_private.autograd import calls_left_to_run as calls_left_to_run
-from sardonyx._torch_private.autograd import run_forward_of as run_forward_of
 from sardonyx._torch_private.autograd import sets_up_context_apart as sets_up_context_apart
 from sardonyx._torch_private.empty_sizes import if_it_fits as if_it_fits
-from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero as sizes_that_may_be_zero
 from sardonyx._torch_private.empty_sizes import with_open_sizes as with_open_sizes
+from sardonyx._torch_private.empty_sizes import with_sizes_as_asked as with_sizes_as_asked
 from sardonyx._torch_private.extremes import largest_of_sizes as largest_of_sizes
 from sardonyx._torch_private.extremes import smallest_of_sizes as smallest_of_sizes
-from sardonyx._torch_private.fake_results import long_sizes_not_kept as long_sizes_not_kept
 from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
-from sardonyx._torch_private.fake_runs import import_compiler as import_compiler
-from sardonyx._torch_private.fake_runs import index_of_fake as index_of_fake
-from sardonyx._torch_private.fake_runs import kernels_replaced as kernels_replaced
 from sardonyx._torch_private.fake_runs import record_decomposition as record_decomposition
 from sardonyx._torch_private.fake_runs import run_on_fakes as run_on_fakes
-from sardonyx._torch_private.fake_runs import slice_of_fake as slice_of_fake
 from sardonyx._torch_private.fakes import active_fake_mode as active_fake_mode
 from sardonyx._torch_private.fakes import fake_from_sizes as fake_from_sizes
 from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
 from sardonyx._torch_private.fakes import fake_mode_of as fake_mode_of
 from sardonyx._torch_private.fakes import is_fake as is_fake
 from sardonyx._torch_private.fakes import shares_memory as shares_memory
-from sardonyx._torch_private.fakes import stands_for_tensor as stands_for_tensor
-from sardonyx._torch_private.flags import export_without_prints as export_without_prints
 from sardonyx._torch_private.flags import in_onnx_export as in_onnx_export
 from sardonyx._torch_private.flags import is_in_onnx_export as is_in_onnx_export
 from sardonyx._torch_private.flags import quiet_loggers as quiet_loggers
 from sardonyx._torch_private.flags import rival_exporter as rival_exporter
 from sardonyx._torch_private.guards import Guard as Guard
-from sardonyx._torch_private.guards import answers_watched as answers_watched
-from sardonyx._torch_private.guards import comparisons_answered as comparisons_answered
-from sardonyx._torch_private.guards import conditions_as_keys as conditions_as_keys
 from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
-from sardonyx._torch_private.guards import texts_watched as texts_watched
 from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
 from sardonyx._torch_private.memory import memory_address as memory_address
 from sardonyx._torch_private.memory import memory_bytes as memory_bytes
 from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
+from sardonyx._torch_private.numbers import as_model_number as as_model_number
+from sardonyx._torch_private.numbers import text_made as text_made
 from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION
 from sardonyx._torch_private.operators import OpOverload as OpOverload
 from sardonyx._torch_private.operators import is_composite as is_composite
@@ -53,19 +42,20 @@ from sardonyx._torch_private.operators import (
     register_decomposed_quantization as register_decomposed_quantization,
 )
 from sardonyx._torch_private.operators import set_decomposition as set_decomposition
-from sardonyx._torch_private.plain_sizes import sizes_as_numbers as sizes_as_numbers
+from sardonyx._torch_private.patches import Hooks as Hooks
+from sardonyx._torch_private.patches import autograd_function_calls as autograd_function_calls
+from sardonyx._torch_private.patches import export_without_prints as export_without_prints
+from sardonyx._torch_private.patches import recording_patches as recording_patches
+from sardonyx._torch_private.patches import sizes_that_may_be_zero as sizes_that_may_be_zero
 from sardonyx._torch_private.programs import arguments_like as arguments_like
 from sardonyx._torch_private.programs import fixed_numbers as fixed_numbers
-from sardonyx._torch_private.programs import float_arithmetic_in_order as float_arithmetic_in_order
 from sardonyx._torch_private.programs import hints_of as hints_of
-from sardonyx._torch_private.programs import lines_of_functions as lines_of_functions
 from sardonyx._torch_private.programs import mode_of_program as mode_of_program
 from sardonyx._torch_private.programs import module_classes as module_classes
 from sardonyx._torch_private.programs import qualified_module_classes as qualified_module_classes
 from sardonyx._torch_private.programs import result_like as result_like
 from sardonyx._torch_private.programs import texts_of_guards as texts_of_guards
 from sardonyx._torch_private.programs import user_input_names as user_input_names
-from sardonyx._torch_private.programs import with_values as with_values
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
 from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode
@@ -85,28 +75,17 @@ from sardonyx._torch_private.recording import is_fake_of as is_fake_of
 from sardonyx._torch_private.recording import is_higher_order as is_higher_order
 from sardonyx._torch_private.recording import is_plain as is_plain
 from sardonyx._torch_private.recording import limit_size as limit_size
-from sardonyx._torch_private.recording import module_calls_followed as module_calls_followed
 from sardonyx._torch_private.recording import new_fake as new_fake
 from sardonyx._torch_private.recording import new_input_size as new_input_size
 from sardonyx._torch_private.recording import new_number as new_number
 from sardonyx._torch_private.recording import new_recording_mode as new_recording_mode
 from sardonyx._torch_private.recording import no_modes as no_modes
-from sardonyx._torch_private.recording import nothing_compiled as nothing_compiled
 from sardonyx._torch_private.recording import open_pytree as open_pytree
 from sardonyx._torch_private.recording import returned_arguments as returned_arguments
 from sardonyx._torch_private.recording import run_in_parts as run_in_parts
 from sardonyx._torch_private.recording import run_operator as run_operator
 from sardonyx._torch_private.recording import storage_of as storage_of
-from sardonyx._torch_private.regions import FixedSizesError as FixedSizesError
-from sardonyx._torch_private.regions import associative_scans_recorded as associative_scans_recorded
-from sardonyx._torch_private.regions import flex_attention_form as flex_attention_form
 from sardonyx._torch_private.regions import higher_order_name as higher_order_name
-from sardonyx._torch_private.regions import is_refusal_of_control_flow as is_refusal_of_control_flow
-from sardonyx._torch_private.regions import leaves_modes_to_be_applied as leaves_modes_to_be_applied
-from sardonyx._torch_private.regions import (
-    scans_with_inputs_of_their_own as scans_with_inputs_of_their_own,
-)
-from sardonyx._torch_private.regions import with_modes_applied as with_modes_applied
 from sardonyx._torch_private.size_names import names_of_sizes as names_of_sizes
 from sardonyx._torch_private.sizes import depends_on_data as depends_on_data
 from sardonyx._torch_private.sizes import dim_of as dim_of
@@ -121,12 +100,10 @@ from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_
 from sardonyx._torch_private.sizes import new_data_dependent_size as new_data_dependent_size
 from sardonyx._torch_private.sizes import new_data_dependent_size_of as new_data_dependent_size_of
 from sardonyx._torch_private.sizes import new_fake_mode as new_fake_mode
-from sardonyx._torch_private.sizes import new_size as new_size
 from sardonyx._torch_private.sizes import new_symbol_like as new_symbol_like
 from sardonyx._torch_private.sizes import plain_number as plain_number
 from sardonyx._torch_private.sizes import sym_bool as sym_bool
 from sardonyx._torch_private.sizes import sym_int as sym_int
-from sardonyx._torch_private.sizes import symbol_places as symbol_places
 from sardonyx._torch_private.sizes import turns as turns
 from sardonyx._torch_private.sizes import without_conclusions as without_conclusions
 from sardonyx._torch_private.temporary_operators import TemporaryOperators as TemporaryOperators
@@ -141,30 +118,10 @@ from sardonyx._torch_private.torchscript import scripted_class as scripted_class
 from sardonyx._torch_private.torchscript import (
     takes_numbers_for_tensors as takes_numbers_for_tensors,
 )
-from sardonyx._torch_private.tracing import TracedOrigins as TracedOrigins
-from sardonyx._torch_private.tracing import checks_answered as checks_answered
-from sardonyx._torch_private.tracing import is_traced_as_a_copy as is_traced_as_a_copy
-from sardonyx._torch_private.tracing import is_traced_constant as is_traced_constant
-from sardonyx._torch_private.tracing import is_tracing as is_tracing
-from sardonyx._torch_private.tracing import trace_graph as trace_graph
-from sardonyx._torch_private.tracing import tracing_paused as tracing_paused
-from sardonyx._torch_private.tracing import use_count as use_count
-from sardonyx._torch_private.transforms import gradients_refused as gradients_refused
 from sardonyx._torch_private.transforms import is_transformed as is_transformed
 from sardonyx._torch_private.transforms import (
     transforms_left_in_the_end as transforms_left_in_the_end,
 )
-from sardonyx._torch_private.unrun import CALLS_OF_SCRIPTS as CALLS_OF_SCRIPTS
-from sardonyx._torch_private.unrun import dispatch_mode_count as dispatch_mode_count
-from sardonyx._torch_private.unrun import functions_unwatched as functions_unwatched
-from sardonyx._torch_private.unrun import give_values as give_values
-from sardonyx._torch_private.unrun import give_values_while_tracing as give_values_while_tracing
-from sardonyx._torch_private.unrun import holds_whatever_values as holds_whatever_values
-from sardonyx._torch_private.unrun import recorded_on_empty_batches as recorded_on_empty_batches
-from sardonyx._torch_private.unrun import without_last_results as without_last_results
 from sardonyx._torch_private.weightless import LargeTensorsWeightless as LargeTensorsWeightless
 from sardonyx._torch_private.weightless import is_weightless as is_weightless
 from sardonyx._torch_private.weightless import weightless_like as weightless_like
-from sardonyx._torch_private.weightless import (
-    weightless_tensors_adopted as weightless_tensors_adopted,
-)

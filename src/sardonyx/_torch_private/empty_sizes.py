@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
 import torch
 
-
-@contextlib.contextmanager
-def sizes_that_may_be_zero() -> Iterator[None]:
-    """Size symbols made meanwhile are not negative, where PyTorch's own are positive: to it, x[1:]
-    is one shorter than x whatever x is, and x[:1] + 1 has a row."""
-    from torch import _prims_common, _refs
-    from torch._subclasses import fake_impls
-    from torch.fx.experimental import symbolic_shapes
-    from torch.fx.experimental.sym_node import SymNode
-
-    replaced: list[tuple[Any, str, Callable[[Any], Any]]] = [
-        (symbolic_shapes, "make_symbol", _symbols_not_negative),
-        (symbolic_shapes, "try_solve", _but_for_pieces),
-        (fake_impls, "infer_size", _common_shape_with_open_sizes),
-        (_refs, "_maybe_broadcast", _broadcast_to_open_sizes),
-        (fake_impls, "_view_unbacked_meta", _to_no_dims),
-        (_refs, "_reshape_view_helper_core_alg", _with_sizes_as_asked),
-        (_prims_common, "sym_max", _of_strides),
-        (SymNode, "sym_max", _of_strides),
-        (torch.SymInt, "__sym_max__", _asked_for),
-    ]
-    # Not every release of PyTorch has all of them.
-    before = [
-        (owner, name, getattr(owner, name)) for owner, name, _ in replaced if hasattr(owner, name)
-    ]
-    for owner, name, other_form in replaced:
-        if hasattr(owner, name):
-            setattr(owner, name, other_form(getattr(owner, name)))
-    try:
-        yield
-    finally:
-        for owner, name, function in before:
-            setattr(owner, name, function)
-
-
 _IN_FULL = contextvars.ContextVar("_IN_FULL", default=False)
 
 
-def _asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
+def asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
     """The maximum that a program asks for, in full."""
 
     def larger(left: Any, right: Any) -> Any:
@@ -62,7 +26,7 @@ def _asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
     return larger
 
 
-def _of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
+def of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
     """The larger of a size and 1, of which strides are made: the size, as it is to PyTorch."""
 
     def larger(left: Any, right: Any) -> Any:
@@ -75,29 +39,7 @@ def _of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
     return larger
 
 
-def _symbols_not_negative(make_symbol: Callable[..., Any]) -> Callable[..., Any]:
-    from torch.utils._sympy.symbol import SymT
-
-    def made(prefix: Any, index: int, **assumptions: Any) -> Any:
-        if prefix is SymT.SIZE and assumptions.pop("positive", None):
-            assumptions["nonnegative"] = True
-        return make_symbol(prefix, index, **assumptions)
-
-    return made
-
-
-def _but_for_pieces(try_solve: Callable[..., Any]) -> Callable[..., Any]:
-    """That a size is the length of a piece, as an operator wants it, does not make it that one: it
-    is the size of an input, which others are computed from."""
-    from torch.utils._sympy.functions import Max, Min
-
-    def solved(equation: Any, *args: Any, **options: Any) -> Any:
-        return None if equation.has(Min, Max) else try_solve(equation, *args, **options)
-
-    return solved
-
-
-def _common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..., Any]:
+def common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..., Any]:
     def common(*shapes: Any) -> tuple[Any, ...]:
         known = _plain_common_shape(shapes)
         return tuple(with_open_sizes(infer_size(*shapes), shapes) if known is None else known)
@@ -105,7 +47,7 @@ def _common_shape_with_open_sizes(infer_size: Callable[..., Any]) -> Callable[..
     return common
 
 
-def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..., Any]:
+def broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..., Any]:
     def broadcast(*args: Any, **kwargs: Any) -> Any:
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         shapes = [tensor.shape for tensor in tensors]
@@ -126,55 +68,6 @@ def _broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[..
         ]
 
     return broadcast
-
-
-def _to_no_dims(reshape: Callable[..., Any]) -> Callable[..., Any]:
-    """A tensor of open size is of one element where it is reshaped to no dims: PyTorch squeezes it,
-    which keeps a dim whose size may be another."""
-
-    from torch import _prims_common
-
-    def reshaped(a: torch.Tensor, shape: Any, *args: Any, **kwargs: Any) -> Any:
-        sizes = _prims_common.extract_shape_from_varargs(shape, validate=False)
-        return reshape(a, shape, *args, **kwargs) if sizes else a.as_strided((), ())
-
-    return reshaped
-
-
-def _with_sizes_as_asked(reshape: Callable[..., Any]) -> Callable[..., Any]:
-    """x.view(-1, 4) has 4 columns: to PyTorch it has n // (n // 4), as many as are left."""
-    from torch import _prims_common
-
-    def reshaped(a: torch.Tensor, shape: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        made = reshape(a, shape, *args, **kwargs)
-        known = {
-            size.node.expr: sympy.Integer(asked)
-            for size, asked in zip(made.shape, shape, strict=True)
-            if isinstance(size, torch.SymInt) and isinstance(asked, int)
-        }
-        if not known:
-            return made
-        sizes = [_with_known(size, known) for size in made.shape]
-        # Nothing is concluded from how the result lies in memory.
-        with made.fake_mode.shape_env.suppress_guards():
-            strides = (
-                _prims_common.make_contiguous_strides_for(sizes)
-                if made.is_contiguous()
-                else [_with_known(stride, known) for stride in made.stride()]
-            )
-            return made.as_strided(sizes, strides)
-
-    return reshaped
-
-
-def _with_known(number: Any, known: dict[Any, sympy.Integer]) -> Any:
-    if not isinstance(number, torch.SymInt):
-        return number
-    node = number.node
-    expression = node.expr.xreplace(known)
-    if expression.is_number:
-        return int(expression)
-    return node.shape_env.create_symintnode(expression, hint=node.hint)
 
 
 def _plain_common_shape(shapes: Sequence[Sequence[Any]]) -> list[Any] | None:
@@ -229,3 +122,35 @@ def if_it_fits(length: Any) -> Any:
         if len(limits) == len(asked) == 1 and len(cut.args) == 2:
             cuts[cut] = asked[0]
     return length.xreplace(cuts) if cuts else length
+
+
+def with_sizes_as_asked(made: Any, shape: Sequence[Any]) -> Any:
+    """A reshaped tensor with the numbers among the sizes that were asked for."""
+    from torch import _prims_common
+
+    known = {
+        size.node.expr: sympy.Integer(asked)
+        for size, asked in zip(made.shape, shape, strict=True)
+        if isinstance(size, torch.SymInt) and isinstance(asked, int) and asked >= 0
+    }
+    if not known:
+        return made
+    sizes = [_with_known(size, known) for size in made.shape]
+    # Nothing is concluded from how the result lies in memory.
+    with made.fake_mode.shape_env.suppress_guards():
+        strides = (
+            _prims_common.make_contiguous_strides_for(sizes)
+            if made.is_contiguous()
+            else [_with_known(stride, known) for stride in made.stride()]
+        )
+        return made.as_strided(sizes, strides)
+
+
+def _with_known(number: Any, known: dict[Any, sympy.Integer]) -> Any:
+    if not isinstance(number, torch.SymInt):
+        return number
+    node = number.node
+    expression = node.expr.xreplace(known)
+    if expression.is_number:
+        return int(expression)
+    return node.shape_env.create_symintnode(expression, hint=node.hint)

@@ -27,6 +27,9 @@ def _extreme(
     plain: Callable[..., Any], of_two: Callable[..., Any], for_tensors: Callable[..., Any]
 ) -> Callable[..., Any]:
     def extreme(*values: Any, **options: Any) -> Any:
+        if len(values) == 1 and options.keys() == {"default"}:
+            values = (tuple(values[0]),)
+            return extreme(*values) if values[0] else options["default"]
         if options or not values:
             return (plain if options else for_tensors)(*values, **options)
         if isinstance(values[0], torch.Tensor):

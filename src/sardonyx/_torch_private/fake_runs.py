@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.torch_version import TorchVersion
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero
 from sardonyx._torch_private.fakes import fake_from_strides
 from sardonyx._torch_private.flags import quiet_loggers
+from sardonyx._torch_private.patches import sizes_that_may_be_zero
 from sardonyx._torch_private.weightless import is_weightless
 
 
@@ -73,50 +69,6 @@ def record_decomposition(
     return recorder.calls, result
 
 
-@contextlib.contextmanager
-def kernels_replaced(by: Mapping[Any, Callable[..., Any]]) -> Iterator[None]:
-    """While a model is recorded on fake tensors, these operators run other functions."""
-    keys = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.DispatchKey.Autograd)
-    before = {op: dict(op.py_kernels) for op in by}
-
-    def replace() -> None:
-        for op, function in by.items():
-            op.py_kernels.update(dict.fromkeys(keys, function))
-            op._dispatch_cache.clear()
-
-    def restore() -> None:
-        for op, kernels in before.items():
-            op.py_kernels.clear()
-            op.py_kernels.update(kernels)
-            op._dispatch_cache.clear()
-
-    token = _with_own_kernels.set((restore, replace))
-    replace()
-    try:
-        yield
-    finally:
-        restore()
-        _with_own_kernels.reset(token)
-
-
-_with_own_kernels: contextvars.ContextVar[tuple[Callable[[], None], ...]] = contextvars.ContextVar(
-    "own_kernels", default=()
-)
-
-
-def import_compiler() -> None:
-    """Before PyTorch 2.12 its compiler, which strict mode imports, takes operators that run other
-    functions for ones that it has forms for already."""
-    if TorchVersion(torch.__version__) >= "2.12" or not _with_own_kernels.get():
-        return
-    restore, replace = _with_own_kernels.get()
-    restore()
-    try:
-        importlib.import_module("torch._inductor.lowering")
-    finally:
-        replace()
-
-
 def run_on_fakes(
     op: Any, args: dict[str, Any], mode: Any, function: Callable[..., Any] | None = None
 ) -> Any:
@@ -134,16 +86,3 @@ def run_on_fakes(
         positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
         keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)
-
-
-def index_of_fake(tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
-    """An index by PyTorch's own shape rule, also while `kernels_replaced` has another one."""
-    with torch._C._AutoDispatchBelowAutograd():
-        made: torch.Tensor = torch.ops.aten.index.Tensor(tensor, indices)
-        return made
-
-
-def slice_of_fake(tensor: torch.Tensor, dim: int, start: Any, end: Any, step: Any) -> Any:
-    """A slice by PyTorch's own shape rule, also while `kernels_replaced` has another one."""
-    with torch._C._AutoDispatchBelowAutograd():
-        return torch.ops.aten.slice.Tensor(tensor, dim, start, end, step)

@@ -13,14 +13,6 @@ def is_fake(value: Any) -> bool:
     return isinstance(value, FakeTensor)
 
 
-def stands_for_tensor(value: Any) -> bool:
-    """Whether torch.export runs a model on it in place of a tensor: a fake one, or one around it
-    that keeps track of writes."""
-    from torch._subclasses.functional_tensor import FunctionalTensor
-
-    return is_fake(value) or isinstance(value, FunctionalTensor)
-
-
 def fake_mode_of(tensor: Any) -> Any:
     """The mode a fake tensor belongs to; None for any other tensor."""
     return tensor.fake_mode if is_fake(tensor) else None

@@ -50,19 +50,6 @@ def quiet_loggers() -> Iterator[None]:
             logger.disabled = disabled
 
 
-@contextlib.contextmanager
-def export_without_prints() -> Iterator[None]:
-    """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
-    from torch.export import _trace
-
-    module: Any = _trace
-    module.print = lambda *texts, **options: None
-    try:
-        yield
-    finally:
-        del module.print
-
-
 def rival_exporter() -> Any:
     """The module whose names `sardonyx.install()` takes over; nothing in it is called."""
     return importlib.import_module("torch.onnx")

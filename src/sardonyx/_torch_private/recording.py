@@ -6,7 +6,6 @@ import contextlib
 import functools
 import operator
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -207,58 +206,6 @@ def new_number(mode: Any, dtype: torch.dtype) -> Any:
     if dtype.is_floating_point:
         return env.create_unbacked_symfloat()
     return env.create_unbacked_symint()
-
-
-# -- modules -------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def module_calls_followed(called: Callable[..., Any]) -> Iterator[None]:
-    """Every call of a module in this thread is one of `called(call, module, args, kwargs)`."""
-    kind: Any = torch.nn.Module
-    original = kind.__call__
-    thread = threading.get_ident()
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() != thread:
-            return original(self, *args, **kwargs)
-        return called(original, self, args, kwargs)
-
-    kind.__call__ = call
-    try:
-        yield
-    finally:
-        kind.__call__ = original
-
-
-@contextlib.contextmanager
-def nothing_compiled() -> Iterator[None]:
-    """In this thread torch.compile gives what it is given: torch.cond and the like, and
-    flex_attention, would compile their operator before they call it."""
-    module: Any = torch
-    original = module.compile
-    thread = threading.get_ident()
-
-    def compiled(model: Any = None, **options: Any) -> Any:
-        if threading.get_ident() != thread:
-            return original(model, **options)
-        if model is None:
-            return lambda function: function
-        return with_flat_operands if model.__name__ == "_cond_op_wrapper" else model
-
-    def with_flat_operands(condition: Any, then: Any, otherwise: Any, operands: Any) -> Any:
-        leaves, structure = pytree.tree_flatten(operands)
-
-        def nested(branch: Any) -> Any:
-            return lambda *given: branch(*pytree.tree_unflatten(given, structure))
-
-        return torch.ops.higher_order.cond(condition, nested(then), nested(otherwise), leaves)
-
-    module.compile = compiled
-    try:
-        yield
-    finally:
-        module.compile = original
 
 
 # -- autocast ------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx._torch_private.empty_sizes import sizes_that_may_be_zero
 from sardonyx._torch_private.fakes import active_fake_mode, fake_mode_of
 
 
@@ -56,20 +54,35 @@ def new_fake_mode() -> Any:
 def _sizes_without_conclusions() -> Any:
     """A kind of ShapeEnv that does not make one size of two, of which data decides one, because an
     operator wants them equal: it may not be reached."""
-    import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.utils._sympy.functions import Max, Min
 
     class Sizes(ShapeEnv):
         makes_one = True
         makes_numbers = True
 
         def _set_replacement(self, a: Any, tgt: Any, msg: str) -> None:
+            # That a size is the length of a piece, as an operator wants it, does not make it that
+            # one: it is the size of an input, which others are computed from.
+            if tgt.has(Min, Max):
+                return
             if self.makes_numbers if tgt.is_Integer else self.makes_one:
                 super()._set_replacement(a, tgt, msg)
 
         def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
-            with sizes_that_may_be_zero():
-                return super().create_symbol(*args, **kwargs)
+            """A size is not negative, where PyTorch's own are positive: to it, x[1:] is one shorter
+            than x whatever x is, and x[:1] + 1 has a row."""
+            made = super().create_symbol(*args, **kwargs)
+            if not isinstance(made, sympy.Symbol) or not made.is_positive:
+                return made
+            size = sympy.Symbol(made.name, integer=True, nonnegative=True)
+            for table in vars(self).values():
+                if isinstance(table, dict):
+                    if made in table:
+                        table[size] = table.pop(made)
+                    for key in [key for key, value in table.items() if value is made]:
+                        table[key] = size
+            return size
 
         def guard_or_defer_runtime_assert(  # type: ignore[override]
             self, orig_expr: Any, msg: str, fx_node: Any = None
@@ -137,17 +150,6 @@ def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> 
     finally:
         mode.static_shapes = before
     return made
-
-
-def new_size(mode: Any, hint: int) -> Any:
-    """A size of an input, which is `hint` in the example."""
-    from torch._dynamo.source import ConstantSource
-    from torch.fx.experimental.symbolic_shapes import DimDynamic
-
-    env = mode.shape_env
-    source = ConstantSource(f"size_{len(example_values(env))}")
-    symbol = env.create_symbol(hint, source, DimDynamic.DYNAMIC, None)
-    return env.create_symintnode(symbol, hint=hint, source=source)
 
 
 def new_data_dependent_size(mode: Any) -> Any:
@@ -224,28 +226,6 @@ def example_sizes(mode: Any) -> dict[Any, int]:
     """The sizes that the symbols of a mode had in the example."""
     sizes = example_values(mode.shape_env)
     return {symbol: int(size) for symbol, size in sizes.items()}
-
-
-def symbol_places(mode: Any) -> dict[Any, tuple[int, int | None]]:
-    """(index of the input, axis) for each size symbol that torch.export made for an input; the
-    axis is None where the input is a number."""
-    places: dict[Any, tuple[int, int | None]] = {}
-    for symbol, sources in mode.shape_env.var_to_sources.items():
-        for source in sources:
-            found = _SYMBOL_SOURCE.fullmatch(
-                source.name if isinstance(source.name, str) else source.name()
-            )
-            if found is not None:
-                axis = found["axis"]
-                places.setdefault(
-                    symbol, (int(found["input"]), None if axis is None else int(axis))
-                )
-    return places
-
-
-_SYMBOL_SOURCE = re.compile(
-    r"L\['(?:tensors|flat_args)'\]\[(?P<input>\d+)\](?:\.size\(\)\[(?P<axis>\d+)\])?"
-)
 
 
 def new_data_dependent_length(mode: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -33,21 +33,3 @@ def is_transformed(tensor: torch.Tensor) -> bool:
     """Whether it is a tensor inside a transform, around another one."""
     functorch: Any = torch._C._functorch
     return bool(functorch.is_functorch_wrapped_tensor(tensor))
-
-
-@contextlib.contextmanager
-def gradients_refused(refusal: Callable[[], Exception]) -> Iterator[None]:
-    """torch.func.grad, vjp and what is made of them raise before they begin: under the tracer they
-    end the process."""
-    from torch._functorch import eager_transforms
-
-    original = eager_transforms.grad_increment_nesting
-
-    def refuse() -> Any:
-        raise refusal()
-
-    eager_transforms.grad_increment_nesting = refuse
-    try:
-        yield
-    finally:
-        eager_transforms.grad_increment_nesting = original

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -69,30 +67,3 @@ class LargeTensorsWeightless(TorchDispatchMode):  # type: ignore[no-untyped-call
 
 
 _MAKES_NO_VALUES = ("aten::empty", "aten::empty_strided", "aten::rand", "aten::randn")
-
-
-@contextlib.contextmanager
-def weightless_tensors_adopted() -> Iterator[None]:
-    """torch.export gets to know the weightless tensors of a model as tensors of its own mode."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    kind: Any = FakeTensorMode
-    original = kind.from_tensor
-    adopted: dict[tuple[int, int], tuple[Any, torch.Tensor]] = {}
-
-    def from_tensor(self: Any, tensor: torch.Tensor, **options: Any) -> Any:
-        if not is_weightless(tensor) or tensor.fake_mode is self:  # type: ignore[attr-defined]
-            return original(self, tensor, **options)
-        key = (id(self), id(tensor))
-        if key not in adopted:
-            made = fake_from_strides(self, tensor, list(tensor.shape), list(tensor.stride()))
-            if isinstance(tensor, torch.nn.Parameter):
-                made = torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
-            adopted[key] = (made, tensor)  # which keeps its id from being another's
-        return adopted[key][0]
-
-    kind.from_tensor = from_tensor
-    try:
-        yield
-    finally:
-        kind.from_tensor = original

@@ -71,11 +71,10 @@ def _path(prefix: str, name: str) -> str:
 
 
 def _is_alike(new: torch.Tensor, old: torch.Tensor) -> bool:
-    with _torch_private.tracing_paused():
-        sizes: list[Any] = [*new.shape, *old.shape]
-        # A size that is computed is not asked for that of the example.
-        return (
-            (new.dtype, new.device) == (old.dtype, old.device)
-            and not any(isinstance(size, torch.SymInt) for size in sizes)
-            and new.shape == old.shape
-        )
+    sizes: list[Any] = [*new.shape, *old.shape]
+    # A size that is computed is not asked for that of the example.
+    return (
+        (new.dtype, new.device) == (old.dtype, old.device)
+        and not any(isinstance(size, torch.SymInt) for size in sizes)
+        and new.shape == old.shape
+    )

@@ -18,7 +18,6 @@ from sardonyx import _torch_private
 from sardonyx.capture import tree
 from sardonyx.capture.graph import FUNCTIONS_NAMESPACE, Value
 from sardonyx.capture.purity import version_of
-from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.errors import CaptureError
 
 Apply: TypeAlias = Callable[..., Any]
@@ -119,9 +118,6 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
     calls = _recording.get()
     if calls is not None and calls.is_kept(kind):
         return calls.call(apply, kind, args, kwargs)
-    if calls is not None and _torch_private.is_tracing():
-        # The tracer would note what it writes twice: inside of the call, and after it.
-        return _torch_private.run_forward_of(kind, args, kwargs)
     return apply(*args, **kwargs)
 
 
@@ -323,15 +319,11 @@ class _CallForm:
 
 
 def _is_traced(leaf: Any) -> bool:
-    return type(leaf) is TracedSize or isinstance(
-        leaf, (torch.Tensor, Value, torch.SymInt, torch.SymFloat, sympy.Basic)
-    )
+    return isinstance(leaf, (torch.Tensor, Value, torch.SymInt, torch.SymFloat, sympy.Basic))
 
 
 def _schema_type(leaf: Any) -> str | None:
     """How an operator takes it; None for what none does."""
-    if type(leaf) is TracedSize:
-        return "float" if leaf.is_floating_point() else "SymInt"
     if isinstance(leaf, (torch.Tensor, Value)):
         return "Tensor"
     if isinstance(leaf, sympy.Basic):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,28 +50,6 @@ class ExportableCalls(ChangingMode):
         return _REPLACED.get(func, func)(*args, **(kwargs or {}))
 
 
-class MathOfSizes:
-    """While it is entered, the root of a size and the largest or smallest of several are computed
-    numbers, and not those of the example."""
-
-    def __enter__(self) -> None:
-        self._original: list[Callable[..., Any]] = [math.sqrt, builtins.max, builtins.min]
-        root, largest, smallest = self._original
-        math.sqrt = _root(root)
-        builtins.max = _torch_private.largest_of_sizes(largest)
-        builtins.min = _torch_private.smallest_of_sizes(smallest)
-
-    def __exit__(self, *error: object) -> None:
-        math.sqrt, builtins.max, builtins.min = self._original
-
-
-_SIZES = (torch.SymInt, torch.SymFloat)
-
-
-def _root(original: Callable[[Any], float]) -> Callable[[Any], Any]:
-    return lambda x, /: torch.sym_sqrt(x) if isinstance(x, _SIZES) else original(x)
-
-
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 
 
@@ -81,8 +57,9 @@ def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     indices = list(index) if isinstance(index, tuple) else [index]
     for position in reversed([p for p, i in enumerate(indices) if _is_number(i)]):
         dim = _dim_indexed_at(position, indices, tensor.dim())
-        index_ = indices[position]
-        tensor = tensor.select(dim, index_.item() if isinstance(index_, torch.Tensor) else index_)
+        at: Any = indices[position]
+        number: Any = at.item() if isinstance(at, torch.Tensor) else at
+        tensor = tensor.select(dim, number)
         del indices[position]
     if sum(isinstance(i, (torch.Tensor, list)) for i in indices) > 1:
         indices = [place for i in indices for place in _places(i)]
@@ -173,7 +150,8 @@ def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any)
     """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
     ask for their values."""
     if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        return torch.scalar_tensor(data, dtype=dtype or _dtype_of([data]), device=device)
+        number: Any = data
+        return torch.scalar_tensor(number, dtype=dtype or _dtype_of([data]), device=device)
     if isinstance(data, (list, tuple)) and _has_symbol(data):
         dtype = dtype or _dtype_of(_numbers(data))
         return torch.stack([_row(item, dtype, device) for item in data])
@@ -244,7 +222,11 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
         )
     },
     torch.as_tensor: _as_tensor,
+    torch.asarray: _as_tensor,
     torch.tensor: _tensor,
+    torch.Tensor.new_tensor: lambda x, data, **options: _tensor(
+        data, **{"dtype": x.dtype, "device": x.device, **options}
+    ),
     torch.equal: _equal,
     torch.Tensor.equal: _equal,
     torch.allclose: _allclose,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.capture.size_conditions import SizeCondition
-from sardonyx.capture.traced_sizes import TracedSize
 from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError
 
@@ -62,15 +61,6 @@ class OutputRecord:
                     " tuples, lists, dicts, dataclasses or registered pytrees of those"
                 )
         return [leaf for leaf in self.leaves if is_graph_output(leaf)]
-
-    def forget_values(self) -> None:
-        """Lets go of the tensors, but for those that are numbers; that there are some is kept."""
-        self.leaves = [
-            torch.empty(0, device="meta")
-            if isinstance(leaf, torch.Tensor) and not isinstance(leaf, TracedSize)
-            else leaf
-            for leaf in self.leaves
-        ]
 
 
 class RandomNumbersWatch:
@@ -124,14 +114,8 @@ class FlatModel(torch.nn.Module):
         self.record = record
         self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = ()
         """What watches the model's own code; around a whole capture it would see far more calls."""
-        self.kept: Sequence[torch.Tensor] = ()
-        """What a trace returns beside the results."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
-
-    @property
-    def has_dynamic_dims(self) -> bool:
-        return any(self._inputs.dynamic)
 
     def forward(self, *tensors: Any) -> tuple[Any, ...]:
         leaves = list(self._inputs.leaves)
@@ -150,20 +134,7 @@ class FlatModel(torch.nn.Module):
                 results, notes = buffers.write(results)
                 notes += attributes.notes()
                 self.record.notes += [text for text in notes if text not in self.record.notes]
-        if torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
-            results = [*(_traceable(result) for result in results), *self.kept]
         return tuple(results)
-
-
-def _traceable(result: Any) -> torch.Tensor:
-    """Tensors alone come out of a trace; torch.full, unlike torch.tensor, does so in silence."""
-    if isinstance(result, torch.Tensor):
-        is_float = isinstance(result, TracedSize) and result.is_floating_point()
-        return result.to(torch.get_default_dtype()) if is_float else result
-    if isinstance(result, bool):  # TorchScript has no such fill value
-        return torch.full((), int(result), dtype=torch.bool)
-    dtype = torch.int64 if isinstance(result, int) else torch.get_default_dtype()
-    return torch.full((), result, dtype=dtype)
 
 
 def without_prefix(name: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -49,26 +48,3 @@ class PackedSequences(ChangingMode):
             # The length of the longest sequence, which is what the operator takes by itself.
             args = (*args[:-1], _WITHOUT_TOTAL_LENGTH)
         return func(*args, **(kwargs or {}))
-
-
-@contextlib.contextmanager
-def batches_unchecked() -> Iterator[None]:
-    """Recurrent layers compare their states with how many packed sequences there are; that is
-    left to the run of the file."""
-    classes: tuple[Any, ...] = (torch.nn.RNNBase, torch.nn.LSTM)
-    before = [(cls, cls.__dict__["check_forward_args"]) for cls in classes]
-    for cls, check in before:
-        cls.check_forward_args = _unless_packed(check)
-    try:
-        yield
-    finally:
-        for cls, check in before:
-            cls.check_forward_args = check
-
-
-def _unless_packed(check: Callable[..., None]) -> Callable[..., None]:
-    def check_forward_args(self: Any, input: Any, hidden: Any, batch_sizes: Any) -> None:
-        if batch_sizes is None:
-            check(self, input, hidden, batch_sizes)
-
-    return check_forward_args

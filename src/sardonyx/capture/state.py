@@ -46,19 +46,6 @@ def state_kept(model: Any) -> Iterator[None]:
         before.restore()
 
 
-@contextlib.contextmanager
-def state_restored(model: Any) -> Iterator[_BeforeWrites]:
-    """The same for a capture. The model's code is only a part of what runs then: the mode it gives
-    has to be entered around that code. Refused are writes that no capture sees."""
-    before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
-    try:
-        with attributes_restored(model):
-            yield before
-    finally:
-        before.restore()
-    before.check_all_seen()
-
-
 _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
@@ -91,12 +78,6 @@ class _BeforeWrites(WatchingMode):
                 )
             )
 
-    def know_again(self) -> None:
-        """Memory was written that no call of the model wrote."""
-        with _torch_private.tracing_paused():
-            for shown in self._shown.values():
-                shown.known = shown.memory.clone()
-
     def restore(self) -> None:
         for address in self._shown:
             self._look_at(address)
@@ -128,24 +109,21 @@ class _BeforeWrites(WatchingMode):
         address = _torch_private.memory_address(tensor)
         if address and address not in self._shown:
             self._keep(tensor)
-            with _torch_private.tracing_paused():
-                memory = _torch_private.whole_memory(tensor)
-                self._shown[address] = _Shown(memory, memory.clone(), place)
+            memory = _torch_private.whole_memory(tensor)
+            self._shown[address] = _Shown(memory, memory.clone(), place)
 
     def _look_at(self, address: int) -> None:
         shown = self._shown.get(address)
         if shown is None:
             return
-        with _torch_private.tracing_paused():
-            if not torch.equal(shown.memory, shown.known):
-                self._written_unseen.append(shown.place)
+        if not torch.equal(shown.memory, shown.known):
+            self._written_unseen.append(shown.place)
 
     def _keep(self, tensor: torch.Tensor) -> None:
         address = _torch_private.memory_address(tensor)
         if address and address not in self._made and address not in self._kept:
-            with _torch_private.tracing_paused():
-                memory = _torch_private.whole_memory(tensor)
-                self._kept[address] = (memory, memory.clone())
+            memory = _torch_private.whole_memory(tensor)
+            self._kept[address] = (memory, memory.clone())
 
 
 @dataclasses.dataclass(slots=True)

@@ -105,8 +105,9 @@ class WatchedCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         for changing in self._changing:
             if changing.mode.changes(func, args, kwargs):
-                return _watched(changing.outer, func, args, kwargs, changing)
-        return _watched(self._watching, func, args, kwargs)
+                result = _watched(changing.outer, func, args, kwargs, changing)
+                return _torch_private.as_model_number(result)
+        return _torch_private.as_model_number(_watched(self._watching, func, args, kwargs))
 
 
 class _Changing:

@@ -264,7 +264,7 @@ class ControlFlow:
             block.inputs.append(value)
             number = _torch_private.new_number(self._recorder.mode, start.dtype)
             self._recorder.note_number(number, value)
-            return number
+            return _torch_private.as_model_number(number)
         dtype, sizes = kind
         fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
         value = self._recorder.know_new(name, fake)
@@ -414,7 +414,7 @@ class ControlFlow:
         value = Value(self._recorder.new_name(name), TensorType(dtype, ()))
         number = _torch_private.new_number(self._recorder.mode, dtype)
         self._recorder.note_number(number, value)
-        return value, number
+        return value, _torch_private.as_model_number(number)
 
     def _as_value(self, carried: Any) -> Value:
         """A number as a tensor, which is what a loop carries."""

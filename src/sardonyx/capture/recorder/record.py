@@ -21,7 +21,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.autograd_functions import whole_where_compiled
 from sardonyx.capture.derived_dims import compute_roots
 from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
-from sardonyx.capture.exportable_calls import ExportableCalls, MathOfSizes
+from sardonyx.capture.exportable_calls import ExportableCalls
 from sardonyx.capture.flat_model import (
     FlatModel,
     OutputRecord,
@@ -34,7 +34,7 @@ from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, Place, place_text
-from sardonyx.capture.packed_sequences import PackedSequences, batches_unchecked, hint_for_lengths
+from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.programs import ProgramRun
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
@@ -166,7 +166,6 @@ class _Recording:
         self._recorder.functions = WatchedCalls(modes)
         flat.modes = (
             RandomNumbersWatch(self._record),
-            MathOfSizes(),
             self._recorder.functions,
         )
         with attributes_restored(self._model):
@@ -175,15 +174,11 @@ class _Recording:
         return results
 
     def _run_recorded(self, run: Callable[[], list[Any]]) -> list[Any]:
+        hooks = _torch_private.Hooks(module_called=self._modules.called)
+        text_made = _torch_private.text_made.set(self._note_text)
         try:
             with (
-                _torch_private.module_calls_followed(self._modules.called),
-                _torch_private.nothing_compiled(),
-                _torch_private.associative_scans_recorded(),
-                _torch_private.conditions_as_keys(),
-                batches_unchecked(),
-                _torch_private.texts_watched(self._note_text),
-                _torch_private.float_arithmetic_in_order(),
+                _torch_private.recording_patches(hooks),
                 self._recorder.dispatch.entered(),
             ):
                 return run()
@@ -191,6 +186,8 @@ class _Recording:
             raise
         except Exception as error:
             raise self._refusal(error) from error
+        finally:
+            _torch_private.text_made.reset(text_made)
 
     def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
         place = text_place(frame)
@@ -226,7 +223,7 @@ class _Recording:
         symbol = _torch_private.dim_of(size)
         self._origins[symbol] = SymbolOrigin(name, dim is not None and dim.required)
         self._recorder.graph.symbol_names[symbol] = name
-        return size
+        return _torch_private.as_model_number(size)
 
     def _size(self, dim: DynamicDim, size: int) -> Any:
         """The symbol of a dynamic dim; dims of one name are one."""
@@ -375,7 +372,11 @@ class _CompiledRecording(_Recording):
         leaves = tuple(_own_tensor(leaf) for leaf, _ in given)
         shapes = (tuple(_shape_spec(leaf, axes) for leaf, axes in given),) if given else None
         try:
-            with _torch_private.transforms_left_in_the_end(), whole_where_compiled(only_met=True):
+            with (
+                _torch_private.transforms_left_in_the_end(),
+                _torch_private.export_without_prints(),
+                whole_where_compiled(only_met=True),
+            ):
                 return torch.export.export(self._flat, leaves, dynamic_shapes=shapes, strict=True)
         except Exception as error:
             raise CaptureError(f"torch.export refuses the model: {first_line(error)}") from error

@@ -521,7 +521,8 @@ class Recorder:
         """torch.tensor([1, 2]): a constant, of which the model has a copy."""
         if _torch_private.is_fake_of(self.mode, tensor):
             return tensor
-        return self._record(aten.clone.default, (tensor,), {})
+        copy: torch.Tensor = self._record(aten.clone.default, (tensor,), {})
+        return copy
 
     def new_name(self, base: str) -> str:
         count = self._name_counts[base]

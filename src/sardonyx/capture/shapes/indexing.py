@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from sardonyx import _torch_private
-
 
 def _take_along_dim(
     self: torch.Tensor, indices: torch.Tensor, dim: int | None = None
@@ -30,7 +28,8 @@ def _index(self: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tens
         i.reshape(1) if has_mask and i is not None and not i.dim() and i.dtype not in _MASKS else i
         for i in indices
     ]
-    return _torch_private.index_of_fake(self, given)
+    indexed: torch.Tensor = torch.ops.aten.index.Tensor(self, given)
+    return indexed
 
 
 _MASKS = (torch.bool, torch.uint8)

@@ -20,6 +20,7 @@ from sardonyx.capture.shapes import (
     quantize,
     recurrent,
     reduction,
+    reshape,
     unguarded,
 )
 from sardonyx.capture.shapes import (
@@ -40,6 +41,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **quantize.SHAPE_RULES,
     **recurrent.SHAPE_RULES,
     **reduction.SHAPE_RULES,
+    **reshape.SHAPE_RULES,
     **slices.SHAPE_RULES,
     **unguarded.SHAPE_RULES,
 }

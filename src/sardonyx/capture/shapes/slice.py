@@ -46,7 +46,7 @@ def _slice(
     known = isinstance(step, int) and step > 0
     length = _exact_length(self, size, start, end) if known else None
     if length is None:
-        sliced: torch.Tensor = _torch_private.slice_of_fake(self, dim, start, end, step)
+        sliced: torch.Tensor = aten.slice.Tensor(self, dim, start, end, step)
         return sliced
     axis = dim % self.dim()
     return _piece(self, axis, _first(start, size), (length + step - 1) // step, step)

@@ -33,7 +33,6 @@ from sardonyx.capture.torchscript.values import (
     UnknownText,
     number_dtype,
 )
-from sardonyx.capture.trace import symbols_of_dims, traced_input
 from sardonyx.errors import CaptureError, InvalidOptionError, format_message
 
 
@@ -45,11 +44,11 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     leaves: list[Any] = list(inputs.leaves)
     for position in inputs.input_positions:
         leaf = inputs.leaves[position]
-        tensor = traced_input(inputs.capture_leaves[position])
+        tensor = _as_tensor(inputs.capture_leaves[position])
         axes = inputs.dynamic[position] if isinstance(leaf, torch.Tensor) else {}
         reader.add_input(inputs.names[position], tensor, {a: d.name for a, d in axes.items()})
         leaves[position] = reader.inputs[-1]
-    symbols = symbols_of_dims(reader, inputs)
+    symbols = _symbols_of_dims(reader, inputs)
     origins = {
         symbol: SymbolOrigin(inputs.dynamic[p][a].name, inputs.dynamic[p][a].required)
         for (p, a), symbol in symbols.items()
@@ -280,3 +279,22 @@ def _attributes_set(reader: GraphReader) -> list[str]:
         else:
             notes.append(f"the model sets its attribute {name}, which a file does not keep")
     return notes
+
+
+def _as_tensor(leaf: Any) -> torch.Tensor:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().clone()
+    dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
+    return torch.tensor(leaf, dtype=dtype)
+
+
+def _symbols_of_dims(
+    reader: GraphReader, inputs: PreparedInputs
+) -> dict[tuple[int, int], sympy.Symbol]:
+    """By (position of the leaf, axis)."""
+    return {
+        (position, axis): value.shape[axis]
+        for value, position in zip(reader.inputs, inputs.input_positions, strict=True)
+        if value.shape
+        for axis in inputs.dynamic[position]
+    }

@@ -11,7 +11,6 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.asked_nodes import call_in_trace
 from sardonyx.capture.autograd_functions import operator_in_torchscript
 from sardonyx.capture.bind import bind
 from sardonyx.capture.flat_model import without_prefix
@@ -646,7 +645,7 @@ class GraphReader(ReadsApart):
         if found is not None:
             self.set(node, found)
             return
-        op, arguments = call_in_trace(op, bind(op, self._operands(node, op)))
+        arguments = bind(op, self._operands(node, op))
         if op._schema.name in _TAKES_MASKS:
             arguments["indices"] = [self._plain_mask(i) for i in arguments["indices"]]
         scalar = self.scalars.read(op, arguments)

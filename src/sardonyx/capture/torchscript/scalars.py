@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import sympy
@@ -149,8 +149,9 @@ class ScalarTracker:
                 operands[name] = self._symbolic(argument)
         in_order = not all(map(_has_few_digits, operands.values()))
         try:
-            with _torch_private.float_arithmetic_in_order() if in_order else nullcontext():
-                number = compute(operands)
+            if in_order:  # each sum and product is rounded, as Python rounds it
+                operands = {k: _torch_private.as_model_number(v) for k, v in operands.items()}
+            number = compute(operands)
         except (ZeroDivisionError, TypeError, NotImplementedError):
             return None
         output = node.outputs[0]

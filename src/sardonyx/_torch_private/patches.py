@@ -1,0 +1,310 @@
+"""Every attribute that is another one while a model is recorded, in one table.
+
+Nothing is put into the user's modules. What a patch changes holds for the thread that records; any
+other thread gets what it would have got without.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import contextlib
+import functools
+import importlib
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from sardonyx._torch_private import empty_sizes
+from sardonyx._torch_private.extremes import largest_of_sizes, smallest_of_sizes
+from sardonyx._torch_private.numbers import as_model_number
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Whom the patches tell of what the model does."""
+
+    module_called: Callable[..., Any] | None = None
+    """Gets each call of a module: (call, module, args, kwargs)."""
+    function_applied: Callable[..., Any] | None = None
+    """Gets each call of a torch.autograd.Function: (apply, class, args, kwargs)."""
+    thread: int = field(default_factory=threading.get_ident)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        return threading.get_ident() != self.thread
+
+
+class Patch(NamedTuple):
+    owner: str
+    """A module, or `module:attribute`."""
+    name: str
+    replacement: Callable[[Any, Hooks], Any]
+    why: str
+    torch: str = "2.11 - 2.13"
+
+
+@contextlib.contextmanager
+def recording_patches(hooks: Hooks) -> Iterator[None]:
+    """All of the table."""
+    with _applied(PATCHES, hooks):
+        yield
+
+
+@contextlib.contextmanager
+def sizes_that_may_be_zero() -> Iterator[None]:
+    """Those for sizes alone, where operators are run on fake tensors outside of a recording."""
+    with _applied(_OF_SIZES, Hooks()):
+        yield
+
+
+@contextlib.contextmanager
+def export_without_prints() -> Iterator[None]:
+    """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
+    with _applied(_OF_EXPORT, Hooks()):
+        yield
+
+
+@contextlib.contextmanager
+def autograd_function_calls(by: Callable[..., Any]) -> Iterator[None]:
+    """Every call of a `torch.autograd.Function` is one of `by(apply, class, args, kwargs)`, also
+    where `apply` was given another name before."""
+    with _applied(_OF_FUNCTIONS, Hooks(function_applied=by)):
+        yield
+
+
+_active: set[Patch] = set()
+
+
+@contextlib.contextmanager
+def _applied(patches: tuple[Patch, ...], hooks: Hooks) -> Iterator[None]:
+    """Applied and undone by one call each that runs no Python code: an interrupt comes before or
+    after it, and leaves nothing half done."""
+    rows = [(patch, *_found(patch)) for patch in patches if patch not in _active]
+    rows = [row for row in rows if row[1] is not None]
+    owners, names = [row[1] for row in rows], [row[0].name for row in rows]
+    others = [row[0].replacement(row[2], hooks) for row in rows]
+    run: Callable[[Any], Any] = functools.partial(collections.deque, maxlen=0)
+    had = [row for row in rows if row[2] is not _INHERITED]
+    added = [row for row in rows if row[2] is _INHERITED]
+    apply = map(setattr, owners, names, others)
+    undo = map(
+        setattr, [row[1] for row in had], [row[0].name for row in had], [row[2] for row in had]
+    )
+    remove = map(delattr, [row[1] for row in added], [row[0].name for row in added])
+    mine = {row[0] for row in rows}
+    if not rows:
+        yield
+        return
+    try:
+        _active.update(mine)
+        run(apply)
+        yield
+    finally:
+        run(undo)
+        run(remove)
+        _active.difference_update(mine)
+
+
+_INHERITED: Any = object()
+
+
+def _found(patch: Patch) -> tuple[Any, Any]:
+    """The owner of an attribute, None where this PyTorch has none such; and what it is."""
+    module, _, path = patch.owner.partition(":")
+    try:
+        owner: Any = importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None, None
+    owner = functools.reduce(getattr, path.split(".") if path else (), owner)
+    if not hasattr(owner, patch.name) and not hasattr(builtins, patch.name):
+        return None, None
+    # What a class inherits is taken away again, and not written into it.
+    return owner, vars(owner).get(patch.name, _INHERITED)
+
+
+# -- PyTorch's own ---------------------------------------------------------------------------------
+
+
+def _module_call(original: Any, hooks: Hooks) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hooks.module_called is None or hooks.is_elsewhere:
+            return original(self, *args, **kwargs)
+        return hooks.module_called(original, self, args, kwargs)
+
+    return call
+
+
+def _compile(original: Any, hooks: Hooks) -> Any:
+    def compiled(model: Any = None, **options: Any) -> Any:
+        if hooks.is_elsewhere:
+            return original(model, **options)
+        if model is None:
+            return lambda function: function
+        is_branch = getattr(model, "__name__", "") == "_cond_op_wrapper"
+        return _cond_of_leaves if is_branch else model
+
+    return compiled
+
+
+def _cond_of_leaves(condition: Any, then: Any, otherwise: Any, operands: Any) -> Any:
+    leaves, structure = pytree.tree_flatten(operands)
+
+    def nested(branch: Any) -> Any:
+        return lambda *given: branch(*pytree.tree_unflatten(given, structure))
+
+    return torch.ops.higher_order.cond(condition, nested(then), nested(otherwise), leaves)
+
+
+def _unless_packed(original: Any, hooks: Hooks) -> Any:
+    def check_forward_args(self: Any, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        if batch_sizes is None or hooks.is_elsewhere:
+            original(self, input, hidden, batch_sizes)
+
+    return check_forward_args
+
+
+def _one_associative_scan(original: Any, hooks: Hooks) -> Any:
+    module: Any = importlib.import_module("torch._higher_order_ops.associative_scan")
+
+    def recorded(operator: Any, leaves: Any, dim: int = 0, additional_inputs: Any = ()) -> Any:
+        if hooks.is_elsewhere or all(isinstance(leaf.shape[dim], int) for leaf in leaves):
+            return original(operator, leaves, dim, additional_inputs)
+        # What it is given is the user's function under torch.vmap.
+        combine = inspect.getclosurevars(operator.keywords["combine_fn"]).nonlocals["func"]
+        of_items = functools.partial(operator.func, **{**operator.keywords, "combine_fn": combine})
+        made = module.associative_scan_op(of_items, leaves, additional_inputs=())
+        return pytree.tree_leaves(made)
+
+    return recorded
+
+
+def _function_apply(original: Any, hooks: Hooks) -> Any:
+    kind: Any = torch.autograd.function._SingleLevelFunction
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        call = super(kind, cls).apply
+        if hooks.function_applied is None or hooks.is_elsewhere:
+            return call(*args, **kwargs)
+        return hooks.function_applied(call, cls, args, kwargs)
+
+    return classmethod(apply)
+
+
+# -- Python's own ----------------------------------------------------------------------------------
+
+
+def _extreme(of_sizes: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
+    def replacement(original: Any, hooks: Hooks) -> Any:
+        followed = of_sizes(original)
+
+        @functools.wraps(original)
+        def extreme(*values: Any, **options: Any) -> Any:
+            if hooks.is_elsewhere:
+                return original(*values, **options)
+            return as_model_number(followed(*values, **options))
+
+        return extreme
+
+    return replacement
+
+
+def _function_of_size(name: str) -> Callable[[Any, Hooks], Any]:
+    def replacement(original: Any, hooks: Hooks) -> Any:
+        of_size: Any = getattr(torch, f"_sym_{name}")
+
+        @functools.wraps(original)
+        def function(x: Any, /) -> Any:
+            return as_model_number(of_size(x)) if isinstance(x, _SIZES) else original(x)
+
+        return function
+
+    return replacement
+
+
+_SIZES = (torch.SymInt, torch.SymFloat)
+
+
+def _alone(form: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
+    return lambda original, hooks: form(original)
+
+
+_NODE = "torch.fx.experimental.sym_node:SymNode"
+_OF_SIZES: tuple[Patch, ...] = (
+    Patch(
+        "torch._subclasses.fake_impls",
+        "infer_size",
+        _alone(empty_sizes.common_shape_with_open_sizes),
+        "x[:1] + 1 has no row where x has none",
+    ),
+    Patch(
+        "torch._refs",
+        "_maybe_broadcast",
+        _alone(empty_sizes.broadcast_to_open_sizes),
+        "the same, of operators that PyTorch writes in Python",
+    ),
+    Patch(
+        "torch._prims_common",
+        "sym_max",
+        _alone(empty_sizes.of_strides),
+        "strides are made of sizes, not of Max(1, size)",
+    ),
+    Patch(_NODE, "sym_max", _alone(empty_sizes.of_strides), "the same, asked for by C++"),
+    Patch(
+        "torch:SymInt",
+        "__sym_max__",
+        _alone(empty_sizes.asked_for),
+        "a maximum that the model asks for is in full",
+    ),
+)
+_OF_EXPORT: tuple[Patch, ...] = (
+    Patch(
+        "torch.export._trace",
+        "print",
+        lambda original, hooks: lambda *texts, **options: None,
+        "prints the graph of what it refuses",
+    ),
+)
+_OF_FUNCTIONS: tuple[Patch, ...] = (
+    # `Function.apply` looks for the tracked one behind itself, at each call.
+    Patch(
+        "torch.autograd.function:_SingleLevelFunction",
+        "apply",
+        _function_apply,
+        "a function with a symbolic form of its own is one node",
+    ),
+)
+PATCHES: tuple[Patch, ...] = (
+    Patch("torch.nn:Module", "__call__", _module_call, "nodes know the module they come from"),
+    Patch(
+        "torch",
+        "compile",
+        _compile,
+        "torch.cond and the like, and flex_attention, compile their operator before they call it",
+    ),
+    Patch(
+        "torch.nn:RNNBase",
+        "check_forward_args",
+        _unless_packed,
+        "compares states with how many packed sequences there are, which data decides",
+    ),
+    Patch("torch.nn:LSTM", "check_forward_args", _unless_packed, "the same"),
+    Patch(
+        "torch._higher_order_ops.associative_scan",
+        "generic_associative_scan",
+        _one_associative_scan,
+        "a scan over a dynamic dim is one operator, not as many calls as the example's size takes",
+    ),
+    *_OF_SIZES,
+    Patch("builtins", "max", _extreme(largest_of_sizes), "would be that of the example's sizes"),
+    Patch("builtins", "min", _extreme(smallest_of_sizes), "the same"),
+    *(
+        Patch("math", name, _function_of_size(name), "would fix the size")
+        for name in ("sqrt", "log2", "sin", "cos", "tan", "asin", "acos", "atan")
+    ),
+)
