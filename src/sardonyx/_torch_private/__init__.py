@@ -34,6 +34,7 @@ from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
 from sardonyx._torch_private.numbers import as_model_number as as_model_number
 from sardonyx._torch_private.numbers import text_made as text_made
+from sardonyx._torch_private.numbers import unread_conditions as unread_conditions
 from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION
 from sardonyx._torch_private.operators import OpOverload as OpOverload
 from sardonyx._torch_private.operators import is_composite as is_composite
@@ -59,6 +60,7 @@ from sardonyx._torch_private.programs import user_input_names as user_input_name
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
 from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode
+from sardonyx._torch_private.recording import autocast_devices as autocast_devices
 from sardonyx._torch_private.recording import close_pytree as close_pytree
 from sardonyx._torch_private.recording import fake_contiguous as fake_contiguous
 from sardonyx._torch_private.recording import fake_device as fake_device
@@ -74,6 +76,7 @@ from sardonyx._torch_private.recording import is_data_dependent_error as is_data
 from sardonyx._torch_private.recording import is_fake_of as is_fake_of
 from sardonyx._torch_private.recording import is_higher_order as is_higher_order
 from sardonyx._torch_private.recording import is_plain as is_plain
+from sardonyx._torch_private.recording import lacks_fake_kernel as lacks_fake_kernel
 from sardonyx._torch_private.recording import limit_size as limit_size
 from sardonyx._torch_private.recording import new_fake as new_fake
 from sardonyx._torch_private.recording import new_input_size as new_input_size
@@ -112,12 +115,14 @@ from sardonyx._torch_private.torchscript import is_known_to_dispatcher as is_kno
 from sardonyx._torch_private.torchscript import is_script_method as is_script_method
 from sardonyx._torch_private.torchscript import is_scripted as is_scripted
 from sardonyx._torch_private.torchscript import overload_of as overload_of
+from sardonyx._torch_private.torchscript import python_of_script as python_of_script
 from sardonyx._torch_private.torchscript import run_script_operator as run_script_operator
 from sardonyx._torch_private.torchscript import script_schema as script_schema
 from sardonyx._torch_private.torchscript import scripted_class as scripted_class
 from sardonyx._torch_private.torchscript import (
     takes_numbers_for_tensors as takes_numbers_for_tensors,
 )
+from sardonyx._torch_private.torchscript import writes_memory_itself as writes_memory_itself
 from sardonyx._torch_private.transforms import is_transformed as is_transformed
 from sardonyx._torch_private.transforms import (
     transforms_left_in_the_end as transforms_left_in_the_end,

@@ -40,4 +40,5 @@ def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
 
 def storage_identity(tensor: torch.Tensor) -> int:
     """Which storage a tensor is a view of, whether or not that has memory."""
-    return int(tensor.untyped_storage()._cdata)
+    with torch._C.DisableTorchFunction():
+        return int(tensor.untyped_storage()._cdata)

@@ -20,6 +20,13 @@ text_made: ContextVar[Callable[[Any, FrameType], None] | None] = ContextVar(
 """Is told of every number that the model's code makes text of."""
 
 
+unread_conditions: ContextVar[dict[Any, FrameType] | None] = ContextVar(
+    "unread_conditions", default=None
+)
+"""The comparisons of the model's code that nothing has asked for yet: what is left in the end can
+only have been looked at by `is`."""
+
+
 def as_model_number(value: Any) -> Any:
     """A symbolic number, or those in a shape, in the form for models."""
     kind = _FORMS.get(type(value))
@@ -112,6 +119,14 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         result = compute(self, *others)
         if name in _ROUNDED and type(result) is torch.SymFloat:
             result = _rounded_once(result)
+        unread = unread_conditions.get()
+        if unread is not None and type(result) is torch.SymBool:
+            for operand in (self, *others):
+                if isinstance(operand, torch.SymBool):
+                    unread.pop(operand.node.expr, None)
+            frame = sys._getframe(1)
+            if _is_code_of_model(frame):
+                unread[result.node.expr] = frame
         return as_model_number(result)
 
     return computed

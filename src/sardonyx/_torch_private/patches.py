@@ -31,6 +31,8 @@ class Hooks:
 
     module_called: Callable[..., Any] | None = None
     """Gets each call of a module: (call, module, args, kwargs)."""
+    script_called: Callable[..., Any] | None = None
+    """Gets each call of a scripted function or method: (call, script, args, kwargs)."""
     function_applied: Callable[..., Any] | None = None
     """Gets each call of a torch.autograd.Function: (apply, class, args, kwargs)."""
     thread: int = field(default_factory=threading.get_ident)
@@ -136,6 +138,15 @@ def _module_call(original: Any, hooks: Hooks) -> Any:
         if hooks.module_called is None or hooks.is_elsewhere:
             return original(self, *args, **kwargs)
         return hooks.module_called(original, self, args, kwargs)
+
+    return call
+
+
+def _script_call(original: Any, hooks: Hooks) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if hooks.script_called is None or hooks.is_elsewhere:
+            return original(self, *args, **kwargs)
+        return hooks.script_called(original, self, args, kwargs)
 
     return call
 
@@ -281,6 +292,13 @@ _OF_FUNCTIONS: tuple[Patch, ...] = (
 )
 PATCHES: tuple[Patch, ...] = (
     Patch("torch.nn:Module", "__call__", _module_call, "nodes know the module they come from"),
+    Patch(
+        "torch._C:ScriptFunction",
+        "__call__",
+        _script_call,
+        "TorchScript's own operators write memory that fake tensors do not have",
+    ),
+    Patch("torch._C:ScriptMethod", "__call__", _script_call, "the same"),
     Patch(
         "torch",
         "compile",

@@ -15,7 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sardonyx._torch_private import extremes
+from sardonyx._torch_private import extremes, numbers, patches
 from sardonyx._torch_private.fakes import is_fake
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 from sardonyx._torch_private.guards import OF_WINDOWS, asks_layout
@@ -31,6 +31,9 @@ _AUTOGRAD = functools.reduce(
         if name.startswith("Autograd") or name == "ADInplaceOrView"
     ),
 )
+
+
+_AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 
 class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -62,8 +65,11 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch._C._ForceDispatchKeyGuard(*self._outside)
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self, autocast: tuple[str, ...] = ()) -> Iterator[None]:
+        """Below autograd; with autocast on for these devices."""
         include, exclude = self._outside
+        for device in autocast:
+            exclude = exclude - torch._C.DispatchKeySet(getattr(_KEY, _AUTOCAST[device]))
         with self:
             include = include | torch._C._dispatch_tls_local_include_set()
             with torch._C._ForceDispatchKeyGuard(include, exclude | _AUTOGRAD):
@@ -94,29 +100,41 @@ def _recorded_sizes() -> Any:
             evaluate = super().evaluate_expr
             if not expression.free_symbols:
                 return evaluate(expression, *args, **options)
-            frame = _asker(sys._getframe(1))
+            frame, is_check = _asker(sys._getframe(1))
             if asks_layout(frame.f_code.co_filename, frame.f_code.co_name):
                 with self.suppress_guards():
                     return evaluate(expression, *args, **options)
-            return self.look(expression, frame, lambda e: evaluate(e, *args, **options))
+            return self.look(expression, frame, is_check, lambda e: evaluate(e, *args, **options))
 
     return RecordedSizes
 
 
-def _asker(frame: FrameType) -> FrameType:
-    """The code that looks at a size, apart from what passes the question on."""
+def _asker(frame: FrameType) -> tuple[FrameType, bool]:
+    """The code that looks at a size, apart from what passes the question on; and whether it only
+    checks a condition (`torch._check`), and decides nothing by it."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    passing_on = uninteresting_files() | {extremes.__file__}
+    passing_on = uninteresting_files() | {extremes.__file__, patches.__file__, numbers.__file__}
+    is_check = False
     while frame.f_back is not None and frame.f_code.co_filename in passing_on:
+        is_check = is_check or frame.f_code.co_name.startswith("_check")
         frame = frame.f_back
-    return frame
+    return frame, is_check
 
 
 def is_data_dependent_error(error: BaseException) -> bool:
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     return isinstance(error, GuardOnDataDependentSymNode)
+
+
+def lacks_fake_kernel(error: BaseException) -> bool:
+    """Whether an operator could not run on fake tensors because nothing says how."""
+    from torch._subclasses.fake_tensor import UnsupportedOperatorException
+
+    return isinstance(error, (UnsupportedOperatorException, NotImplementedError)) or (
+        type(error) is RuntimeError and "fake impl" in str(error)
+    )
 
 
 # -- fake tensors --------------------------------------------------------------------------------
@@ -210,15 +228,20 @@ def new_number(mode: Any, dtype: torch.dtype) -> Any:
 
 # -- autocast ------------------------------------------------------------------------------------
 
-_AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
+
+def autocast_devices() -> tuple[str, ...]:
+    """Those that autocast is on for, in code above the dispatcher."""
+    return tuple(device for device in _AUTOCAST if torch.is_autocast_enabled(device))
 
 
-def is_cast_in_parts(op: Any, args: tuple[Any, ...]) -> bool:
-    """Whether autocast is on and knows the parts of a composite operator only."""
-    on = [key for device, key in _AUTOCAST.items() if torch.is_autocast_enabled(device)]
-    if not on or not is_composite(op):
-        return False
-    return not any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in on)
+def is_cast_in_parts(op: Any, devices: tuple[str, ...]) -> bool:
+    """Whether autocast, on for these devices, knows the parts of a composite operator only."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return (
+        bool(devices)
+        and is_composite(op)
+        and not any(has_kernel(op.name(), _AUTOCAST[device]) for device in devices)
+    )
 
 
 def run_in_parts(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

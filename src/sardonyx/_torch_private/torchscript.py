@@ -64,3 +64,14 @@ def script_schema(program: Any) -> Any:
 def is_script_method(function: Any) -> bool:
     """Whether it is a method of a scripted module, whose first argument is the module."""
     return isinstance(function, torch._C.ScriptMethod)
+
+
+def python_of_script(script: Any) -> Any:
+    """The Python function that a scripted one was made of; None where it is not known."""
+    return getattr(script, "_torchdynamo_inline", None)
+
+
+def writes_memory_itself(script: Any) -> bool:
+    """Whether a script has operators that write memory without the dispatcher: torch.tensor(1)."""
+    names = ("aten::tensor", "aten::as_tensor")
+    return any(script.inlined_graph.findAllNodes(name, recurse=True) for name in names)

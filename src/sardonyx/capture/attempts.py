@@ -12,6 +12,7 @@ from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.recorder.record import (
+    LengthReadError,
     record_by_example,
     record_compiled,
     record_symbolically,
@@ -48,7 +49,7 @@ SCRIPT = Attempt("script", capture_by_script, "a TorchScript program is read, no
 
 ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
     "export": (SYMBOLIC, COMPILED),
-    "trace": (BY_EXAMPLE,),
+    "trace": (BY_EXAMPLE, COMPILED),
     "script": (SCRIPT,),
     "auto": (SYMBOLIC, COMPILED, UNBAKED),
 }
@@ -69,19 +70,28 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     that tell more."""
     refusals: list[tuple[Attempt, CaptureError]] = []
     for attempt in ATTEMPTS[way]:
+        if attempt is COMPILED and not _may_compile(refusals):
+            continue
         try:
             recorded = attempt.record(model, inputs)
-        except DynamicDimError:
-            if not refusals:
-                raise
-            continue
         except CaptureError as error:
             refusals.append((attempt, error))
+            if isinstance(error, DynamicDimError) and not _may_compile(refusals):
+                break
             continue
         if attempt.accepts_baked or not recorded.baked:
             return recorded
         raise _baked(refusals[0][1], recorded) from refusals[0][1]
     raise refusals[0][1]
+
+
+def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
+    """Whether the model's bytecode may tell more than its run: of dims that it fixes, only where
+    len() does."""
+    return all(
+        isinstance(error, LengthReadError) or not isinstance(error, DynamicDimError)
+        for _, error in refusals
+    )
 
 
 def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:

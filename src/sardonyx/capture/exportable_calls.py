@@ -24,7 +24,7 @@ class ExportableCalls(ChangingMode):
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
             parts = args[1] if isinstance(args[1], tuple) else (args[1],)
-            return any(isinstance(part, (torch.Tensor, torch.SymInt, list)) for part in parts) or (
+            return any(map(_is_unplain, parts)) or (
                 func is torch.Tensor.__setitem__ and _has_open_slice(args[0], parts)
             )
         return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
@@ -38,6 +38,7 @@ class ExportableCalls(ChangingMode):
     ) -> Any:
         if func in _INDEXED:
             tensor, index, *assigned = args
+            index = _with_read_bounds(index)
             tensor, index = with_plain_masks(tensor, index, *assigned)
             tensor, index = _recordable(tensor, index)
             if assigned:
@@ -48,6 +49,22 @@ class ExportableCalls(ChangingMode):
         if func in RESIZED_AS_VIEWS:
             return RESIZED_AS_VIEWS[func](func, *args, **(kwargs or {}))
         return _REPLACED.get(func, func)(*args, **(kwargs or {}))
+
+
+def _is_unplain(part: Any) -> bool:
+    if isinstance(part, slice):
+        return any(isinstance(b, torch.Tensor) for b in (part.start, part.stop, part.step))
+    return isinstance(part, (torch.Tensor, torch.SymInt, list))
+
+
+def _with_read_bounds(index: Any) -> Any:
+    """Bounds of slices that are tensors, as the numbers that they hold."""
+    if isinstance(index, tuple):
+        return tuple(map(_with_read_bounds, index))
+    if not isinstance(index, slice) or not _is_unplain(index):
+        return index
+    bounds = (index.start, index.stop, index.step)
+    return slice(*(b.item() if isinstance(b, torch.Tensor) else b for b in bounds))
 
 
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
@@ -210,7 +227,27 @@ def _with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
     return attended
 
 
+def _deepcopy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+    if id(tensor) not in memo:
+        memo[id(tensor)] = tensor.clone()
+    copy: torch.Tensor = memo[id(tensor)]
+    return copy
+
+
+def _same_memory(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach()
+
+
+def _reduced(tensor: torch.Tensor, protocol: int) -> Any:
+    """copy.copy(x) is another tensor of the same memory."""
+    if _torch_private.is_fake(tensor):
+        return _same_memory, (tensor,)
+    return tensor.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.__deepcopy__: _deepcopy,
+    torch.Tensor.__reduce_ex__: _reduced,
     **OPEN_FORMS,
     torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.nn.functional.group_norm: _group_norm,

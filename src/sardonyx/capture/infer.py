@@ -39,6 +39,14 @@ def tensors_in(result: Any) -> list[torch.Tensor]:
     return [result] if isinstance(result, torch.Tensor) else []
 
 
+def has_symbols(arguments: Sequence[Any]) -> bool:
+    """Whether a symbolic number is among the arguments of a call."""
+    kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return any(
+        has_symbols(a) if isinstance(a, (list, tuple)) else isinstance(a, kinds) for a in arguments
+    )
+
+
 class TypeInference:
     """Runs operators on fake tensors; makes the fake of a value when one is first needed.
 

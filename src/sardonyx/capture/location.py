@@ -19,7 +19,7 @@ Place = tuple[str, int, str]
 
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_COMPILER = os.path.join(_TORCH_FOLDER, "_dynamo") + os.sep
+_COMPILER = (os.path.join(_TORCH_FOLDER, "_dynamo") + os.sep, _TORCH_FOLDER + "_compile.py")
 _BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
 """The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -54,7 +54,7 @@ def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
         found = (file, int(number), linecache.getline(file, int(number)).strip())
         if is_users(file):
             return shortened(found)
-        if not fallback[0] and not file.startswith((_OWN_FOLDER, _COMPILER)):
+        if not fallback[0] and not file.startswith((_OWN_FOLDER, *_COMPILER)):
             fallback = found
     return shortened(fallback)
 

@@ -86,6 +86,8 @@ class WatchedCalls(TorchFunctionMode):
 
     def __init__(self, modes: Sequence[ChangingMode | WatchingMode]) -> None:
         super().__init__()
+        self.autocast: tuple[str, ...] = ()
+        """The devices that autocast is on for where the last call was made."""
         self._watching = [mode for mode in reversed(modes) if isinstance(mode, WatchingMode)]
         self._changing = [
             _Changing(mode, [m for m in self._watching if m in modes[index:]], modes[:index])
@@ -103,6 +105,7 @@ class WatchedCalls(TorchFunctionMode):
         kwargs = kwargs or {}
         if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
             return func(*args, **kwargs)
+        self.autocast = _torch_private.autocast_devices()
         for changing in self._changing:
             if changing.mode.changes(func, args, kwargs):
                 result = _watched(changing.outer, func, args, kwargs, changing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
@@ -200,8 +201,24 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "ceiling": _unary("Ceil", torch.int64),
     **{
         f"OpaqueUnaryFn_{op.lower()}": _unary(op, torch.float64)
-        for op in ("Sqrt", "Exp", "Log", "Sin", "Cos", "Tanh")
+        for op in (
+            "Sqrt",
+            "Exp",
+            "Log",
+            "Sin",
+            "Cos",
+            "Tan",
+            "Asin",
+            "Acos",
+            "Atan",
+            "Sinh",
+            "Cosh",
+            "Tanh",
+        )  # fmt: skip
     },
+    "OpaqueUnaryFn_log2": lambda b, e, operands: b.Div(
+        b.Log(b.cast(operands[0], torch.float64)), math.log(2)
+    ),
     "Abs": lambda b, e, operands: b.Abs(operands[0]),
     "Identity": lambda b, e, operands: operands[0],
     "Where": _where,

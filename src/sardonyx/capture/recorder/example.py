@@ -15,9 +15,10 @@ from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.baked_values import BakedValue, text_of_read
 from sardonyx.capture.bind import parameters_of
-from sardonyx.capture.graph import Node
-from sardonyx.capture.infer import tensors_in
+from sardonyx.capture.graph import Value
+from sardonyx.capture.infer import has_symbols, tensors_in
 from sardonyx.capture.location import Place, innermost_user_place, shortened
+from sardonyx.capture.size_conditions import text_place
 from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -50,17 +51,26 @@ class ExampleValues:
         self._calls: list[_Call] = []
         self._real: dict[int, torch.Tensor] = {}
         """By the id of a fake tensor."""
+        self._constants: dict[int, torch.Tensor | None] = {}
+        """The same of tensors from outside of the run."""
         self._varying: set[int] = set()
         """Memory whose content the inputs decide."""
         self._numbers: dict[sympy.Symbol, torch.Tensor] = {}
         self.follows = False
         """Whether what the code looks at is followed (by example), or refused (symbolic)."""
         self._found: dict[Place, dict[str, list[str]]] = {}
+        self._becomes: str | None = None
+        self._was_read = False
+        self.texts: dict[Place, None] = {}
+        """Where the model's code makes text of tensors that have no values here."""
 
     # -- what is recorded ------------------------------------------------------------------------
 
     def add_input(self, fake: torch.Tensor, real: torch.Tensor) -> None:
         self._real[id(fake)] = real
+
+    def add_constant(self, value: Value) -> None:
+        self._constants[id(value.fake)] = value.constant
 
     def varies(self, fake: torch.Tensor) -> None:
         self._varying.add(_torch_private.storage_of(fake))
@@ -68,7 +78,7 @@ class ExampleValues:
     def number_read(self, symbol: sympy.Symbol, tensor: torch.Tensor) -> None:
         self._numbers[symbol] = tensor
 
-    def log(self, op: OpOverload, given: dict[str, Any], result: Any, node: Node) -> None:
+    def log(self, op: OpOverload, given: dict[str, Any], result: Any) -> None:
         fakes = [self._recorder.fake_of(t) for t in tensors_in(list(given.values()))]
         read = frozenset(_memory(fakes))
         results = frozenset(_memory(tensors_in(result)))
@@ -81,7 +91,7 @@ class ExampleValues:
         if (
             not read.isdisjoint(self._varying)
             or torch.Tag.nondeterministic_seeded in op.tags
-            or _has_symbols(given.values())
+            or has_symbols(list(given.values()))
         ):
             self._varying |= results | written
         self._calls.append(_Call(op, given, result, results | written, read, bool(written)))
@@ -91,12 +101,13 @@ class ExampleValues:
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[_Whole]:
         """Of a control flow operator, the call itself is what is run."""
-        calls, self._calls = self._calls, []
+        start = len(self._calls)
         whole = _Whole()
         try:
             yield whole
         finally:
-            inner, self._calls = self._calls, calls
+            inner = self._calls[start:]
+            del self._calls[start:]
         memory = {m for call in inner for m in call.memory}
         results = set(_memory(_tensors(whole.result)))
         read = {m for call in inner for m in call.read} | set(
@@ -127,9 +138,11 @@ class ExampleValues:
         if any(call.is_write for call in calls):
             # What was left out so far reads what the memory held before.
             calls = [call for call in reversed(self._calls) if not call.is_run]
-        for call in reversed(calls):
-            self._run(call)
-        return self._value(tensor)
+        # The code that looks may be the model's, whose calls are recorded.
+        with self._recorder.dispatch.outside(), _torch_private.no_modes():
+            for call in reversed(calls):
+                self._run(call)
+            return self._value(tensor)
 
     def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
         """What an expression over numbers that data decides is in the example."""
@@ -137,8 +150,37 @@ class ExampleValues:
             raise error
         values = {s: self._number(s) for s in expression.free_symbols}
         answer = _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
-        self.note(_what(answer), answer, frame)
+        if self._becomes is None:
+            self.note(_what(answer), answer, frame)
+        else:
+            self._was_read = True
         return sympy.sympify(answer)
+
+    @contextmanager
+    def values_become(self, what: str, frame: FrameType) -> Iterator[_Whole]:
+        """Values that are looked at meanwhile are noted as this, with what comes of them."""
+        outer, self._becomes = (self._becomes, self._was_read), what
+        self._was_read = False
+        whole = _Whole()
+        try:
+            yield whole
+            if self._was_read:
+                self.note(what, whole.result, frame)
+        finally:
+            self._becomes, self._was_read = outer
+
+    def can_run(self, tensor: torch.Tensor) -> bool:
+        """Whether the values of the example may be computed for what no result depends on."""
+        return self.follows or self.is_constant(self._recorder.fake_of(tensor))
+
+    def note_text(self, text: str, frame: FrameType) -> None:
+        """The model's code made text of a tensor."""
+        if self.follows:
+            self.note("a tensor becomes a Python string", text, frame)
+            return
+        place = text_place(frame)
+        if place is not None:
+            self.texts.setdefault(place, None)
 
     def note(self, what: str, value: Any, frame: FrameType | None) -> None:
         """A value went into the recording."""
@@ -155,12 +197,30 @@ class ExampleValues:
 
     # -- runs ------------------------------------------------------------------------------------
 
+    def result(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
+        """What an operator gives for the values of the example."""
+        for fake in tensors_in(list(fakes.values())):
+            self.of(fake)
+        given = {name: self._real_argument(a) for name, a in fakes.items()}
+        schema = op._schema.arguments
+        with torch.no_grad():
+            return op(
+                *(given[a.name] for a in schema if not a.kwarg_only),
+                **{a.name: given[a.name] for a in schema if a.kwarg_only},
+            )
+
     def _run(self, call: _Call) -> None:
         call.is_run = True
         given = {name: self._real_argument(a) for name, a in call.arguments.items()}
         if _torch_private.is_higher_order(call.func):
-            with torch.no_grad():
-                result = call.func(*given["args"], **given["kwargs"])
+            try:
+                with torch.no_grad():
+                    result = call.func(*given["args"], **given["kwargs"])
+            except Exception as error:  # its bodies may read tensors from around them
+                raise CaptureError(
+                    "a value is read that a control flow operator computes, which is only known at"
+                    " run time"
+                ) from error
             for fake, real in zip(_tensors(call.result), _tensors(result), strict=True):
                 self._real[id(fake)] = real
             return
@@ -177,7 +237,7 @@ class ExampleValues:
         fake = self._recorder.fake_of(tensor)
         real = self._real.get(id(fake))
         if real is None:
-            constant = self._recorder.value_of(tensor).constant
+            constant = self._constants.get(id(fake))
             if constant is None or _torch_private.is_fake(constant):
                 raise CaptureError("a value is read of a tensor that has none in this recording")
             real = self._real[id(fake)] = constant.clone()
@@ -225,12 +285,3 @@ def _memory(tensors: Any) -> Iterator[int]:
     for tensor in tensors:
         if tensor.layout == torch.strided:
             yield _torch_private.storage_of(tensor)
-
-
-def _has_symbols(arguments: Any) -> bool:
-    return any(
-        _has_symbols(a)
-        if isinstance(a, (list, tuple))
-        else isinstance(a, (torch.SymInt, torch.SymFloat, torch.SymBool))
-        for a in arguments
-    )

@@ -76,12 +76,7 @@ class ProgramRun:
 
     def _argument(self, spec: Any, state: dict[str, torch.Tensor], given: Any) -> Any:
         if spec.kind == InputKind.USER_INPUT:
-            if type(spec.arg).__name__ == "ConstantArgument":
-                number = spec.arg.value
-                if isinstance(number, (int, float)) and not isinstance(number, bool):
-                    next(given)  # an input of the file, without effect
-                return number
-            return next(given)
+            return spec.arg.value if _is_constant(spec.arg) else next(given)
         if spec.kind in _STATE:
             return _checked(spec.target, state[spec.target])
         if spec.kind.name == "CUSTOM_OBJ":
@@ -113,7 +108,7 @@ class ProgramRun:
                 if n.op != "call_function":
                     return super().run_node(n)
                 with run._recorder.located(run._location(n)):
-                    return super().run_node(n)
+                    return _torch_private.as_model_number(super().run_node(n))
 
         return WithLines(module)
 
@@ -132,6 +127,10 @@ class ProgramRun:
         calls = tuple(f"{path}@{number or 0}" for path, number in running)
         place = from_stack_trace(node.meta.get("stack_trace") or "")
         return self._modules.location(path, place, calls)
+
+
+def _is_constant(argument: Any) -> bool:
+    return type(argument).__name__ == "ConstantArgument"
 
 
 def _checked(name: str, tensor: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,7 @@ class QuantizedCalls:
     """The calls that take or give quantized tensors."""
 
     def __init__(self, recorder: Recorder, packed_names: dict[int, str]) -> None:
-        """`packed_names`: what the packed weights of layers are called, by id."""
+        """`packed_names`: what the packed weights of layers are called, by hash."""
         self._recorder = recorder
         self._packed_names = packed_names
         self._known: dict[int, QuantizedTensor] = {}
@@ -77,7 +77,7 @@ class QuantizedCalls:
         if isinstance(argument, (list, tuple)):
             return [self._argument(item) for item in argument]
         if isinstance(argument, torch.ScriptObject):
-            name = self._packed_names.get(id(argument)) or self._recorder.new_name("packed")
+            name = self._packed_names.get(hash(argument)) or self._recorder.new_name("packed")
             return PackedParameters(name, argument)
         found = self.of(argument)
         return self._recorder.argument(argument) if found is None else found

@@ -33,7 +33,7 @@ from sardonyx.capture.flat_model import (
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames, Place, place_text
+from sardonyx.capture.location import ModuleNames, Place, innermost_user_place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.programs import ProgramRun
@@ -54,11 +54,26 @@ from sardonyx.capture.size_conditions import (
     in_callers_names,
     notes_on_small_sizes,
     notes_on_texts,
+    readable,
     text_place,
 )
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
-from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
+from sardonyx.errors import (
+    CaptureError,
+    DynamicDimError,
+    SardonyxError,
+    first_line,
+    format_message,
+)
+
+
+class ComparedByIdentityError(CaptureError):
+    """A condition on sizes may have been looked at by `is`."""
+
+
+class LengthReadError(DynamicDimError):
+    """A dynamic dim is fixed by len(), which gives Python's own numbers."""
 
 
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:
@@ -140,7 +155,7 @@ class _Recording:
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
             results = self._run_model(given)
-            graph.outputs = [self._recorder.output(result) for result in results]
+            graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers(graph)
         if constant:
             return Recorded(graph, self._record, self._inputs), constant
@@ -151,12 +166,25 @@ class _Recording:
         answers = self._recorder.small_sizes_aside
         notes += notes_on_small_sizes(answers, self._origins, sizes)
         notes += notes_on_texts(self._texts, self._origins)
-        notes = list(dict.fromkeys(notes))
+        notes += [
+            f"the model makes text of a tensor at {place_text(place)}: what it decides by that text"
+            " is not recorded"
+            for place in self._recorder.example.texts
+        ]
+        notes = list(dict.fromkeys([*notes, *self._recorder.notes]))
         baked = tuple(self._recorder.example.baked())
         recorded = Recorded(
             graph, self._record, self._inputs, tuple(notes), baked, tuple(conditions)
         )
         return recorded, fixed
+
+    def _output(self, index: int, result: Any) -> Any:
+        if self._recorder.quantized.of(result) is not None:
+            raise CaptureError(
+                f"output {index} is quantized, a type that ONNX does not have: return its"
+                " dequantize()"
+            )
+        return self._recorder.output(result)
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)
@@ -171,23 +199,46 @@ class _Recording:
         with attributes_restored(self._model):
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()
+        self._check_conditions_read(results)
         return results
 
+    def _check_conditions_read(self, results: list[Any]) -> None:
+        """A comparison of sizes that nothing asked for may have been looked at by `is`: no symbol
+        is True."""
+        returned = {_torch_private.dim_of(r) for r in results if isinstance(r, torch.SymBool)}
+        for expression, frame in self._recorder.unread_conditions.items():
+            if expression not in returned and expression.free_symbols:
+                raise ComparedByIdentityError(
+                    format_message(
+                        f"nothing takes what {readable(expression, self._origins)} gives, unless"
+                        " `is` looks at it, which no recording can follow",
+                        [
+                            ("at", place_text(innermost_user_place(frame))),
+                            ("try", "`==`, or the comparison itself as the condition"),
+                        ],
+                    )
+                )
+
     def _run_recorded(self, run: Callable[[], list[Any]]) -> list[Any]:
-        hooks = _torch_private.Hooks(module_called=self._modules.called)
+        hooks = _torch_private.Hooks(
+            module_called=self._modules.called, script_called=self._recorder.call_script
+        )
         text_made = _torch_private.text_made.set(self._note_text)
+        unread = self._recorder.unread_conditions
+        conditions = _torch_private.unread_conditions.set(unread)
         try:
             with (
                 _torch_private.recording_patches(hooks),
                 self._recorder.dispatch.entered(),
             ):
                 return run()
-        except CaptureError:
+        except SardonyxError:
             raise
         except Exception as error:
             raise self._refusal(error) from error
         finally:
             _torch_private.text_made.reset(text_made)
+            _torch_private.unread_conditions.reset(conditions)
 
     def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
         place = text_place(frame)
@@ -276,7 +327,10 @@ class _Recording:
                 symbol, size = by_name[name]
                 if dim.required:
                     places = _places_of(symbol, conditions)
-                    raise fixed_dim_error(self._inputs.names[position], axis, dim, size, places)
+                    error = fixed_dim_error(self._inputs.names[position], axis, dim, size, places)
+                    if self._reads.has_read_length:
+                        raise LengthReadError(str(error))
+                    raise error
                 fixed.add((position, axis))
         return fixed
 
@@ -304,13 +358,13 @@ class _Recording:
 
 
 def _packed_names(model: Any) -> dict[int, str]:
-    """What the packed weights of quantized layers are called, by id."""
+    """What the packed weights of quantized layers are called, by hash."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return {}
     return {
-        id(attribute): f"{path}.{name}" if path else name
+        hash(attribute): ".".join(part for part in path.split(".") if part != "_packed_params")
         for path, module in model.named_modules()
-        for name, attribute in vars(module).items()
+        for attribute in vars(module).values()
         if isinstance(attribute, torch.ScriptObject)
     }
 

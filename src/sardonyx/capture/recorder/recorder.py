@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -27,7 +28,7 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
-from sardonyx.capture.infer import tensors_in, type_of
+from sardonyx.capture.infer import has_symbols, tensors_in, type_of
 from sardonyx.capture.location import Place, innermost_user_place, place_text
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.recorder.control_flow import ControlFlow
@@ -83,6 +84,9 @@ class Recorder:
         """Of the block that is being filled."""
         self._values: MutableMapping[int, Value] = {}
         """By the id of a tensor that the model has; `_kept` keeps them from being another's."""
+        self._sharing: Counter[int] = Counter()
+        """How many tensors of the model are a value, by its id."""
+        self._new_factory_result: torch.Tensor | None = None
         self._kept: list[Any] = []
         self._fakes: dict[int, torch.Tensor] = {}
         """Of real tensors, by their id."""
@@ -107,6 +111,9 @@ class Recorder:
         """Sizes that may be others in each iteration of a loop."""
         self._is_running_operator = False
         self._located: SourceLocation | None = None
+        self.notes: dict[str, None] = {}
+        self.unread_conditions: dict[Any, FrameType] = {}
+        """What the model's code compared and nothing has asked for."""
         self.functions: Any = contextlib.nullcontext()
         """The mode that sees the functions of torch which the model calls."""
 
@@ -151,6 +158,7 @@ class Recorder:
 
     def know(self, tensor: torch.Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
+        self._sharing[id(value)] += 1
         self._kept.append(tensor)
 
     def _outside_tensor(self, tensor: torch.Tensor) -> Value:
@@ -171,6 +179,7 @@ class Recorder:
             value = Value(name, type_of(tensor), fake=self._new_fake(tensor), constant=constant)
             self._by_memory[key] = value
             self.graph.parameters[name] = value
+            self.example.add_constant(value)
         assert value.fake is not None
         self._fakes[id(tensor)] = value.fake
         self.know(tensor, value)
@@ -217,11 +226,31 @@ class Recorder:
         if func.namespace == "prim":  # x.device of a fake tensor, and other questions
             with self.dispatch.outside(), self.mode:
                 return func(*(self.fake_of(a) if isinstance(a, torch.Tensor) else a for a in args))
-        if _torch_private.is_cast_in_parts(func, args):
-            with self.dispatch:
+        autocast = getattr(self.functions, "autocast", ())
+        if autocast and _torch_private.is_cast_in_parts(func, autocast):
+            with self.dispatch.entered(autocast):
                 return _torch_private.run_in_parts(func, args, kwargs)
         with self.dispatch.outside():
             return self._record(func, args, kwargs)
+
+    def call_script(
+        self, call: Callable[..., Any], script: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a scripted function or method gives, by the Python code that it was made of."""
+        own = _torch_private.python_of_script(script)
+        if own is not None:
+            return own(*args, **kwargs)
+        if _torch_private.writes_memory_itself(script):
+            raise CaptureError(
+                format_message(
+                    "a script makes tensors of numbers, which cannot be recorded from outside",
+                    [
+                        ("at", place_text(self.place())),
+                        ("try", 'torch.jit.script of the whole model, and capture="script"'),
+                    ],
+                )
+            )
+        return call(script, *args, **kwargs)
 
     def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.quantized.concerns(func, args, kwargs):
@@ -235,12 +264,15 @@ class Recorder:
             return self.number_of(args[0])
         if func is aten.is_nonzero.default:
             return self._is_nonzero(args[0])
+        if func is aten.equal.default:
+            return self._are_equal(*args)
         if func is aten.detach_.default:
             return args[0]
         if func is aten.detach.default:
             return self._another_name(args[0])
         op = ATEN_FORMS.get(func, func)
         given = bind(op, args, kwargs)
+        self._set_apart_what_changes_shape(op, given)
         if _name_of(op) in _ASSERTIONS:
             return None
         self._forget_what_was_written(given)
@@ -275,7 +307,7 @@ class Recorder:
             return None
         node = Node(op, arguments, outputs, location)
         self.append(node)
-        self.example.log(op, given, result, node)
+        self.example.log(op, given, result)
         for tensor, value in changed:
             self.know(tensor, value)
             if value.fake is not None:
@@ -284,6 +316,8 @@ class Recorder:
             self._note_writes(op, fakes)
         for value in outputs:
             self._note_sizes(value)
+        is_factory = not originals and isinstance(result, torch.Tensor)
+        self._new_factory_result = result if is_factory else None
         return _replaced(result, originals)
 
     def append(self, node: Node) -> None:
@@ -307,36 +341,76 @@ class Recorder:
                 values.setdefault(key, value)
 
     def _run(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
-        if op._schema.name in METADATA_WRITES:
-            self._set_apart(fakes["self"])
-        for parameter in parameters_of(op) if op._schema.is_mutable else ():
-            if parameter.is_out:  # may be resized
-                for fake in tensors_in(fakes[parameter.name]):
-                    self._set_apart(fake)
         if op._schema.is_mutable:
             return self._run_now(op, fakes)
         return self._alike.of(op, fakes, lambda: self._run_now(op, fakes))
 
     def _run_now(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
         self._is_running_operator = True
+        known = len(self.conditions)
         try:
             common = with_common_sizes(op, fakes, self.mode, of_data=True)
             result = _torch_private.run_operator(op, common, self.mode, RULES_OF_INFERENCE.get(op))
             if op._schema.is_mutable:
                 return _with_arguments(op, fakes, result)
             return with_open_sizes(op, common, result, self.mode)
+        except Exception as error:
+            made = self._result_by_example(op, fakes, error)
+            if made is not None:
+                return made
+            # A model that goes on then decides by it.
+            self.conditions[known:] = [
+                replace(condition, in_model_code=True) for condition in self.conditions[known:]
+            ]
+            raise
         finally:
             self._is_running_operator = False
 
-    def _set_apart(self, fake: torch.Tensor) -> None:
-        """Of a tensor whose sizes change in place, earlier nodes keep one of the old sizes."""
-        value = self._values.get(id(fake))
-        if value is not None:
-            value.fake = _torch_private.fake_view(
-                fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
-            )
-            self._kept.append(value.fake)
-        self._alike.forget(fake)
+    def _result_by_example(
+        self, op: OpOverload, fakes: dict[str, Any], error: Exception
+    ) -> list[torch.Tensor] | torch.Tensor | None:
+        """What an operator of the user's gives that has no kernel for fake tensors: it is run on
+        the values of the example. Its sizes are those, where no size is dynamic."""
+        if op.namespace in ("aten", "prims", "prim") or not _torch_private.lacks_fake_kernel(error):
+            return None
+        real = self.example.result(op, fakes)
+        symbols = any(t._has_symbolic_sizes_strides for t in tensors_in(list(fakes.values())))
+        is_open = symbols or has_symbols(list(fakes.values()))
+        if not is_open and any(t.dim() for t in tensors_in(real)):
+            self.notes[
+                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they are"
+                " those of the example in the file (torch.library.register_fake)"
+            ] = None
+        made = []
+        for tensor in tensors_in(real):
+            sizes = list(tensor.shape)
+            if is_open:
+                sizes = [_torch_private.new_data_dependent_length(self.mode) for _ in sizes]
+            made.append(_torch_private.fake_contiguous(self.mode, sizes, tensor.dtype, tensor))
+        return made if isinstance(real, (list, tuple)) else made[0]
+
+    def _set_apart_what_changes_shape(self, op: OpOverload, given: dict[str, Any]) -> None:
+        """Of a tensor whose sizes change in place, or may (`out=`), earlier nodes keep one of the
+        old sizes, and so do other tensors that are the same value."""
+        if not op._schema.is_mutable:
+            return
+        changed = [p.name for p in parameters_of(op) if p.is_out]
+        if op._schema.name in METADATA_WRITES:
+            changed.append("self")
+        for tensor in (t for name in changed for t in tensors_in(given[name])):
+            fake, value = self.fake_of(tensor), self.value_of(tensor)
+            if self._sharing[id(value)] > 1:
+                alias = aten.alias.default
+                own = Value(self.new_name("alias"), value.type, fake=fake)
+                self.append(Node(alias, {"self": value}, [own], self.location()))
+                self._sharing[id(value)] -= 1
+                self.know(tensor, own)
+            if value.fake is fake:
+                value.fake = _torch_private.fake_view(
+                    fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
+                )
+                self._kept.append(value.fake)
+            self._alike.forget(fake)
 
     def _note_writes(self, op: OpOverload, fakes: dict[str, Any]) -> None:
         for parameter in parameters_of(op):
@@ -390,16 +464,27 @@ class Recorder:
         number = self.number_of(tensor)
         return bool(number) if isinstance(number, (bool, torch.SymBool)) else bool(number != 0)
 
-    def _look(self, expression: sympy.Basic, frame: FrameType, evaluate: Any) -> Any:
-        """Python, or the shape rule of an operator, wants to know a size or a condition."""
+    def _are_equal(self, left: torch.Tensor, right: torch.Tensor) -> bool:
+        if left.shape != right.shape:
+            return False
+        equal = self._record_plain(aten.eq.Tensor, (left, right), {})
+        return self._is_nonzero(self._record_plain(aten.all.default, (equal,), {}))
+
+    def _look(
+        self, expression: sympy.Basic, frame: FrameType, is_check: bool, evaluate: Any
+    ) -> Any:
+        """Python, or the shape rule of an operator, wants to know a size or a condition.
+        `is_check`: nothing is decided by it."""
         known = _torch_private.guard_count(self.mode)
+        self.unread_conditions.pop(expression, None)
         try:
             answer = evaluate(expression)
         except Exception as error:
             if not _torch_private.is_data_dependent_error(error):
                 raise
             return self.example.answer(expression, error, frame)
-        is_models = not self._is_running_operator and _torch_private.is_code_of_models(frame)
+        is_models = not (self._is_running_operator or is_check)
+        is_models = is_models and _torch_private.is_code_of_models(frame)
         found = _torch_private.guard_expressions(self.mode)[known:]
         if found:
             place = innermost_user_place(frame) if self._located is None else self.place()
@@ -419,6 +504,8 @@ class Recorder:
         if isinstance(argument, (list, tuple)):
             return [self.argument(item) for item in argument]
         if isinstance(argument, _SYMBOLIC):
+            if isinstance(argument, torch.SymBool):
+                self.unread_conditions.pop(argument.node.expr, None)
             return _torch_private.dim_of(argument)
         return argument
 
@@ -463,6 +550,7 @@ class Recorder:
         value = Value(name, type_of(tensor), constant=tensor)
         self.graph.parameters[name] = value
         self.fake_of_value(value)
+        self.example.add_constant(value)
         return value
 
     def loop(
@@ -498,10 +586,6 @@ class Recorder:
 
     def output(self, result: Any) -> Argument:
         """What the model returns, as the graph has it."""
-        if self.quantized.of(result) is not None:
-            raise CaptureError(
-                "an output is quantized, a type that ONNX does not have: return its dequantize()"
-            )
         with self.dispatch.outside():
             return self.argument(result)
 
@@ -514,7 +598,12 @@ class Recorder:
             fake = _torch_private.fake_view(
                 fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
             )
-        self.know(fake, self.value_of(tensor))
+        value = self.value_of(tensor)
+        if tensor is self._new_factory_result:  # which the model never gets
+            self._sharing[id(value)] -= 1
+            self._new_factory_result = None
+        self.know(fake, value)
+        self.example.log(aten.detach.default, {"self": tensor}, fake)
         return fake
 
     def _lifted(self, tensor: torch.Tensor) -> torch.Tensor:

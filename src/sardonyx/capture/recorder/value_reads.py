@@ -30,6 +30,18 @@ _BECOMES = {
     torch.Tensor.tolist: "a tensor becomes a Python list",
     torch.Tensor.__complex__: "a tensor becomes a Python complex number",
 }
+_NUMBERS: dict[Any, str] = {
+    torch.Tensor.__int__: "a tensor becomes a Python int",
+    torch.Tensor.__float__: "a tensor becomes a Python float",
+    torch.Tensor.__index__: "a tensor becomes a Python index",
+    torch.Tensor.__bool__: "a tensor decides a Python branch",
+    torch.Tensor.__contains__: "a tensor decides a Python branch",
+    torch.Tensor.__len__: "len() of a tensor is a constant",
+    torch.Tensor.__iter__: "a Python loop runs over a tensor",
+    torch.Tensor.unbind: "a Python loop runs over a tensor",
+}
+"""Functions that give Python numbers: what a value that they look at becomes."""
+_TEXTS = frozenset((torch.Tensor.__format__, torch.Tensor.__repr__, torch.Tensor.__str__))
 _ASKED_BY_TORCH_TOO = frozenset(
     (torch.Tensor.data_ptr, torch.Tensor.untyped_storage, torch.Tensor.storage)
 )
@@ -43,6 +55,8 @@ class ValueReads(ChangingMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
+        self.has_read_length = False
+        """Whether len() was asked of a tensor whose length is dynamic."""
         self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
 
     def watch(self, tensor: torch.Tensor, place: Place = ("", 0, "")) -> None:
@@ -79,7 +93,7 @@ class ValueReads(ChangingMode):
             )
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return func in _BECOMES
+        return func in _BECOMES or func in _NUMBERS or func in _TEXTS
 
     def __torch_function__(
         self,
@@ -90,6 +104,14 @@ class ValueReads(ChangingMode):
     ) -> Any:
         recorder, tensor = self._recorder, args[0]
         frame = sys._getframe(1)
+        if func is torch.Tensor.__len__ and isinstance(tensor.shape[0], torch.SymInt):
+            self.has_read_length = True
+        if func in _NUMBERS:
+            with recorder.example.values_become(_NUMBERS[func], frame) as became:
+                became.result = func(*args, **(kwargs or {}))
+                return became.result
+        if func in _TEXTS:
+            return self._text(func, tensor, args[1:], frame)
         if func in _ASKED_BY_TORCH_TOO and is_asked_by_torch(frame):
             return func(*args, **(kwargs or {}))
         place = innermost_user_place(frame)
@@ -119,6 +141,21 @@ class ValueReads(ChangingMode):
                 recorder.example.note(_BECOMES[func], result, frame)
             self.watch(real, place)
             return result
+
+    def _text(self, func: Any, tensor: torch.Tensor, options: tuple[Any, ...], frame: Any) -> str:
+        """Of the values in the example; what is decided by it is not recorded."""
+        recorder = self._recorder
+        with recorder.dispatch.outside(), _torch_private.no_modes():
+            if not _torch_private.is_fake(tensor):
+                return str(func(tensor, *options))
+            if recorder.example.can_run(tensor):
+                real = recorder.example.of(tensor)
+                text = str(func(real, *options))
+                if not recorder.example.is_constant(recorder.fake_of(tensor)):
+                    recorder.example.note_text(text, frame)
+                return text
+            recorder.example.note_text("", frame)
+            return f"tensor(..., size={tuple(tensor.shape)}, dtype={tensor.dtype})"
 
 
 def _numbers(tensor: torch.Tensor) -> Any:
