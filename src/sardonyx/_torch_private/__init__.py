@@ -57,6 +57,7 @@ from sardonyx._torch_private.programs import qualified_module_classes as qualifi
 from sardonyx._torch_private.programs import result_like as result_like
 from sardonyx._torch_private.programs import texts_of_guards as texts_of_guards
 from sardonyx._torch_private.programs import user_input_names as user_input_names
+from sardonyx._torch_private.programs import user_input_values as user_input_values
 from sardonyx._torch_private.pytrees import open_registered_pytree as open_registered_pytree
 from sardonyx._torch_private.quantized import quantized_tensor as quantized_tensor
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode

@@ -32,6 +32,12 @@ def user_input_names(program: Any) -> list[str]:
     ]
 
 
+def user_input_values(program: Any) -> list[Any]:
+    """The fake tensors and symbols of a program's inputs."""
+    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    return [values.get(spec.arg.name) for spec in _user_inputs(program)]
+
+
 def fixed_numbers(program: Any) -> set[str]:
     """The names of number inputs that an ExportedProgram holds one value of."""
     return {

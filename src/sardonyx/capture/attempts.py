@@ -12,6 +12,7 @@ from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.recorder.record import (
+    ComparedByIdentityError,
     LengthReadError,
     record_by_example,
     record_compiled,
@@ -87,9 +88,10 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
 
 def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
     """Whether the model's bytecode may tell more than its run: of dims that it fixes, only where
-    len() does."""
+    len() does; nothing of what `is` looks at."""
     return all(
-        isinstance(error, LengthReadError) or not isinstance(error, DynamicDimError)
+        isinstance(error, LengthReadError)
+        or not isinstance(error, (DynamicDimError, ComparedByIdentityError))
         for _, error in refusals
     )
 

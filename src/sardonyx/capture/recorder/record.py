@@ -30,6 +30,7 @@ from sardonyx.capture.flat_model import (
     modes_of_captures,
     without_prefix,
 )
+from sardonyx.capture.given_conditions import notes_on_given
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
@@ -438,6 +439,27 @@ class _CompiledRecording(_Recording):
     def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
         for name, tensor in ProgramRun.state_of(self._program).items():
             yield without_prefix(name), tensor
+
+    def run(self) -> tuple[Recorded, Any]:
+        names = self._checked_dims()
+        recorded, fixed = super().run()
+        notes = (*recorded.notes, *notes_on_given(self._program, names))
+        return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
+
+    def _checked_dims(self) -> dict[sympy.Symbol, str]:
+        """What the size symbols of the program are called; it must have one for each dynamic dim."""
+        inputs = self._inputs
+        values = _torch_private.user_input_values(self._program)
+        names: dict[sympy.Symbol, str] = {}
+        for position, value in zip(inputs.input_positions, values, strict=True):
+            for axis, dim in inputs.dynamic[position].items():
+                size = value.shape[axis] if isinstance(value, torch.Tensor) else value
+                expression = _torch_private.dim_of(size)
+                if not isinstance(expression, sympy.Basic):
+                    raise fixed_dim_error(inputs.names[position], axis, dim, expression, [])
+                if isinstance(expression, sympy.Symbol):
+                    names[expression] = dim.name
+        return names
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         modules = ModuleNames.of(self._model)
