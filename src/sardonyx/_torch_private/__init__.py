@@ -111,6 +111,7 @@ from sardonyx._torch_private.sizes import sym_int as sym_int
 from sardonyx._torch_private.sizes import turns as turns
 from sardonyx._torch_private.sizes import without_conclusions as without_conclusions
 from sardonyx._torch_private.temporary_operators import TemporaryOperators as TemporaryOperators
+from sardonyx._torch_private.torchscript import has_control_flow as has_control_flow
 from sardonyx._torch_private.torchscript import inlined_subgraph as inlined_subgraph
 from sardonyx._torch_private.torchscript import is_known_to_dispatcher as is_known_to_dispatcher
 from sardonyx._torch_private.torchscript import is_script_method as is_script_method

@@ -75,3 +75,8 @@ def writes_memory_itself(script: Any) -> bool:
     """Whether a script has operators that write memory without the dispatcher: torch.tensor(1)."""
     names = ("aten::tensor", "aten::as_tensor")
     return any(script.inlined_graph.findAllNodes(name, recurse=True) for name in names)
+
+
+def has_control_flow(script: Any) -> bool:
+    graph = script.inlined_graph
+    return any(graph.findAllNodes(name, recurse=True) for name in ("prim::If", "prim::Loop"))

@@ -61,11 +61,36 @@ def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
 
 def innermost_user_place(frame: FrameType | None) -> Place:
     """The same for a running frame and its callers."""
-    frames = []
+    fallback: tuple[str, int] | None = None
     while frame is not None:
-        frames.append((frame.f_code.co_filename, str(frame.f_lineno)))
+        file = frame.f_code.co_filename
+        kind = _kind_of_file(file)
+        if kind == "boundary":
+            break
+        if kind == "user":
+            return _place(file, frame.f_lineno)
+        if fallback is None and kind == "torch":
+            fallback = file, frame.f_lineno
         frame = frame.f_back
-    return _innermost(frames)
+    return ("", 0, "") if fallback is None else _place(*fallback)
+
+
+@cache
+def _kind_of_file(file: str) -> str:
+    if file == _BOUNDARY:
+        return "boundary"  # what called the exporter is not the model
+    if is_users(file):
+        return "user"
+    return "own" if file.startswith((_OWN_FOLDER, *_COMPILER)) else "torch"
+
+
+def _place(file: str, line: int) -> Place:
+    return _shortened_place(file, line, os.getcwd(), linecache.getline(file, line).strip())
+
+
+@cache
+def _shortened_place(file: str, line: int, folder: str, text: str) -> Place:
+    return shortened((file, line, text))
 
 
 def users_frames(frame: FrameType | None) -> Iterator[FrameType]:

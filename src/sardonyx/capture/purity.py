@@ -47,7 +47,7 @@ def undisturbed(model: Any) -> Iterator[None]:
         _torch_private.quiet_loggers(),
         warnings.catch_warnings(),
         _global_state_restored(),
-        model_restored(model),
+        gradients_restored(model),
     ):
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)
@@ -81,20 +81,30 @@ class RandomStates:
 
 
 @contextlib.contextmanager
+def gradients_restored(model: Any) -> Iterator[None]:
+    """Which parameters require gradients."""
+    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    before = [parameter.requires_grad for parameter in parameters]
+    try:
+        yield
+    finally:
+        for parameter, flag in zip(parameters, before, strict=True):
+            if parameter.requires_grad != flag:
+                parameter.requires_grad_(flag)
+
+
+@contextlib.contextmanager
 def model_restored(model: Any) -> Iterator[None]:
-    """Attributes, buffers and requires_grad."""
+    """Attributes, buffers and requires_grad, around a run of the model itself."""
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
         yield
         return
-    buffers = [(b, b.detach().clone(), version_of(b)) for b in model.buffers() if _has_data(b)]
-    requires_grad = [(p, p.requires_grad) for p in model.parameters()]
+    held = [b for b in model.buffers() if b.device.type != "meta" and not _torch_private.is_fake(b)]
+    buffers = [(b, b.detach().clone(), version_of(b)) for b in held]
     try:
-        with attributes_restored(model):
+        with attributes_restored(model), gradients_restored(model):
             yield
     finally:
-        for parameter, flag in requires_grad:
-            if parameter.requires_grad != flag:
-                parameter.requires_grad_(flag)
         for buffer, values, version in buffers:
             if buffer.is_inference() or version_of(buffer) != version:
                 with torch.inference_mode(buffer.is_inference()):
@@ -143,10 +153,6 @@ _CHANGES_MEMORY = (
     torch.resize_as_,
 )
 _OF_MEMORY = frozenset((_READ_DATA, _EXCHANGE_DATA, *_CHANGES_MEMORY))
-
-
-def _has_data(tensor: torch.Tensor) -> bool:
-    return tensor.device.type != "meta" and not _torch_private.is_fake(tensor)
 
 
 def _tensors_of(model: Any) -> Iterator[torch.Tensor]:

@@ -251,8 +251,8 @@ _Refusal = TypeVar("_Refusal", bound=DynamicDimError)
 def _fixes(
     expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]
 ) -> bool:
-    """Whether an equation of sizes and a number holds for none of the next larger sizes; where the
-    number is 0 or 1, which operators treat as special, for none of those from twice the size on.
+    """Whether an equation of sizes and a number holds for none of the next larger sizes, or for
+    none of those from twice the size on.
 
     Tried rather than solved: `p // (p // 4) == 4` holds for every p that was padded to four. A
     symbol that simply is a number is reported with its dim, not here.
@@ -264,9 +264,7 @@ def _fixes(
     size = sizes[symbol]
     if True not in _outcomes(expression, symbol, sizes, least=size + 1):
         return True
-    return _is_small(expression) and not any(
-        _outcomes(expression, symbol, sizes, least=2 * size + 2)
-    )
+    return not any(_outcomes(expression, symbol, sizes, least=2 * size + 2))
 
 
 def are_special(

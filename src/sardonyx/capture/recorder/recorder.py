@@ -41,6 +41,7 @@ from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
 from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
+from sardonyx.capture.torchscript.program import read_call
 from sardonyx.errors import CaptureError, format_message
 
 aten = torch.ops.aten
@@ -236,10 +237,14 @@ class Recorder:
     def call_script(
         self, call: Callable[..., Any], script: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a scripted function or method gives, by the Python code that it was made of."""
+        """What a scripted function or method gives: by the Python code that it was made of, or, where
+        it has control flow that data may decide, read as the program that it is."""
         own = _torch_private.python_of_script(script)
-        if own is not None:
+        if own is not None and not _torch_private.has_control_flow(script):
             return own(*args, **kwargs)
+        if isinstance(script, torch.jit.ScriptFunction):
+            with self.dispatch.outside(), _torch_private.no_modes():
+                return self._read_script(script, args, kwargs)
         if _torch_private.writes_memory_itself(script):
             raise CaptureError(
                 format_message(
@@ -251,6 +256,29 @@ class Recorder:
                 )
             )
         return call(script, *args, **kwargs)
+
+    def _read_script(self, script: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        graph = AtenGraph(
+            nodes=self._nodes,
+            parameters=self.graph.parameters,
+            symbols=self.graph.symbols,
+            symbol_names=self.graph.symbol_names,
+            captured_by="torch.jit.script",
+        )
+        given = [self.argument(a) for a in args]
+        named = {name: self.argument(a) for name, a in kwargs.items()}
+        result = read_call(script, given, named, graph, self.mode)
+        return self._from_graph(result)
+
+    def _from_graph(self, result: Any) -> Any:
+        """What is in the graph, as the model gets it."""
+        if isinstance(result, Value):
+            fake = self.fake_of_value(result)
+            self.example.varies(fake)
+            return fake
+        if isinstance(result, (list, tuple)):
+            return type(result)(map(self._from_graph, result))
+        return _torch_private.as_model_number(self._given(result))
 
     def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.quantized.concerns(func, args, kwargs):

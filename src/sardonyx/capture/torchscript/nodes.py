@@ -44,14 +44,13 @@ _OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "
 class NodeWriter:
     """Writes where `graph.nodes` points to: the graph, or the block that is being read."""
 
-    def __init__(self, captured_by: str) -> None:
-        self.is_trace = captured_by == "torch.jit.trace"
-        self.inference = TypeInference()
-        if not self.is_trace:
-            take_no_bound_for_granted(self.inference.mode)
-        self.graph = AtenGraph(captured_by=captured_by)
+    def __init__(self, into: AtenGraph | None = None, mode: Any = None) -> None:
+        """`into`: the graph to write, whose sizes are those of `mode`; else a new one."""
+        self.inference = TypeInference(mode, on_host=mode is None)
+        take_no_bound_for_granted(self.inference.mode)
+        self.graph = AtenGraph(captured_by="torch.jit.script") if into is None else into
         self._outermost = self.graph.nodes
-        self.scalars = ScalarTracker(self.inference, self.graph, are_python_numbers=self.is_trace)
+        self.scalars = ScalarTracker(self.inference, self.graph)
         self.here = SourceLocation()
         self.notes: list[str] = []
         self._loops = 0
@@ -217,13 +216,13 @@ class NodeWriter:
                         [("at", location.describe())],
                     )
                 ) from error
-            if isinstance(error, IndexError) and not self.is_trace:
+            if isinstance(error, IndexError):
                 # Of dims: what PyTorch itself says, whatever the sizes are.
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
                 format_message(
-                    f"an operator of the {'trace' if self.is_trace else 'program'} cannot take the"
+                    "an operator of the program cannot take the"
                     f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
                     [("at", location.describe())],
                 )

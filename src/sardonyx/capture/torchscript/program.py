@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -12,7 +12,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorded, is_graph_output
-from sardonyx.capture.graph import Argument, Mutation, SourceLocation, Value
+from sardonyx.capture.graph import Argument, AtenGraph, Mutation, SourceLocation, Value
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.refusals import fixed_dim_error
@@ -40,7 +40,7 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     program = _scripted(model)
     record = OutputRecord()
     flat = FlatModel(program, inputs, record)
-    reader = GraphReader(flat, ModuleNames.of(model), "torch.jit.script")
+    reader = GraphReader(flat, ModuleNames.of(model))
     leaves: list[Any] = list(inputs.leaves)
     for position in inputs.input_positions:
         leaf = inputs.leaves[position]
@@ -80,6 +80,36 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     notes = check_conditions(reader.conditions, origins, reader.example_sizes)
     notes += [*reader.notes, *_attributes_set(reader)]
     return Recorded(reader.graph, record, inputs, tuple(notes))
+
+
+def read_call(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], graph: AtenGraph, mode: Any
+) -> Any:
+    """A call of a scripted function by a model that is recorded, written into the graph of that:
+    what it returns, as values of the graph and numbers in tuples, lists and dicts."""
+    reader = GraphReader(torch.nn.Module(), ModuleNames(function.name, {}), graph, mode)
+    bound: dict[str, Argument] = {}
+    given = list(args)
+    for parameter in _torch_private.script_schema(function).arguments:
+        default = parameter.default_value if parameter.has_default_value() else None
+        argument = given.pop(0) if given else kwargs.get(parameter.name, default)
+        bound[parameter.name] = _of_type(reader, reader.wrapped(argument), parameter)
+    return _plain_result(reader.read_program(function.inlined_graph, bound))
+
+
+def _plain_result(result: Argument) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_plain_result, result))
+    if isinstance(result, ScriptList) and isinstance(result.state, tuple):
+        return list(map(_plain_result, result.state))
+    if isinstance(result, ComputedNumber):
+        return result.value
+    if isinstance(result, (Value, sympy.Basic, bool, int, float, str, type(None))):
+        return result
+    raise CaptureError(
+        "a scripted function returns what a recording cannot take: tensors, numbers, and tuples and"
+        " lists of them that are as long in every run"
+    )
 
 
 _NAMED_TUPLE = re.compile(r"NamedTuple\((?P<fields>.*)\) = ")

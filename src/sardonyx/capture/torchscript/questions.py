@@ -27,10 +27,7 @@ _aten = torch.ops.aten
 class TensorQuestions:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(
-        self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch, *, is_trace: bool
-    ) -> None:
-        self._is_trace = is_trace
+    def __init__(self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch) -> None:
         self._numbers = numbers
         self._lists = lists
         self._branch = branch
@@ -43,7 +40,7 @@ class TensorQuestions:
         if kind in OF_TYPES:
             return OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
-        if question is None or (self._is_trace and kind in _SIZES):
+        if question is None:
             raise NotHere
         return question(self, *arguments)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
+from sardonyx.capture.graph import Argument, AtenGraph, Dim, SourceLocation, Value
 from sardonyx.capture.torchscript.any_rank import AnyRankTensors
 from sardonyx.capture.torchscript.blocks import FOREVER, ScriptBlocks, TypesChange
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
@@ -63,8 +63,8 @@ class ReadsApart(NodeWriter):
     _reshaped: ReshapedTensors
     _env: dict[str, Argument]
 
-    def __init__(self, captured_by: str) -> None:
-        super().__init__(captured_by)
+    def __init__(self, into: AtenGraph | None = None, mode: Any = None) -> None:
+        super().__init__(into, mode)
         self._copies = 0
         self._loops_apart = 0
         """Of which iterations are read one by one, as long as that leaves no more ranks than
@@ -95,7 +95,7 @@ class ReadsApart(NodeWriter):
     def set(self, node: Any, result: Argument) -> None: ...
 
     def _open_squeeze(self, node: Any) -> OpenSqueeze | None:
-        return None if self.is_trace else open_squeeze(node.kind(), self.inputs_of(node))
+        return open_squeeze(node.kind(), self.inputs_of(node))
 
     def _squeezed(
         self,

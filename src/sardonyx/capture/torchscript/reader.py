@@ -103,9 +103,13 @@ _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 
 class GraphReader(ReadsApart):
     def __init__(
-        self, root: torch.nn.Module, modules: ModuleNames, captured_by: str = "torch.jit.trace"
+        self,
+        root: torch.nn.Module,
+        modules: ModuleNames,
+        into: AtenGraph | None = None,
+        mode: Any = None,
     ) -> None:
-        super().__init__(captured_by)
+        super().__init__(into, mode)
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
@@ -116,9 +120,7 @@ class GraphReader(ReadsApart):
         self.heap.replaced = self.lists.replaced
         self._list_operators = ListOperators(self, self.lists)
         self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self.texts, self._either)
-        self._questions = TensorQuestions(
-            self.numbers, self.lists, self._either, is_trace=self.is_trace
-        )
+        self._questions = TensorQuestions(self.numbers, self.lists, self._either)
         self._blocks = ScriptBlocks(self)
         self.any_rank = AnyRankTensors(self)
         self.conform = Conform(
@@ -140,28 +142,6 @@ class GraphReader(ReadsApart):
         """The nodes that change an object, or the shape of a tensor."""
         self._by_storage: dict[Any, Value] = {}
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
-
-    def read(self, graph: Any, state: dict[str, torch.Tensor] | None) -> AtenGraph:
-        """A trace: of the inputs and then `state`; without it, of the module, then the inputs."""
-        self._program = graph
-        inputs = list(graph.inputs())
-        if state is None:
-            self._env[inputs.pop(0).debugName()] = ModuleAt(())
-        for source, value in zip(inputs, self.graph.inputs, strict=state is None):
-            self._env[source.debugName()] = value
-        kept = inputs[len(self.graph.inputs) :]
-        for source, (path, tensor) in zip(kept, (state or {}).items(), strict=True):
-            if source.uses():
-                self._env[source.debugName()] = self._parameter(path, tensor.detach())
-        outputs = self.read_block(list(graph.nodes()), list(graph.outputs()))
-        if len(outputs) == 1 and isinstance(outputs[0], tuple):
-            outputs = [self.any_rank.whole(o) if isinstance(o, AnyRank) else o for o in outputs[0]]
-            outputs = self._plain(tuple(outputs))
-        elif len(outputs) == 1 and isinstance(outputs[0], ScriptList):
-            outputs = self._plain(outputs[0])
-        self.graph.outputs = list(outputs)
-        self.check_outputs()
-        return self.graph
 
     def read_program(self, graph: Any, arguments: dict[str, Argument]) -> Argument:
         """A scripted function or method: what it returns of its arguments by name, the module as
@@ -323,7 +303,7 @@ class GraphReader(ReadsApart):
 
     def _is_read_apart(self, branch: Any) -> bool:
         """Whether what follows is to know which side was taken, though what both leave fits."""
-        if self.is_trace or self._copies >= MOST_COPIES:
+        if self._copies >= MOST_COPIES:
             return False
         return is_one_of_two_changed(branch, self._changes)
 
@@ -480,7 +460,7 @@ class GraphReader(ReadsApart):
         if kind in OF_LISTS and any(map(holds_any_rank, operands)):
             self.set(node, self.any_rank.of_tensors(op, operands))
             return
-        if kind in OF_SIZES and not self.is_trace:
+        if kind in OF_SIZES:
             sizes = next((o for o in operands if is_of_open_length(o)), None)
             if sizes is not None:
                 self.set(node, self.any_rank.of_list(op, sizes, operands))
@@ -635,13 +615,7 @@ class GraphReader(ReadsApart):
 
     def _operator(self, node: Any, op: Any) -> None:
         unpacked = unpacked_into(node)
-        # A trace has the number of the example, a program that its author wrote.
-        is_traced = unpacked is not None and self.is_trace
-        found = (
-            None
-            if is_traced
-            else self._list_operators.call(op._schema.name, self.inputs_of(node), unpacked)
-        )
+        found = self._list_operators.call(op._schema.name, self.inputs_of(node), unpacked)
         if found is not None:
             self.set(node, found)
             return
@@ -658,12 +632,12 @@ class GraphReader(ReadsApart):
         if self._quantized.concerns(op, arguments):
             self._set_results(node, self._quantized.read(op, arguments, location))
             return
-        if op._schema.name in METADATA_WRITES and not self.is_trace:
+        if op._schema.name in METADATA_WRITES:
             self._reshape(node, op, arguments)
             return
         if any("Tensor" not in str(result.type) for result in op._schema.returns):
             raise no_form(node.kind(), location)
-        write = None if self.is_trace else write_of(op._schema.name)
+        write = write_of(op._schema.name)
         if write is not None:
             write(self, arguments)
             self.set(node, arguments["self"])

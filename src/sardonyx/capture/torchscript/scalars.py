@@ -41,12 +41,7 @@ class Read(NamedTuple):
 class ScalarTracker:
     """Knows which 0-d tensors hold a size expression, and follows arithmetic on them."""
 
-    def __init__(
-        self, inference: TypeInference, graph: AtenGraph, *, are_python_numbers: bool = True
-    ) -> None:
-        """`are_python_numbers`: the 0-d tensors of a trace; in a script, tensors are tensors, and
-        those of the types that Python's numbers have hold what Python would compute."""
-        self._are_python_numbers = are_python_numbers
+    def __init__(self, inference: TypeInference, graph: AtenGraph) -> None:
         self._inference = inference
         self._graph = graph
         self._numbers: dict[Value, Any] = {}
@@ -131,7 +126,7 @@ class ScalarTracker:
             return self._numbers[value]
         if self._root(value) in self._written:
             return None
-        if not self._are_python_numbers and value.dtype not in (torch.int64, torch.float64):
+        if value.dtype not in (torch.int64, torch.float64):
             return None
         return _constant_number(value)
 
@@ -162,7 +157,7 @@ class ScalarTracker:
         return number
 
     def _note(self, value: Value, number: Any) -> None:
-        if self._are_python_numbers or value.dtype in (torch.int64, torch.float64):
+        if value.dtype in (torch.int64, torch.float64):
             self._numbers[value] = number
 
     def _symbolic(self, argument: Argument) -> Any:
