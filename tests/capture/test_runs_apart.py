@@ -15,8 +15,7 @@ CAPTURES = pytest.mark.parametrize("capture", ["trace", "export", "auto"])
 
 
 class Slots(nn.Module):
-    """torch.export records the write of a slice only in its strict mode, after a failed attempt
-    and a run of the model itself."""
+    """Writes a slice whose bounds a tensor gives, and then assigns the buffer."""
 
     def __init__(self):
         super().__init__()
@@ -86,27 +85,26 @@ def test_what_the_model_holds_is_as_before(capture):
     assert cached.cache.items == [] and cached.cache.last is None
 
 
-def test_an_assigned_buffer_that_strict_mode_loses_is_told_and_not_returned():
-    model = Slots()
-    given = {"dynamic_axes": {"x": {0: "n"}}, "state_outputs": True}
-    program = sardonyx.export(model, (torch.randn(3, 3),), capture="export", **given)
-    assert any("assigns to its buffer slots" in note for note in program.notes)
-    assert [value.name for value in program.model.graph.outputs] == ["output"]
+@CAPTURES
+def test_a_buffer_that_is_written_and_assigned_is_an_output(capture):
+    program = sardonyx.export(
+        Slots(),
+        (torch.randn(3, 3),),
+        capture=capture,
+        dynamic_axes={"x": {0: "n"}},
+        state_outputs=True,
+    )
     program.verify()
-
-    kept = sardonyx.export(model, (torch.randn(3, 3),), capture="trace", **given)
-    session = onnxruntime.InferenceSession(kept.model_proto.SerializeToString())
-    x = torch.randn(2, 3)
-    slots = dict(
-        zip(
-            [o.name for o in session.get_outputs()],
-            session.run(None, {"x": x.numpy()}),
-            strict=True,
-        )
-    )["slots.out"]
-    eager = Slots()
-    eager(x)
-    torch.testing.assert_close(torch.from_numpy(slots), eager.slots)
+    session = onnxruntime.InferenceSession(program.model_proto.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    assert names == ["output", "slots.out"]
+    for size in (3, 2, 5):
+        x = torch.randn(size, 3)
+        eager = Slots()
+        expected = eager(x)
+        output, slots = map(torch.from_numpy, session.run(None, {"x": x.numpy()}))
+        torch.testing.assert_close(output, expected)
+        torch.testing.assert_close(slots, eager.slots)
 
 
 def given_up(x):
@@ -116,9 +114,10 @@ def given_up(x):
         return x.view(1, -1)
 
 
-def test_a_call_that_failed_and_was_caught_decides():
+@CAPTURES
+def test_a_call_that_failed_and_was_caught_decides(capture):
     x = torch.randn(3, 3)
-    program = sardonyx.export(given_up, (x,), capture="export", dynamic_axes={"x": {0: "n"}})
+    program = sardonyx.export(given_up, (x,), capture=capture, dynamic_axes={"x": {0: "n"}})
     (note,) = program.notes
     assert "the recording holds where Mod(3*n, 2) != 0: the model decides by it at" in note
     assert "x.view(2, -1)" in note

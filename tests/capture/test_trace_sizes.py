@@ -1,9 +1,8 @@
-"""Sizes in a trace: followed into whatever is computed of them, or refused with the line."""
+"""Sizes in a trace: followed into whatever is computed of them, noted, or refused with the line."""
 
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import sardonyx
-from sardonyx.errors import DynamicDimError
+from sardonyx.errors import DynamicDimError, InternalError
 from tests.ops.harness import compare
 
 EXAMPLE, OTHERS = 4, (1, 2, 3, 5, 9, 17)
@@ -139,6 +138,7 @@ FOLLOWED = {
     "bools times a size": lambda x: (x > 3) * x.shape[0],
     "where": lambda x: torch.where(x > 3, x.shape[0] / 3, 0.0),
     "NumPy number": lambda x: x * (x.shape[0] * np.float64(0.5)),
+    "NumPy arange": lambda x: x + torch.from_numpy(np.arange(x.shape[0]))[0:1] * x.shape[0],
     "isinstance": lambda x: x * (2 if isinstance(x.shape[0], int) else 3),
     "interpolate": lambda x: F.interpolate(x[None, None], size=(math.ceil(x.shape[0] / 2), 5)),
     "returned": lambda x: (x.shape[0], x.shape[0] / 3, x),
@@ -170,11 +170,9 @@ def assert_equal(found, expected, label):
 
 @pytest.mark.parametrize("model", FOLLOWED.values(), ids=FOLLOWED)
 def test_a_size_is_followed(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", torch.jit.TracerWarning)
-        program = sardonyx.export(
-            model, (of_size(EXAMPLE),), capture="trace", dynamic_axes={"x": {0: "n"}}
-        )
+    program = sardonyx.export(
+        model, (of_size(EXAMPLE),), capture="trace", dynamic_axes={"x": {0: "n"}}
+    )
     assert program.notes == ()
     for n in (EXAMPLE, *OTHERS):
         assert_equal(program(of_size(n)), model(of_size(n)), f"n = {n}")
@@ -194,34 +192,46 @@ def over_rows(x):
     return total
 
 
-REFUSED = {
+FIXED = {
     "int": (lambda x: x.new_zeros(int(x.shape[0] * 0.5)), "int(x.shape[0] * 0.5)"),
     "float": (lambda x: x * float(x.shape[0]), "float(x.shape[0])"),
-    "digits": (lambda x: x * round(x.shape[0] / 3, 1), "round(x.shape[0] / 3, 1)"),
     "range": (unrolled, "for i in range(x.shape[0]):"),
     "rows": (over_rows, "for row in x:"),
-    "branch": (lambda x: x + 1 if x.shape[0] > 4 else x - 1, "if x.shape[0] > 4"),
     "shapes": (lambda x: x + 1 if x.shape == (4, 3) else x - 1, "x.shape == (4, 3)"),
     "contained": (lambda x: x + 1 if x.shape[0] in (4, 5) else x, "in (4, 5)"),
-    "key": (lambda x: x + {4: 1.0}.get(x.shape[0], 2.0), "get(x.shape[0], 2.0)"),
-    "string": (lambda x: x + {"4": 1}.get(str(x.shape[0]), 0), "str(x.shape[0])"),
-    "format": (lambda x: x + len(f"{x.shape[0]:b}"), "x.shape[0]:b"),
-    "NumPy": (lambda x: x + torch.from_numpy(np.arange(x.shape[0]))[0:1] * x.shape[0], "np.arange"),
-    "NumPy array": (lambda x: torch.as_tensor(np.array(x.shape)), "np.array(x.shape)"),
     "repeated list": (lambda x: torch.tensor([1.0] * x.shape[0]), "[1.0] * x.shape[0]"),
     "numel of the shape": (lambda x: x.new_zeros(x.shape.numel()), "x.shape.numel()"),
 }
+REFUSED = {
+    "digits": (lambda x: x * round(x.shape[0] / 3, 1), "round(x.shape[0] / 3, 1)"),
+    "key": (lambda x: x + {4: 1.0}.get(x.shape[0], 2.0), "get(x.shape[0], 2.0)"),
+    "format": (lambda x: x + len(f"{x.shape[0]:b}"), "x.shape[0]:b"),
+    "NumPy array": (lambda x: torch.as_tensor(np.array(x.shape)), "np.array(x.shape)"),
+}
+READ_BY_PYTHON = {name: row[0] for name, row in (FIXED | REFUSED).items()}
 
 
-@pytest.mark.parametrize(("model", "line"), REFUSED.values(), ids=REFUSED)
-def test_a_size_that_cannot_be_followed_is_refused_with_the_line(model, line):
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(("model", "line"), FIXED.values(), ids=FIXED)
+def test_a_dynamic_size_that_the_model_fixes_is_refused_with_the_line(model, line, capture):
     with pytest.raises(DynamicDimError) as refusal:
-        sardonyx.export(model, (of_size(EXAMPLE),), capture="trace", dynamic_axes={"x": {0: "n"}})
+        sardonyx.export(model, (of_size(EXAMPLE),), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert "was asked to be dynamic" in str(refusal.value)
     assert "test_trace_sizes.py:" in str(refusal.value)
     assert line in str(refusal.value)
 
 
-@pytest.mark.parametrize("model", [row[0] for row in REFUSED.values()], ids=REFUSED)
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(("model", "line"), REFUSED.values(), ids=REFUSED)
+def test_a_size_that_cannot_be_followed_is_refused_with_the_line(model, line, capture):
+    with pytest.raises(sardonyx.SardonyxError) as refusal:
+        sardonyx.export(model, (of_size(EXAMPLE),), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert not isinstance(refusal.value, InternalError)
+    assert "test_trace_sizes.py:" in str(refusal.value)
+    assert line in str(refusal.value)
+
+
+@pytest.mark.parametrize("model", READ_BY_PYTHON.values(), ids=READ_BY_PYTHON)
 def test_where_sizes_are_fixed_nothing_is_said_of_them(model):
     x = of_size(EXAMPLE)
     program = sardonyx.export(model, (x,), capture="trace")
@@ -229,22 +239,42 @@ def test_where_sizes_are_fixed_nothing_is_said_of_them(model):
     assert_equal(program(x), model(x), "example")
 
 
-@pytest.mark.parametrize(
-    ("model", "size"),
-    [
-        (lambda x: x + 1 if x.shape[0] > 100 else x - 1, 101),
-        (lambda x: x + 1 if x.shape[0] // 2 >= 100 else x - 1, 200),
-    ],
-    ids=["above", "of a half"],
-)
-def test_a_branch_that_turns_far_from_the_example_is_noted(model, size):
+def text_decides(x):
+    return x + {"4": 1}.get(str(x.shape[0]), 0)
+
+
+def test_text_of_a_size_is_noted():
     program = sardonyx.export(
-        model, (of_size(EXAMPLE),), capture="trace", dynamic_axes={"x": {0: "n"}}
+        text_decides, (of_size(EXAMPLE),), capture="trace", dynamic_axes={"x": {0: "n"}}
     )
-    bound, branch = program.notes
-    assert f"does not hold for all sizes: the model runs other operators where n = {size}" in bound
-    assert "a tensor decides a Python branch (False)" in branch
-    for n in (EXAMPLE, 2, 90):
+    (note,) = program.notes
+    assert "the model makes text of n at" in note
+    assert "test_trace_sizes.py:" in note and "str(x.shape[0])" in note
+    for n in OTHERS:
+        assert_equal(program(of_size(n)), text_decides(of_size(n)), f"n = {n}")
+
+
+BRANCHES = {
+    "at the example": (lambda x: x + 1 if x.shape[0] > 4 else x - 1, "n <= 4", (1, 2, 3, 4)),
+    "above": (lambda x: x + 1 if x.shape[0] > 100 else x - 1, "n <= 100", (2, 4, 90, 100)),
+    "of a half": (
+        lambda x: x + 1 if x.shape[0] // 2 >= 100 else x - 1,
+        "((n//2)) < 100",
+        (2, 4, 90, 199),
+    ),
+}
+
+
+@pytest.mark.parametrize("capture", ["trace", "export"])
+@pytest.mark.parametrize(("model", "condition", "sizes"), BRANCHES.values(), ids=BRANCHES)
+def test_a_branch_on_a_size_is_noted_and_holds_where_it_says(model, condition, sizes, capture):
+    program = sardonyx.export(
+        model, (of_size(EXAMPLE),), capture=capture, dynamic_axes={"x": {0: "n"}}
+    )
+    (note,) = program.notes
+    assert f"the recording holds where {condition}: the model decides by it at" in note
+    assert "test_trace_sizes.py:" in note
+    for n in sizes:
         assert_equal(program(of_size(n)), model(of_size(n)), f"n = {n}")
 
 
@@ -254,7 +284,7 @@ def checked(x):
     return x[: x.shape[0] // 2] * 2
 
 
-def test_checks_of_sizes_pass_without_a_word():
+def test_checks_of_sizes_give_no_note():
     program = sardonyx.export(
         checked, (torch.randn(EXAMPLE, 2),), capture="trace", dynamic_axes={"x": {0: "n"}}
     )
@@ -277,7 +307,7 @@ def test_a_check_that_fails_is_the_models():
 def test_what_python_computes_with_is_put_back():
     before = len, max, min, math.sqrt
     with pytest.raises(DynamicDimError):
-        test = REFUSED["int"][0]
+        test = FIXED["int"][0]
         sardonyx.export(test, (of_size(4),), capture="trace", dynamic_axes={"x": [0]})
     sardonyx.export(lambda x: x * len(x), (of_size(4),), capture="trace")
     assert before == (len, max, min, math.sqrt)

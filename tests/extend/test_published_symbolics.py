@@ -286,13 +286,12 @@ def test_quantized_args_without_a_quantized_result():
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_a_model_that_quantizes_is_traced():
+@pytest.mark.parametrize("capture", ["auto", "export", "trace"])
+def test_a_model_that_quantizes_is_recorded(capture):
     class Model(nn.Module):
         def forward(self, x):
             quantized = torch.quantize_per_tensor(x, 0.1, 10, torch.quint8)
             return torch.dequantize(torch.relu(quantized))
 
-    program = sardonyx.export(Model(), X, verify=True)
+    program = sardonyx.export(Model(), X, capture=capture, verify=True)
     assert "QuantizeLinear" in [node.op_type for node in program.model.graph]
-    with pytest.raises(sardonyx.CaptureError, match="does not record quantized tensors"):
-        sardonyx.export(Model(), X, capture="export")

@@ -63,7 +63,8 @@ def test_autograd_functions_are_exported_as_what_they_run() -> None:
 
 
 def test_a_size_baked_inside_an_autograd_function_is_refused() -> None:
-    with pytest.raises(sardonyx.DynamicDimError, match="bakes a size"):
+    fixed = r"the model fixes it to 2\n.*return x \* int\(x\.shape\[0\]\)"
+    with pytest.raises(sardonyx.DynamicDimError, match=fixed):
         sardonyx.export(
             lambda x: _BakesItsSize.apply(x),
             (torch.randn(2, 4),),
@@ -154,23 +155,27 @@ class _CachedAttention(nn.Module):
         return torch.cat([past, x], 1) * mask[:, : past.shape[1] + x.shape[1]]
 
 
-def test_tracing_says_which_sum_of_sizes_it_holds_for() -> None:
-    def args(batch: int, new: int, past: int) -> tuple[torch.Tensor, ...]:
-        return torch.randn(batch, new), torch.randn(batch, past), torch.randn(batch, new + past)
+@pytest.mark.parametrize("capture", ["trace", "export"])
+def test_a_branch_on_three_sizes_is_noted(capture: str) -> None:
+    def args(batch: int, new: int, past: int, more: int = 0) -> tuple[torch.Tensor, ...]:
+        total = new + past + more
+        return torch.randn(batch, new), torch.randn(batch, past), torch.randn(batch, total)
 
     program = sardonyx.export(
         _CachedAttention(),
         args(2, 3, 5),
-        capture="trace",
+        capture=capture,
         dynamic_shapes=(
             {0: "batch", 1: "new"},
             {0: "batch", 1: "past"},
             {0: "batch", 1: "total"},
         ),
     )
-    assert "the recording holds where total == new + past, as in the example" in program.notes
-    other = args(3, 4, 9)
-    compare(_CachedAttention()(*other), program(*other), "another sum")
+    (note,) = program.notes
+    assert "the recording holds where new + past - total <= 0: the model decides by it at" in note
+    assert "test_idioms.py:" in note and "if missing > 0:" in note
+    for other in (args(3, 4, 9), args(1, 1, 1), args(2, 3, 2, more=4)):
+        compare(_CachedAttention()(*other), program(*other), "another sum")
 
 
 class DynamicLayer:

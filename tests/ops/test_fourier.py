@@ -81,6 +81,7 @@ STFT: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 @pytest.mark.parametrize("name", STFT)
 def test_stft(name: str) -> None:
     options = STFT[name]
@@ -118,6 +119,7 @@ ISTFT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore:The length of signal is shorter")
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 @pytest.mark.parametrize("name", ISTFT)
 def test_istft(name: str) -> None:
     options = {"n_fft": 16, "hop_length": 4, **ISTFT[name]}

@@ -74,6 +74,7 @@ def test_unbatched():
     check(nn.GRU(5, 4), X[:, 0])
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_lstm_with_projections(settings):
     check(

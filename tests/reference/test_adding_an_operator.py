@@ -8,6 +8,7 @@ instead: no source of ours has to be changed.
 from __future__ import annotations
 
 import importlib
+import re
 
 import onnx
 import pytest
@@ -39,7 +40,7 @@ def test_the_failure_names_the_operator():
     assert isinstance(caught.value, sardonyx.UnsupportedOperatorError)
     (problem,) = caught.value.problems
     assert problem.operator.partition(".")[0] == "aten::elu"
-    assert "return F.elu(input, self.alpha, self.inplace)" in str(caught.value)
+    assert re.search(r"first .*\.py:\d+   .*elu\(input, ", str(caught.value))
     assert "its symbolic function returned None" in str(caught.value)
 
 

@@ -43,8 +43,7 @@ def test_tracing_executes_the_model_once_with_the_given_args():
     seen = []
 
     def model(x):
-        if type(x) is torch.Tensor and not torch.compiler.is_compiling():
-            seen.append(tuple(x.shape))
+        seen.append(tuple(x.shape))
         return torch.relu(x) + 1
 
     program = sardonyx.export(model, torch.randn(2, 3), capture="trace")
@@ -197,7 +196,7 @@ def test_good_torch_example(capture):
 
 
 class ReshapedByItem(torch.nn.Module):
-    # Bad! y.item() will be replaced with a constant during tracing.
+    # Bad in the reference: y.item() will be replaced with a constant during tracing.
     def forward(self, x, y):
         return x.reshape(y.item(), -1)
 
@@ -208,18 +207,15 @@ class ReshapedByTensor(torch.nn.Module):
         return x.reshape(y, -1)
 
 
-def test_item_is_a_constant_in_a_trace():
-    """'y.item() will be replaced with a constant during tracing': with its line in the notes."""
-    program = sardonyx.export(ReshapedByItem(), (torch.randn(12), torch.tensor(3)), capture="trace")
-    assert program(torch.randn(12), torch.tensor(4)).shape == (3, 4)
-    assert "becomes a Python number (3)" in program.notes[0] and "y.item()" in program.notes[0]
-
-
-def test_item_is_a_variable_here():
-    """What the reference calls bad is right without asking for a trace."""
-    program = sardonyx.export(ReshapedByItem(), (torch.randn(12), torch.tensor(3)))
-    assert program(torch.randn(12), torch.tensor(4)).shape == (4, 3)
+@pytest.mark.parametrize("capture", ["trace", "export", "auto"])
+def test_item_is_a_variable_here(capture):
+    """'y.item() will be replaced with a constant during tracing': here it is followed."""
+    model = ReshapedByItem()
+    program = sardonyx.export(model, (torch.randn(12), torch.tensor(3)), capture=capture)
     assert not program.notes
+    for y in (3, 4, 12):
+        given = torch.randn(12), torch.tensor(y)
+        torch.testing.assert_close(program(*given), model(*given))
 
 
 @RECORDINGS

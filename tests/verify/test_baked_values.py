@@ -19,9 +19,8 @@ def scaled_by_sum(x):
 
 MATTERS = {
     "int": (scaled_by_sum, "n = int(x.sum())", "5"),
-    "item": (lambda x: x * x.sum().item(), "x.sum().item()", "5.5"),
+    "float": (lambda x: x * float(x.sum()), "float(x.sum())", "5.5"),
     "branch": (lambda x: x + 1 if x[0, 0] > 2.9 else x, "if x[0, 0] > 2.9", "True"),
-    "list": (lambda x: x + sum(x[0].tolist()), "sum(x[0].tolist())", "[3, -2]"),
     "NumPy": (lambda x: x + torch.from_numpy(np.sort(x.numpy())), "x.numpy()", "of shape [2, 2]"),
     "size of data": (lambda x: x + int(x[x > 2.9].shape[0]), "int(x[x > 2.9].shape[0])", "2"),
 }
@@ -37,6 +36,18 @@ def test_the_value_that_changed_is_the_likely_cause(model, line, value):
     assert f"{value} at " in cause
     assert line in cause
     assert "rtol" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [lambda x: x * x.sum().item(), lambda x: x + sum(x[0].tolist())],
+    ids=["item", "list"],
+)
+def test_a_number_that_is_followed_is_right_at_the_second_input(model):
+    program = sardonyx.export(model, (X,), capture="trace", verify=True)
+    assert program.notes == ()
+    for x in (X, X * 2 - 1):
+        torch.testing.assert_close(program(x), model(x))
 
 
 def test_a_value_that_is_the_same_is_no_cause():

@@ -120,10 +120,11 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         if name in _ROUNDED and type(result) is torch.SymFloat:
             result = _rounded_once(result)
         unread = unread_conditions.get()
-        if unread is not None and type(result) is torch.SymBool:
+        if unread:
             for operand in (self, *others):
                 if isinstance(operand, torch.SymBool):
                     unread.pop(operand.node.expr, None)
+        if unread is not None and type(result) is torch.SymBool:
             frame = sys._getframe(1)
             if _is_code_of_model(frame):
                 unread[result.node.expr] = frame

@@ -96,6 +96,12 @@ def _recorded_sizes() -> Any:
     class RecordedSizes(_sizes_without_conclusions()):  # type: ignore[misc]
         look: Callable[..., Any]
 
+        def guard_or_defer_runtime_assert(self, orig_expr: Any, *args: Any, **options: Any) -> bool:
+            unread = numbers.unread_conditions.get()
+            if unread:  # torch._check takes it
+                unread.pop(orig_expr, None)
+            return bool(super().guard_or_defer_runtime_assert(orig_expr, *args, **options))
+
         def evaluate_expr(self, expression: Any, *args: Any, **options: Any) -> Any:
             evaluate = super().evaluate_expr
             if not expression.free_symbols:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import ChainMap, Counter
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from types import FrameType
@@ -85,6 +85,8 @@ class Recorder:
         """Of the block that is being filled."""
         self._values: MutableMapping[int, Value] = {}
         """By the id of a tensor that the model has; `_kept` keeps them from being another's."""
+        self._values_with_fake: defaultdict[int, list[Value]] = defaultdict(list)
+        """A tensor that is written is one value before and another after that."""
         self._sharing: Counter[int] = Counter()
         """How many tensors of the model are a value, by its id."""
         self._new_factory_result: torch.Tensor | None = None
@@ -160,6 +162,7 @@ class Recorder:
     def know(self, tensor: torch.Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
         self._sharing[id(value)] += 1
+        self._values_with_fake[id(value.fake)].append(value)
         self._kept.append(tensor)
 
     def _outside_tensor(self, tensor: torch.Tensor) -> Value:
@@ -433,11 +436,12 @@ class Recorder:
                 self.append(Node(alias, {"self": value}, [own], self.location()))
                 self._sharing[id(value)] -= 1
                 self.know(tensor, own)
-            if value.fake is fake:
-                value.fake = _torch_private.fake_view(
-                    fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
-                )
-                self._kept.append(value.fake)
+            before = _torch_private.fake_view(
+                fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
+            )
+            for earlier in self._values_with_fake.pop(id(fake), ()):
+                if earlier.fake is fake:
+                    earlier.fake = before
             self._alike.forget(fake)
 
     def _note_writes(self, op: OpOverload, fakes: dict[str, Any]) -> None:

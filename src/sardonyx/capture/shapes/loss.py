@@ -24,6 +24,25 @@ def _ctc_loss(
     return log_probs.new_empty([log_probs.shape[1]] if has_batch else [])
 
 
-SHAPE_RULES: dict[Any, Callable[..., Any]] = dict.fromkeys(
-    (aten.ctc_loss.IntList, aten.ctc_loss.Tensor), _ctc_loss
-)
+def _of_bytes(op: Any) -> Callable[..., Any]:
+    """Targets may be bytes, which the rule for fake tensors does not take."""
+
+    def loss(self: torch.Tensor, target: torch.Tensor, *options: Any, **more: Any) -> Any:
+        is_bytes = target.dtype == torch.uint8
+        return op(self, target.to(torch.int64) if is_bytes else target, *options, **more)
+
+    return loss
+
+
+SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    **dict.fromkeys((aten.ctc_loss.IntList, aten.ctc_loss.Tensor), _ctc_loss),
+    **{
+        op: _of_bytes(op)
+        for op in (
+            aten.nll_loss.default,
+            aten.nll_loss2d.default,
+            aten.nll_loss_nd.default,
+            aten.cross_entropy_loss.default,
+        )
+    },
+}

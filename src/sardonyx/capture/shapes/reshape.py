@@ -26,6 +26,18 @@ def _as_asked(op: Any) -> Callable[..., torch.Tensor]:
     return reshaped
 
 
+def _unflatten(self: torch.Tensor, dim: int, sizes: Sequence[Any]) -> torch.Tensor:
+    axis = dim % self.dim()
+    asked = [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]]
+    made = aten.unflatten.int(self, dim, sizes)
+    reshaped: torch.Tensor = _torch_private.with_sizes_as_asked(made, asked)
+    return reshaped
+
+
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
-    op: _as_asked(op) for op in (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+    **{
+        op: _as_asked(op)
+        for op in (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+    },
+    aten.unflatten.int: _unflatten,
 }
