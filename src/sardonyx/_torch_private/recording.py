@@ -48,7 +48,9 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._call = call
         self._outside = (
             torch._C._dispatch_tls_local_include_set(),
-            torch._C._dispatch_tls_local_exclude_set(),
+            # A view would keep its base.
+            torch._C._dispatch_tls_local_exclude_set()
+            | torch._C.DispatchKeySet(_KEY.ADInplaceOrView),
         )
 
     def __torch_dispatch__(

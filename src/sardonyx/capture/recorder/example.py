@@ -119,6 +119,13 @@ class ExampleValues:
             _Call(func, given, whole.result, frozenset(memory | results), frozenset(read), is_write)
         )
 
+    def references(self) -> Iterator[Any]:
+        """The tensors that are referred to here, once for each reference."""
+        yield from self._numbers.values()
+        for call in self._calls:
+            yield from _tensors(list(call.arguments.values()))
+            yield from _tensors(call.result)
+
     # -- what is asked ---------------------------------------------------------------------------
 
     def is_constant(self, fake: torch.Tensor) -> bool:

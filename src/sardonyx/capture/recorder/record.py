@@ -36,6 +36,7 @@ from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, Place, innermost_user_place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
+from sardonyx.capture.recorder.kept_tensors import settle_kept_tensors
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.programs import ProgramRun
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
@@ -156,6 +157,8 @@ class _Recording:
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
             results = self._run_model(given)
+            self._recorder.unread_conditions.clear()
+            settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers(graph)
         if constant:

@@ -613,6 +613,22 @@ class Recorder:
         """Lets no other object have its id."""
         self._kept.append(tensor)
 
+    def references(self) -> Iterator[Any]:
+        """The tensors that the recorder itself refers to, once for each reference."""
+        yield from self._kept
+        yield from self._fakes.values()
+        if self._new_factory_result is not None:
+            yield self._new_factory_result
+
+    def values(self) -> list[Value]:
+        found = [*self._values.values()]
+        for values in self._values_with_fake.values():
+            found += values
+        return found
+
+    def is_own_container(self, container: Any) -> bool:
+        return container is self._kept or container is self._fakes
+
     def is_written(self, tensor: torch.Tensor) -> bool:
         return id(tensor) in self._values and bool(self.writes_of(tensor))
 
