@@ -32,6 +32,7 @@ from sardonyx._torch_private.memory import memory_address as memory_address
 from sardonyx._torch_private.memory import memory_bytes as memory_bytes
 from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
+from sardonyx._torch_private.numbers import UnreadConditions as UnreadConditions
 from sardonyx._torch_private.numbers import as_model_number as as_model_number
 from sardonyx._torch_private.numbers import text_made as text_made
 from sardonyx._torch_private.numbers import unread_conditions as unread_conditions

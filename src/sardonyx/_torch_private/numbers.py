@@ -20,11 +20,37 @@ text_made: ContextVar[Callable[[Any, FrameType], None] | None] = ContextVar(
 """Is told of every number that the model's code makes text of."""
 
 
-unread_conditions: ContextVar[dict[Any, FrameType] | None] = ContextVar(
+class UnreadConditions:
+    """The comparisons of the model's code that nothing has asked for yet: what is left in the end
+    can only have been looked at by `is`."""
+
+    def __init__(self, place_of: Callable[[FrameType], Any]) -> None:
+        self._place_of = place_of
+        self._found: dict[int, tuple[Any, Any]] = {}
+        """Each, so that its id is no other's, and where."""
+
+    def made(self, condition: Any, frame: FrameType) -> None:
+        self._found[id(condition)] = condition, self._place_of(frame)
+
+    def read(self, condition: Any) -> None:
+        self._found.pop(id(condition), None)
+
+    def read_expression(self, expression: Any) -> None:
+        """By code that has the expression and not the object."""
+        for key, (condition, _) in list(self._found.items()):
+            if condition.node.expr == expression:
+                del self._found[key]
+
+    def pop_all(self) -> list[tuple[Any, Any]]:
+        """The expressions that are left, and where they are."""
+        found = [(condition.node.expr, place) for condition, place in self._found.values()]
+        self._found.clear()
+        return found
+
+
+unread_conditions: ContextVar[UnreadConditions | None] = ContextVar(
     "unread_conditions", default=None
 )
-"""The comparisons of the model's code that nothing has asked for yet: what is left in the end can
-only have been looked at by `is`."""
 
 
 def as_model_number(value: Any) -> Any:
@@ -63,7 +89,13 @@ class _Number:
 
 
 def _class_of(self: Any) -> type:
-    return self.eager if _is_code_of_model(sys._getframe(1)) else type(self)
+    if not _is_code_of_model(sys._getframe(1)):
+        return type(self)
+    unread = unread_conditions.get()
+    if unread is not None:
+        unread.read(self)
+    eager: type = self.eager
+    return eager
 
 
 class Size(_Number, torch.SymInt):
@@ -93,6 +125,12 @@ class Condition(_Number, torch.SymBool):
 
     __hash__ = torch.SymBool.__hash__
 
+    def __bool__(self) -> bool:
+        unread = unread_conditions.get()
+        if unread is not None:
+            unread.read(self)
+        return bool(torch.SymBool.__bool__(self))  # type: ignore[no-untyped-call]
+
     def __index__(self) -> int:
         return int(bool(self))
 
@@ -120,15 +158,15 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         if name in _ROUNDED and type(result) is torch.SymFloat:
             result = _rounded_once(result)
         unread = unread_conditions.get()
-        if unread:
+        number = as_model_number(result)
+        if unread is not None:
             for operand in (self, *others):
                 if isinstance(operand, torch.SymBool):
-                    unread.pop(operand.node.expr, None)
-        if unread is not None and type(result) is torch.SymBool:
+                    unread.read(operand)
             frame = sys._getframe(1)
-            if _is_code_of_model(frame):
-                unread[result.node.expr] = frame
-        return as_model_number(result)
+            if type(number) is Condition and _is_code_of_model(frame):
+                unread.made(number, frame)
+        return number
 
     return computed
 

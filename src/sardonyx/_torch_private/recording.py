@@ -46,6 +46,8 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._call = call
+        self.is_below_autograd = True
+        """False where the model asks for gradients: then composite operators arrive in parts."""
         self._outside = (
             torch._C._dispatch_tls_local_include_set(),
             # A view would keep its base.
@@ -74,7 +76,11 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             exclude = exclude - torch._C.DispatchKeySet(getattr(_KEY, _AUTOCAST[device]))
         with self:
             include = include | torch._C._dispatch_tls_local_include_set()
-            with torch._C._ForceDispatchKeyGuard(include, exclude | _AUTOGRAD):
+            if self.is_below_autograd:
+                exclude = exclude | _AUTOGRAD
+            else:
+                exclude = exclude - torch._C.DispatchKeySet(_KEY.ADInplaceOrView)
+            with torch._C._ForceDispatchKeyGuard(include, exclude):
                 yield
 
 
@@ -100,8 +106,8 @@ def _recorded_sizes() -> Any:
 
         def guard_or_defer_runtime_assert(self, orig_expr: Any, *args: Any, **options: Any) -> bool:
             unread = numbers.unread_conditions.get()
-            if unread:  # torch._check takes it
-                unread.pop(orig_expr, None)
+            if unread is not None:  # torch._check takes it
+                unread.read_expression(orig_expr)
             return bool(super().guard_or_defer_runtime_assert(orig_expr, *args, **options))
 
         def evaluate_expr(self, expression: Any, *args: Any, **options: Any) -> Any:

@@ -99,7 +99,7 @@ def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
 def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
     return CaptureError(
         format_message(
-            "neither torch.export nor tracing can record the model faithfully",
+            "the model cannot be recorded faithfully",
             [
                 ("export", str(refusal).splitlines()[0]),
                 ("trace", [str(value) for value in recorded.baked]),

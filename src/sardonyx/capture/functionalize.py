@@ -41,6 +41,7 @@ from sardonyx.capture.copied_memory import may_be_no_copy
 from sardonyx.capture.expansion import expansion
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
+    SCRIPT,
     Argument,
     AtenGraph,
     Block,
@@ -95,7 +96,7 @@ def functionalize(graph: AtenGraph) -> None:
 
 
 def _walk(graph: AtenGraph, choices: frozenset[Value] = frozenset()) -> None:
-    knows_layouts = graph.captured_by == "torch.export"
+    knows_layouts = graph.captured_by != SCRIPT
     walk = _Walk(graph, TypeInference.for_graph(graph), knows_layouts, choices)
     walk.run(graph.nodes)
     walk.aliases.location = _RESULT
@@ -564,7 +565,7 @@ class _Walk:
                 self.aliases.add_view(output, origin)
 
     def _relate_if_no_copy(self, node: Node, output: Value) -> None:
-        if depends_on_layout(node) and self._graph.captured_by == "torch.jit.script":
+        if depends_on_layout(node) and self._graph.captured_by == SCRIPT:
             source = node.arguments["self"]
             inputs = set(self._graph.inputs)
             told = {s for s, of in self._graph.symbols.items() if of.value in inputs}

@@ -210,6 +210,9 @@ class Mutation:
     location: SourceLocation
 
 
+SCRIPT = "script"
+"""What graphs are captured by that were read, and not run: nothing is known of how tensors lie in
+memory."""
 FUNCTIONS_NAMESPACE = "sardonyx_autograd"
 """Of operators that each stand for one form of calls of a `torch.autograd.Function`."""
 KEPT_NAMESPACE = "sardonyx_kept"

@@ -36,20 +36,11 @@ class SizesNotTakenError(DynamicDimError):
     """The model takes the sizes of the example, but not those that it is recorded with."""
 
 
-def model_raises(error: Exception, model: Any, inputs: PreparedInputs) -> CaptureError:
-    """The error for a run under torch.jit.trace, or of the model itself, that raised `error`."""
+def model_raises(model: Any, inputs: PreparedInputs) -> CaptureError | None:
+    """The error of the model itself, which a run of it in plain PyTorch raises; None without one."""
     own = _failure(model, inputs, inputs.capture_leaves)
     if own is None:
-        place = place_of(error)
-        return CaptureError(
-            format_message(
-                f"torch.jit.trace refuses the model: {first_line(error)}",
-                [
-                    ("at", "" if place.startswith("torch/jit/") else place),
-                    ("try", 'capture="export"'),
-                ],
-            )
-        )
+        return None
     if (
         inputs.recorded_sizes != inputs.example_sizes
         and _failure(model, inputs, inputs.leaves) is None

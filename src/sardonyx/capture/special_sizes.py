@@ -150,9 +150,7 @@ def _follows_nothing(at_example: Any, at_recorded: Any) -> bool:
 
 def _followed_numbers(recorded: Recorded) -> _Follows:
     graph, inputs = recorded.graph, recorded.inputs
-    # Of a trace, one does not know what the model asked.
-    is_exported = graph.captured_by == "torch.export"
-    if not is_exported or any(DECIDED in note for note in recorded.notes):
+    if any(DECIDED in note for note in recorded.notes):
         return _follows_nothing
     leaves = [inputs.leaves[position] for position in inputs.input_positions]
     of_input = {id(value): leaf for value, leaf in zip(graph.inputs, leaves, strict=True)}

@@ -23,18 +23,22 @@ from sardonyx.errors import CaptureError, format_message
 
 def settle_kept_tensors(recorder: Recorder, results: Sequence[Any]) -> None:
     """`results` and what the recorder knows are the only places where fake tensors may be left."""
+    if _kept(recorder, results):
+        gc.collect()  # what is only in cycles is no longer held
+        kept = _kept(recorder, results)
+        if kept:
+            _Holders(recorder).settle(kept)
+
+
+def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
+    """The fake tensors that more refer to than the recorder and the results."""
     own = list(_own_references(recorder, results))
     counts = Counter(map(id, own))
     fakes = {id(fake): fake for fake in own}
     del own
-    kept = []
-    for key in list(fakes):
-        # The dict, and the argument of getrefcount.
-        if sys.getrefcount(fakes[key]) > counts[key] + 2:
-            kept.append(fakes[key])
-    fakes.clear()
-    if kept:
-        _Holders(recorder).settle(kept)
+    # The dict, and the argument of getrefcount.
+    keys = [key for key in fakes if sys.getrefcount(fakes[key]) > counts[key] + 2]
+    return [fakes[key] for key in keys]
 
 
 def _own_references(recorder: Recorder, results: Sequence[Any]) -> Iterator[torch.Tensor]:

@@ -34,14 +34,14 @@ from sardonyx.capture.given_conditions import notes_on_given
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames, Place, innermost_user_place, place_text
+from sardonyx.capture.location import ModuleNames, Place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
 from sardonyx.capture.recorder.kept_tensors import settle_kept_tensors
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.programs import ProgramRun
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
-from sardonyx.capture.recorder.value_reads import ValueReads
+from sardonyx.capture.recorder.value_reads import GradientsAskedError, ValueReads
 from sardonyx.capture.refusals import (
     fixed_dim_error,
     model_raises,
@@ -106,7 +106,12 @@ def _settled(
     inputs: PreparedInputs,
 ) -> Recorded:
     try:
-        recorded, fixed = recording(model, inputs).run()
+        try:
+            recorded, fixed = recording(model, inputs).run()
+        except GradientsAskedError:
+            again_with = recording(model, inputs)
+            again_with.record_gradients()
+            recorded, fixed = again_with.run()
     except DynamicDimError:
         raise
     except CaptureError as error:
@@ -135,7 +140,8 @@ class _Recording:
         state = list(self._state())
         names = {id(tensor): name for name, tensor in reversed(state)}
         self._kept = [tensor for _, tensor in state]  # names go by id
-        self._recorder = Recorder(self._modules, names, _packed_names(model), "torch.export")
+        way = "trace" if by_example else "export"
+        self._recorder = Recorder(self._modules, names, _packed_names(model), way)
         self._reads = ValueReads(self._recorder)
         self._recorder.example.follows = by_example
         self._symbols: dict[str, Any] = {}
@@ -144,6 +150,10 @@ class _Recording:
         self._origins: dict[sympy.Symbol, SymbolOrigin] = {}
         self._texts: dict[sympy.Basic, Place] = {}
         """Of which sizes the model's own Python makes text."""
+
+    def record_gradients(self) -> None:
+        """With autograd above the recorder."""
+        self._recorder.dispatch.is_below_autograd = False
 
     def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The tensors that the model holds, by their names."""
@@ -157,7 +167,6 @@ class _Recording:
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
             results = self._run_model(given)
-            self._recorder.unread_conditions.clear()
             settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers(graph)
@@ -210,14 +219,14 @@ class _Recording:
         """A comparison of sizes that nothing asked for may have been looked at by `is`: no symbol
         is True."""
         returned = {_torch_private.dim_of(r) for r in results if isinstance(r, torch.SymBool)}
-        for expression, frame in self._recorder.unread_conditions.items():
+        for expression, place in self._recorder.unread_conditions.pop_all():
             if expression not in returned and expression.free_symbols:
                 raise ComparedByIdentityError(
                     format_message(
                         f"nothing takes what {readable(expression, self._origins)} gives, unless"
                         " `is` looks at it, which no recording can follow",
                         [
-                            ("at", place_text(innermost_user_place(frame))),
+                            ("at", place_text(place)),
                             ("try", "`==`, or the comparison itself as the condition"),
                         ],
                     )
@@ -339,24 +348,32 @@ class _Recording:
         return fixed
 
     def _refusal(self, error: Exception) -> CaptureError:
-        own = model_raises(error, self._model, self._inputs)
-        if not str(own).startswith("torch.jit.trace"):
-            return own
-        said = in_callers_names(first_line(error), {s: o.name for s, o in self._origins.items()})
+        names = {s: o.name for s, o in self._origins.items()}
         hint = hint_for_lengths([place_of(error)])
+        if _torch_private.is_data_dependent_error(error):
+            return CaptureError(
+                format_message(
+                    "the model's code looks at a value that data decides",
+                    [
+                        ("at", place_of(error)),
+                        (
+                            "try",
+                            [
+                                "torch.cond or torch.while_loop there",
+                                'or capture="trace", which takes the value of the example',
+                                hint and f"or {hint}",
+                            ],
+                        ),
+                    ],
+                )
+            )
+        own = model_raises(self._model, self._inputs)
+        if own is not None:
+            return own
         return CaptureError(
             format_message(
-                f"torch.export refuses the model: {said}",
-                [
-                    ("at", place_of(error)),
-                    (
-                        "try",
-                        [
-                            'capture="trace", or torch.cond / torch.while_loop where data decides',
-                            hint and f"or {hint}",
-                        ],
-                    ),
-                ],
+                f"the model cannot be recorded: {in_callers_names(first_line(error), names)}",
+                [("at", place_of(error)), ("try", hint)],
             )
         )
 

@@ -19,6 +19,7 @@ from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.control_flow import LOOP
 from sardonyx.capture.graph import (
     READS_A_NUMBER,
+    SCRIPT,
     Argument,
     AtenGraph,
     Block,
@@ -55,6 +56,8 @@ _ASSERTIONS = frozenset(
         "aten::_functional_sym_constrain_range", "aten::record_stream",
     }
 )  # fmt: skip
+_WITH_MEMORY = {aten._efficientzerotensor.default: aten.zeros.default}
+"""By operators whose results have no memory, those that give the same with it."""
 _LIFTS = frozenset((aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default))
 _READS = frozenset((aten.item.default, aten._local_scalar_dense.default))
 
@@ -115,8 +118,7 @@ class Recorder:
         self._is_running_operator = False
         self._located: SourceLocation | None = None
         self.notes: dict[str, None] = {}
-        self.unread_conditions: dict[Any, FrameType] = {}
-        """What the model's code compared and nothing has asked for."""
+        self.unread_conditions = _torch_private.UnreadConditions(innermost_user_place)
         self.functions: Any = contextlib.nullcontext()
         """The mode that sees the functions of torch which the model calls."""
 
@@ -234,7 +236,8 @@ class Recorder:
         if autocast and _torch_private.is_cast_in_parts(func, autocast):
             with self.dispatch.entered(autocast):
                 return _torch_private.run_in_parts(func, args, kwargs)
-        with self.dispatch.outside():
+        # What autocast and torch.func do above has been done; gradients have a recording of their own.
+        with self.dispatch.outside(), torch.no_grad():
             return self._record(func, args, kwargs)
 
     def call_script(
@@ -266,7 +269,7 @@ class Recorder:
             parameters=self.graph.parameters,
             symbols=self.graph.symbols,
             symbol_names=self.graph.symbol_names,
-            captured_by="torch.jit.script",
+            captured_by=SCRIPT,
         )
         given = [self.argument(a) for a in args]
         named = {name: self.argument(a) for name, a in kwargs.items()}
@@ -301,7 +304,7 @@ class Recorder:
             return args[0]
         if func is aten.detach.default:
             return self._another_name(args[0])
-        op = ATEN_FORMS.get(func, func)
+        op = _WITH_MEMORY.get(func) or ATEN_FORMS.get(func, func)
         given = bind(op, args, kwargs)
         self._set_apart_what_changes_shape(op, given)
         if _name_of(op) in _ASSERTIONS:
@@ -508,7 +511,6 @@ class Recorder:
         """Python, or the shape rule of an operator, wants to know a size or a condition.
         `is_check`: nothing is decided by it."""
         known = _torch_private.guard_count(self.mode)
-        self.unread_conditions.pop(expression, None)
         try:
             answer = evaluate(expression)
         except Exception as error:
@@ -537,7 +539,7 @@ class Recorder:
             return [self.argument(item) for item in argument]
         if isinstance(argument, _SYMBOLIC):
             if isinstance(argument, torch.SymBool):
-                self.unread_conditions.pop(argument.node.expr, None)
+                self.unread_conditions.read_expression(argument.node.expr)
             return _torch_private.dim_of(argument)
         return argument
 

@@ -45,7 +45,12 @@ _TEXTS = frozenset((torch.Tensor.__format__, torch.Tensor.__repr__, torch.Tensor
 _ASKED_BY_TORCH_TOO = frozenset(
     (torch.Tensor.data_ptr, torch.Tensor.untyped_storage, torch.Tensor.storage)
 )
+_GRADIENTS = frozenset((torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward))
 _SMALL = 1 << 16
+
+
+class GradientsAskedError(CaptureError):
+    """The model computes gradients, which a recording below autograd does not see."""
 
 
 class ValueReads(ChangingMode):
@@ -93,7 +98,7 @@ class ValueReads(ChangingMode):
             )
 
     def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return func in _BECOMES or func in _NUMBERS or func in _TEXTS
+        return func in _BECOMES or func in _NUMBERS or func in _TEXTS or func in _GRADIENTS
 
     def __torch_function__(
         self,
@@ -102,8 +107,13 @@ class ValueReads(ChangingMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        recorder, tensor = self._recorder, args[0]
+        recorder = self._recorder
         frame = sys._getframe(1)
+        if func in _GRADIENTS:
+            if recorder.dispatch.is_below_autograd:
+                raise GradientsAskedError("the model asks for gradients")
+            return func(*args, **(kwargs or {}))
+        tensor = args[0]
         if func is torch.Tensor.__len__ and isinstance(tensor.shape[0], torch.SymInt):
             self.has_read_length = True
         if func in _NUMBERS:

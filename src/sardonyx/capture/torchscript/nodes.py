@@ -14,6 +14,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import LOOP
 from sardonyx.capture.graph import (
+    SCRIPT,
     Argument,
     AtenGraph,
     Block,
@@ -48,7 +49,7 @@ class NodeWriter:
         """`into`: the graph to write, whose sizes are those of `mode`; else a new one."""
         self.inference = TypeInference(mode, on_host=mode is None)
         take_no_bound_for_granted(self.inference.mode)
-        self.graph = AtenGraph(captured_by="torch.jit.script") if into is None else into
+        self.graph = AtenGraph(captured_by=SCRIPT) if into is None else into
         self._outermost = self.graph.nodes
         self.scalars = ScalarTracker(self.inference, self.graph)
         self.here = SourceLocation()
