@@ -35,14 +35,6 @@ def matched(x):
             return x - 1
 
 
-def _is_larger(n):
-    return n > 2
-
-
-def of_a_function(x):
-    return x * 2 if _is_larger(len(x)) is True else x - 1
-
-
 def by_identity(x):
     def is_same(left, right):
         return left is right
@@ -67,7 +59,6 @@ BY_IDENTITY = {
     is_not_false: "c = x.shape[0] > 2",
     true_is: "c = x.shape[0] == x.shape[1] - 1",
     matched: "match x.shape[0] > 2:",
-    of_a_function: "return n > 2",
     by_identity: "is_same(x.shape[0] > 2, bool(1))",
 }
 OF_A_CLASS = {

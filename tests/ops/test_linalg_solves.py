@@ -40,6 +40,7 @@ def test_solve_by_factors(left: bool, adjoint: bool) -> None:
     check(solve, rand(2, 3, 3), rand(2, 3, 4) if left else rand(2, 4, 3))
 
 
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("upper", [False, True])
 def test_triangular_systems(upper: bool, unit: bool) -> None:

@@ -298,7 +298,7 @@ class Builder:
 
     def full(self, dims: Sequence[Dim], value: Scalar | Tensor, dtype: torch.dtype) -> Tensor:
         """A tensor of one value."""
-        if isinstance(value, (Tensor, sympy.Expr)):
+        if isinstance(value, (Tensor, sympy.Basic)):
             return self.expand(self.scalar(value, dtype), dims)
         if all(isinstance(d, int) for d in dims):
             count = 1
