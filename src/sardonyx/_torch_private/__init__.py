@@ -80,6 +80,7 @@ from sardonyx._torch_private.recording import is_higher_order as is_higher_order
 from sardonyx._torch_private.recording import is_plain as is_plain
 from sardonyx._torch_private.recording import lacks_fake_kernel as lacks_fake_kernel
 from sardonyx._torch_private.recording import limit_size as limit_size
+from sardonyx._torch_private.recording import look_no_more as look_no_more
 from sardonyx._torch_private.recording import new_fake as new_fake
 from sardonyx._torch_private.recording import new_input_size as new_input_size
 from sardonyx._torch_private.recording import new_number as new_number

@@ -97,6 +97,11 @@ def new_recording_mode(look: Callable[..., Any]) -> Any:
     return FakeTensorMode(shape_env=env, static_shapes=True)
 
 
+def look_no_more(mode: Any) -> None:
+    """What is asked of sizes after the recording is answered as PyTorch does."""
+    mode.shape_env.look = lambda expression, frame, is_check, evaluate: evaluate(expression)
+
+
 @functools.cache
 def _recorded_sizes() -> Any:
     """A kind of ShapeEnv that tells of every look at a size or at a condition on sizes."""

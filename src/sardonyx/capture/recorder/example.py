@@ -64,6 +64,11 @@ class ExampleValues:
         self.texts: dict[Place, None] = {}
         """Where the model's code makes text of tensors that have no values here."""
 
+    def close(self) -> None:
+        self._calls.clear()
+        self._real.clear()
+        self._constants.clear()
+
     # -- what is recorded ------------------------------------------------------------------------
 
     def add_input(self, fake: torch.Tensor, real: torch.Tensor) -> None:

@@ -162,6 +162,12 @@ class _Recording:
     def run(self) -> tuple[Recorded, Any]:
         """The recording, and the optional dynamic dims (input, axis) that the model fixes; or the
         positions of the Python numbers that it does."""
+        try:
+            return self._run()
+        finally:
+            self._recorder.close()
+
+    def _run(self) -> tuple[Recorded, Any]:
         graph = self._recorder.graph
         with _torch_private.sizes_that_may_be_zero():
             given = [self._input(position) for position in self._inputs.input_positions]

@@ -122,6 +122,16 @@ class Recorder:
         self.functions: Any = contextlib.nullcontext()
         """The mode that sees the functions of torch which the model calls."""
 
+    def close(self) -> None:
+        """When the run has ended: lets go of all but the graph."""
+        _torch_private.look_no_more(self.mode)
+        self.example.close()
+        self._values.clear()
+        self._values_with_fake.clear()
+        self._fakes.clear()
+        self._kept.clear()
+        self.functions = contextlib.nullcontext()
+
     # -- values ----------------------------------------------------------------------------------
 
     def add_input(self, name: str, tensor: torch.Tensor) -> None:
