@@ -98,7 +98,6 @@ FOLLOWED = {
     "len": lambda x: x.new_zeros(len(x)),
     "len in arithmetic": lambda x: x.sum(0) / len(x),
     "arange of len": lambda x: torch.arange(len(x)),
-    "len of what data selects": lambda x: x.sum() + len(x[x > 5]),
     "item": lambda x: torch.arange(torch.tensor(x.shape[0]).item()),
     "max": lambda x: x.new_zeros(max(x.shape[0], x.shape[1])),
     "max of a number": lambda x: x.new_zeros(max(5, x.shape[0])),
@@ -311,3 +310,14 @@ def test_what_python_computes_with_is_put_back():
         sardonyx.export(test, (of_size(4),), capture="trace", dynamic_axes={"x": [0]})
     sardonyx.export(lambda x: x * len(x), (of_size(4),), capture="trace")
     assert before == (len, max, min, math.sqrt)
+
+
+def test_the_length_of_what_data_selects():
+    def model(x):
+        return x.sum() + len(x[x > 5])
+
+    followed = sardonyx.export(model, (of_size(4),), capture="export", dynamic_axes={"x": [0]})
+    for n in (4, 1, 9):
+        assert_equal(followed(of_size(n)), model(of_size(n)), f"n = {n}")
+    (note,) = sardonyx.export(model, (of_size(4),), capture="trace").notes
+    assert "bakes a value" in note and "len(x[x > 5])" in note

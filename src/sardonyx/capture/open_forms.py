@@ -118,6 +118,27 @@ def _piece(x: torch.Tensor, axis: int, start: int, end: int | None) -> torch.Ten
     return x[(slice(None),) * axis + (slice(start, end),)]
 
 
+def _pad_sequence(
+    sequences: Sequence[torch.Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> torch.Tensor:
+    larger: Callable[[Any, Any], Any] = torch.sym_max
+    longest: Any = sequences[0].shape[0]
+    for sequence in sequences[1:]:
+        longest = larger(longest, sequence.shape[0])
+    padded = []
+    for sequence in sequences:
+        more = longest - sequence.shape[0]
+        ends = (0, more) if padding_side == "right" else (more, 0)
+        around = [0, 0] * (sequence.dim() - 1)
+        padded.append(torch.constant_pad_nd(sequence, [*around, *ends], padding_value))
+    return torch.stack(padded, 0 if batch_first else 1)
+
+
+OPEN_OPERATORS: dict[Any, Callable[..., Any]] = {torch.ops.aten.pad_sequence.default: _pad_sequence}
+"""The same for operators of ATen, which have no other form."""
 OPEN_FORMS: dict[Any, Callable[..., Any]] = {
     F.affine_grid: _affine_grid,
     torch.kron: _kron,

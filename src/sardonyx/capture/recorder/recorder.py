@@ -31,6 +31,7 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.infer import has_symbols, tensors_in, type_of
 from sardonyx.capture.location import Place, innermost_user_place, place_text
+from sardonyx.capture.open_forms import OPEN_OPERATORS
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example import ExampleValues
@@ -242,6 +243,9 @@ class Recorder:
         if func.namespace == "prim":  # x.device of a fake tensor, and other questions
             with self.dispatch.outside(), self.mode:
                 return func(*(self.fake_of(a) if isinstance(a, torch.Tensor) else a for a in args))
+        if func in OPEN_OPERATORS:
+            with self.dispatch, self.functions:
+                return OPEN_OPERATORS[func](*args, **kwargs)
         autocast = getattr(self.functions, "autocast", ())
         if autocast and _torch_private.is_cast_in_parts(func, autocast):
             with self.dispatch.entered(autocast):
@@ -521,6 +525,8 @@ class Recorder:
         """Python, or the shape rule of an operator, wants to know a size or a condition.
         `is_check`: nothing is decided by it."""
         known = _torch_private.guard_count(self.mode)
+        if is_check:
+            self.unread_conditions.read_expression(expression)
         try:
             answer = evaluate(expression)
         except Exception as error:
@@ -533,8 +539,11 @@ class Recorder:
         if found:
             place = innermost_user_place(frame) if self._located is None else self.place()
             self.conditions += [SizeCondition(guard, place, is_models) for guard in found]
-        elif is_models and answer in (sympy.true, sympy.false):
-            holds = expression if answer else sympy.Not(expression)
+        elif is_models:
+            if answer in (sympy.true, sympy.false):
+                holds = expression if answer else sympy.Not(expression)
+            else:  # a number, as of range(min(n, 2))
+                holds = sympy.Eq(expression, answer, evaluate=False)
             if holds not in self.small_sizes_aside:
                 self.small_sizes_aside[holds] = innermost_user_place(frame)
         return answer
