@@ -26,6 +26,10 @@ class CaptureError(SardonyxError):
     """The model itself fails, could not be recorded, or would have been with a baked value."""
 
 
+class FinalCaptureError(CaptureError):
+    """The model cannot be recorded, by whatever capture."""
+
+
 class DynamicDimError(CaptureError):
     """A dimension asked to be dynamic is fixed by the model."""
 

@@ -410,3 +410,74 @@ def test_deep_arithmetic_of_sizes_takes_seconds(capture):
     start = time.perf_counter()
     sardonyx.export(nested(8), (torch.randn(9, 2),), capture=capture, dynamic_axes={"x": {0: "n"}})
     assert time.perf_counter() - start < 20
+
+
+# -- random numbers and modes ------------------------------------------------------------------------
+
+
+def seeded(x):
+    torch.manual_seed(0)
+    return x + torch.rand(3)
+
+
+def of_a_generator(x):
+    return x + torch.rand(3, generator=torch.Generator().manual_seed(0))
+
+
+@CAPTURES
+@pytest.mark.parametrize("model", [seeded, of_a_generator])
+def test_random_numbers_that_are_the_same_in_every_run_are_refused(model, capture):
+    x = torch.randn(3)
+    before = torch.get_rng_state()
+    with pytest.raises(sardonyx.CaptureError, match="random numbers"):
+        sardonyx.export(model, (x,), capture=capture)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_random_numbers_are_drawn_anew():
+    program = sardonyx.export(lambda x: x + torch.rand(3), (torch.zeros(3),))
+    assert not torch.equal(program(torch.zeros(3)), program(torch.zeros(3)))
+
+
+def test_a_layer_that_chance_drops_is_noted():
+    def model(x):
+        return x * 2 if torch.rand(1) < 0.5 else x
+
+    with pytest.raises(sardonyx.CaptureError):
+        sardonyx.export(model, (torch.randn(3),))
+    (note,) = sardonyx.export(model, (torch.randn(3),), capture="trace").notes
+    assert "a tensor decides a Python branch" in note and "torch.rand(1) < 0.5" in note
+
+
+NET = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.9))
+
+
+class HoldsAList(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(3, 3), nn.Dropout(0.9)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@CAPTURES
+@pytest.mark.parametrize(
+    "model",
+    [lambda x: NET(x), NET.forward, functools.partial(NET.forward), HoldsAList()],
+    ids=["lambda", "method", "partial", "list"],
+)
+def test_the_mode_reaches_modules_that_the_model_only_refers_to(model, capture):
+    x = torch.randn(2, 3)
+    NET.train()
+    program = sardonyx.export(model, (x,), capture=capture, verify=True)
+    assert "Dropout" not in program.to_text()
+    assert NET.training and NET[1].training
+
+
+def test_a_module_that_the_mode_cannot_reach_is_named():
+    hidden = {"layers": [[[[[nn.Dropout(0.9)]]]]]}
+    with pytest.raises(sardonyx.CaptureError, match="Dropout that is not one of its modules"):
+        sardonyx.export(lambda x: hidden["layers"][0][0][0][0][0](x), (torch.randn(3),))

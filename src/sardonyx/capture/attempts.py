@@ -19,7 +19,13 @@ from sardonyx.capture.recorder.record import (
     record_symbolically,
 )
 from sardonyx.capture.torchscript.program import capture_by_script
-from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
+from sardonyx.errors import (
+    CaptureError,
+    DynamicDimError,
+    FinalCaptureError,
+    InvalidOptionError,
+    format_message,
+)
 
 Record: TypeAlias = Callable[[Any, PreparedInputs], Recorded]
 
@@ -75,6 +81,8 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
             continue
         try:
             recorded = attempt.record(model, inputs)
+        except FinalCaptureError:
+            raise
         except CaptureError as error:
             refusals.append((attempt, error))
             if isinstance(error, DynamicDimError) and not _may_compile(refusals):

@@ -21,7 +21,7 @@ from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.watched_calls import ChangingMode
-from sardonyx.errors import CaptureError
+from sardonyx.errors import CaptureError, FinalCaptureError
 
 PREFIX = "model"
 
@@ -80,6 +80,21 @@ class RandomNumbersWatch:
             )
             if state != self._before[name] and text not in self._record.notes:
                 self._record.notes.append(text)
+
+
+class SeedWatch:
+    """While it is entered, refuses code that seeds PyTorch's random numbers: in eager PyTorch they
+    are the same in every run then, and the file draws others."""
+
+    def __enter__(self) -> None:
+        self._before = torch.get_rng_state()
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None and not torch.equal(self._before, torch.get_rng_state()):
+            raise FinalCaptureError(
+                "the model seeds PyTorch's random numbers (torch.manual_seed): in the file they would"
+                " be drawn anew in every run; draw them before the export, and make them a buffer"
+            )
 
 
 def _random_states() -> dict[str, object]:

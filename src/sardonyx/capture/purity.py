@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import functools
 import random
 import warnings
 from collections.abc import Iterator
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy
@@ -14,23 +17,87 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.watched_calls import ChangingMode
-from sardonyx.errors import CaptureError
+from sardonyx.errors import CaptureError, FinalCaptureError
 from sardonyx.options import TrainingMode
 
 
 @contextlib.contextmanager
 def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
-    """The model in the mode asked for; every module's own flag is restored."""
-    if not isinstance(model, torch.nn.Module) or training is TrainingMode.PRESERVE:
+    """The modules that the model reaches in the mode asked for; each one's own flag is restored."""
+    if training is TrainingMode.PRESERVE:
         yield
         return
-    before = [(module, module.training) for module in model.modules()]
-    model.train(training is TrainingMode.TRAINING)
+    wanted = training is TrainingMode.TRAINING
+    modules = list(modules_reached(model))
+    before = [(module, module.training) for module in modules]
+    token = _mode_wanted.set(wanted)
     try:
+        if isinstance(model, torch.nn.Module):
+            model.train(wanted)
+        for module in modules:
+            module.training = wanted
         yield
     finally:
+        _mode_wanted.reset(token)
         for module, flag in before:
             module.training = flag
+
+
+_mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
+    "mode_wanted", default=None
+)
+
+
+def check_mode(module: torch.nn.Module) -> None:
+    """Of a module that the model calls: the mode asked for has reached it."""
+    wanted = _mode_wanted.get()
+    if wanted is not None and module.training != wanted:
+        mode = "training" if wanted else "evaluation"
+        raise FinalCaptureError(
+            f"the model calls a {type(module).__qualname__} that is not one of its modules, and that"
+            f" is not in {mode} mode: call its .{'train' if wanted else 'eval'}() first, or make it an"
+            " attribute of the model"
+        )
+
+
+def modules_reached(model: Any) -> Iterator[torch.nn.Module]:
+    """Those of a model, and those that it refers to: in plain lists and dicts, or, where it is a
+    function, by its variables, its arguments and the object it is a method of."""
+    seen: set[int] = set()
+    found: list[tuple[Any, int]] = [(model, _MOST_STEPS)]
+    while found:
+        value, steps = found.pop()
+        if id(value) in seen or steps == 0:
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.nn.Module):
+            for module in value.modules():
+                seen.add(id(module))
+                yield module
+                if not isinstance(module, torch.jit.ScriptModule):
+                    found += [(held, steps - 1) for held in vars(module).values()]
+        elif isinstance(value, (list, tuple)):
+            found += [(item, steps - 1) for item in value]
+        elif type(value) is dict:
+            found += [(item, steps - 1) for item in value.values()]
+        elif isinstance(value, functools.partial):
+            found += [(item, steps) for item in (value.func, *value.args, *value.keywords.values())]
+        elif isinstance(value, MethodType):
+            found += [(value.__self__, steps), (value.__func__, steps)]
+        elif isinstance(value, FunctionType):
+            found += [(held, steps - 1) for held in _held_by(value)]
+
+
+_MOST_STEPS = 4
+
+
+def _held_by(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # not set yet
+            yield cell.cell_contents
+    for name in function.__code__.co_names:
+        yield function.__globals__.get(name)
+    yield from function.__defaults__ or ()
 
 
 @contextlib.contextmanager

@@ -60,6 +60,7 @@ class ExampleValues:
         """Whether what the code looks at is followed (by example), or refused (symbolic)."""
         self._found: dict[Place, dict[str, list[str]]] = {}
         self._becomes: str | None = None
+        self._random_state: torch.Tensor | None = None
         self._was_read = False
         self.texts: dict[Place, None] = {}
         """Where the model's code makes text of tensors that have no values here."""
@@ -239,11 +240,25 @@ class ExampleValues:
         schema = call.func._schema.arguments
         positional = [given[a.name] for a in schema if not a.kwarg_only]
         keyword = {a.name: given[a.name] for a in schema if a.kwarg_only}
-        with torch.no_grad():
+        with torch.no_grad(), self._own_random_numbers(call.func):
             result = call.func(*positional, **keyword)
         pairs = zip(tensors_in(call.result), tensors_in(result), strict=True)
         for fake, real in pairs:
             self._real[id(self._recorder.fake_of(fake))] = real
+
+    @contextmanager
+    def _own_random_numbers(self, op: OpOverload) -> Iterator[None]:
+        """Draws of the example do not count as draws of the model's code."""
+        if torch.Tag.nondeterministic_seeded not in op.tags:
+            yield
+            return
+        outer = torch.get_rng_state()
+        torch.set_rng_state(outer if self._random_state is None else self._random_state)
+        try:
+            yield
+        finally:
+            self._random_state = torch.get_rng_state()
+            torch.set_rng_state(outer)
 
     def _value(self, tensor: torch.Tensor) -> torch.Tensor:
         fake = self._recorder.fake_of(tensor)

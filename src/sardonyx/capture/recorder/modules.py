@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.capture.graph import SourceLocation
 from sardonyx.capture.location import ModuleNames, Place
+from sardonyx.capture.purity import check_mode
 
 
 class ModuleCalls:
@@ -32,6 +33,7 @@ class ModuleCalls:
         """Runs a call of a module."""
         path = self._paths.get(id(module))
         if path is None:  # one that the model only refers to
+            check_mode(module)
             return call(module, *args, **kwargs)
         outer, outer_calls = self._running, self._calls
         count = self._counts[path]

@@ -27,6 +27,7 @@ from sardonyx.capture.flat_model import (
     OutputRecord,
     RandomNumbersWatch,
     Recorded,
+    SeedWatch,
     modes_of_captures,
     without_prefix,
 )
@@ -64,6 +65,7 @@ from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingM
 from sardonyx.errors import (
     CaptureError,
     DynamicDimError,
+    FinalCaptureError,
     SardonyxError,
     first_line,
     format_message,
@@ -112,7 +114,7 @@ def _settled(
             again_with = recording(model, inputs)
             again_with.record_gradients()
             recorded, fixed = again_with.run()
-    except DynamicDimError:
+    except (DynamicDimError, FinalCaptureError):
         raise
     except CaptureError as error:
         if not inputs.number_positions:
@@ -213,6 +215,7 @@ class _Recording:
         self._recorder.functions = WatchedCalls(modes)
         flat.modes = (
             RandomNumbersWatch(self._record),
+            SeedWatch(),
             self._recorder.functions,
         )
         with attributes_restored(self._model):

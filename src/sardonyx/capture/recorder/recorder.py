@@ -44,7 +44,7 @@ from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript.program import read_call
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError, FinalCaptureError, format_message
 
 aten = torch.ops.aten
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -321,6 +321,17 @@ class Recorder:
         op = _WITH_MEMORY.get(func) or ATEN_FORMS.get(func, func)
         given = bind(op, args, kwargs)
         self._set_apart_what_changes_shape(op, given)
+        if any(isinstance(a, torch.Generator) for a in given.values()):
+            raise FinalCaptureError(
+                format_message(
+                    "the model draws random numbers from a torch.Generator, whose state a file does"
+                    " not have",
+                    [
+                        ("at", place_text(self.place())),
+                        ("try", "PyTorch's own generator, or numbers that are drawn before"),
+                    ],
+                )
+            )
         if _name_of(op) in _ASSERTIONS:
             return None
         self._forget_what_was_written(given)
