@@ -28,7 +28,7 @@ def assert_right(model, program, *inputs):
         torch.testing.assert_close(program(*given), expected, rtol=1e-4, atol=1e-5)
 
 
-# -- patches ---------------------------------------------------------------------------------------
+# -- patches
 
 
 def table():
@@ -40,7 +40,7 @@ def test_patches_are_few_and_each_says_why():
     assert len(table()) <= 25
     for patch in table():
         assert patch.why and patch.torch
-        module, _, path = patch.owner.partition(":")
+        module = patch.owner.partition(":")[0]
         assert not module.startswith("sardonyx") and "__main__" not in module
 
 
@@ -156,10 +156,10 @@ def test_a_plain_module_needs_no_torchscript():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-# -- what forward can reach ------------------------------------------------------------------------
+# -- what forward can reach
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def unbounded_table(n):
     return torch.arange(n).float()
 
@@ -210,7 +210,7 @@ def test_a_holder_that_cannot_be_given_values_is_named(capture):
         sardonyx.export(model, (torch.randn(3),), capture=capture)
 
 
-# -- copies, memory and failed calls -----------------------------------------------------------------
+# -- copies, memory and failed calls
 
 
 def copied(x):
@@ -257,7 +257,7 @@ def test_equal_to_eager_at_other_sizes(model, size, capture):
     assert_right(model, program, *((torch.randn(n, 5),) for n in (1, 2, 3, 6)))
 
 
-# -- computed sizes that are 0 or 1 in the example -----------------------------------------------------
+# -- computed sizes that are 0 or 1 in the example
 
 
 def inner_filled(x):
@@ -337,7 +337,7 @@ def test_a_number_that_only_small_sizes_change_is_noted(model, capture):
     assert_right(model, program, *((torch.randn(n, 2),) for n in (3, 4, 9)))
 
 
-# -- gradients ---------------------------------------------------------------------------------------
+# -- gradients
 
 
 def gradient(x):
@@ -354,7 +354,7 @@ def test_gradients_inside_a_model(axes, capture):
     assert_right(gradient, program, (torch.randn(5 if axes else 3, 4),))
 
 
-# -- time --------------------------------------------------------------------------------------------
+# -- time
 
 
 def seconds(model, *args, **options):
@@ -412,7 +412,7 @@ def test_deep_arithmetic_of_sizes_takes_seconds(capture):
     assert time.perf_counter() - start < 20
 
 
-# -- random numbers and modes ------------------------------------------------------------------------
+# -- random numbers and modes
 
 
 def seeded(x):

@@ -29,7 +29,6 @@ from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
 from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
 from sardonyx._torch_private.memory import memory_address as memory_address
-from sardonyx._torch_private.memory import memory_bytes as memory_bytes
 from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
 from sardonyx._torch_private.numbers import UnreadConditions as UnreadConditions
@@ -106,9 +105,7 @@ from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_
 from sardonyx._torch_private.sizes import new_data_dependent_size as new_data_dependent_size
 from sardonyx._torch_private.sizes import new_data_dependent_size_of as new_data_dependent_size_of
 from sardonyx._torch_private.sizes import new_fake_mode as new_fake_mode
-from sardonyx._torch_private.sizes import new_symbol_like as new_symbol_like
 from sardonyx._torch_private.sizes import plain_number as plain_number
-from sardonyx._torch_private.sizes import sym_bool as sym_bool
 from sardonyx._torch_private.sizes import sym_int as sym_int
 from sardonyx._torch_private.sizes import turns as turns
 from sardonyx._torch_private.sizes import without_conclusions as without_conclusions

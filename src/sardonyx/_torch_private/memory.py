@@ -19,12 +19,6 @@ def memory_address(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
 
 
-def memory_bytes(tensor: torch.Tensor) -> int:
-    """How many bytes lie there, of which the tensor may show some or some repeatedly."""
-    with torch._C.DisableTorchFunction():
-        return tensor.untyped_storage().nbytes() if memory_address(tensor) else 0
-
-
 def has_foreign_memory(tensor: torch.Tensor) -> bool:
     """Whether PyTorch did not allocate where a tensor lies, as for one made of a NumPy array."""
     with torch._C.DisableTorchFunction():

@@ -1,4 +1,4 @@
-"""Symbolic numbers as a model has them: they compute, and are asked for their class, as Python's do."""
+"""Symbolic numbers as a model has them: they compute as Python's do, and are of its classes."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ def as_model_number(value: Any) -> Any:
     kind = _FORMS.get(type(value))
     if kind is not None:
         return kind(value.node)
-    if type(value) is torch.Size:
-        if any(type(size) in _FORMS for size in value):
-            return torch.Size([as_model_number(size) for size in value])
+    if type(value) is torch.Size and any(type(size) in _FORMS for size in value):
+        return torch.Size([as_model_number(size) for size in value])
     return value
 
 

@@ -165,16 +165,6 @@ def new_data_dependent_size_of(fake: Any) -> Any:
     return size
 
 
-def new_symbol_like(mode: Any, symbol: Any) -> Any:
-    """Another symbol for a number of the same kind and range that is only known at run time."""
-    env = mode.shape_env
-    make = env.create_unbacked_symint if symbol.is_integer else env.create_unbacked_symfloat
-    new = make().node.expr
-    if symbol in env.var_to_range:
-        env.var_to_range[new] = env.var_to_range[symbol]
-    return new
-
-
 def sym_int(mode: Any, expression: Any) -> Any:
     """The torch.SymInt or SymFloat of a size expression."""
     from torch.fx.experimental.sym_node import SymNode
@@ -238,12 +228,3 @@ def new_data_dependent_length(mode: Any) -> Any:
 def new_data_dependent_float(mode: Any) -> Any:
     """A symbol for a float that is only known at run time."""
     return mode.shape_env.create_unbacked_symfloat()
-
-
-def sym_bool(mode: Any, expression: Any) -> Any:
-    """The torch.SymBool of a condition on sizes."""
-    from torch.fx.experimental.sym_node import SymNode
-
-    return torch.SymBool(  # type: ignore[no-untyped-call]
-        SymNode(expression, mode.shape_env, bool, None)
-    )

@@ -92,8 +92,8 @@ class SeedWatch:
     def __exit__(self, kind: object, *error: object) -> None:
         if kind is None and not torch.equal(self._before, torch.get_rng_state()):
             raise FinalCaptureError(
-                "the model seeds PyTorch's random numbers (torch.manual_seed): in the file they would"
-                " be drawn anew in every run; draw them before the export, and make them a buffer"
+                "the model seeds PyTorch's random numbers (torch.manual_seed): in the file they"
+                " would be drawn anew in every run; draw them before, and make them a buffer"
             )
 
 

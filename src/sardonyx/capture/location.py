@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import CodeType, FrameType
 
@@ -91,22 +91,6 @@ def _place(file: str, line: int) -> Place:
 @cache
 def _shortened_place(file: str, line: int, folder: str, text: str) -> Place:
     return shortened((file, line, text))
-
-
-def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Those of the model's own code, from the innermost out."""
-    while frame is not None and frame.f_code.co_filename != _BOUNDARY:
-        if is_users(frame.f_code.co_filename):
-            yield frame
-        frame = frame.f_back
-
-
-def is_asked_by_torch_nn(frame: FrameType | None) -> bool:
-    """Whether the code that runs is torch.nn's own, which asks of tensors only their sizes, or
-    that of torch.ao, which asks for its own switches and scales."""
-    folders = tuple(_TORCH_FOLDER + name + os.sep for name in ("nn", "ao"))
-    code = running_model_code(frame)
-    return code is not None and code.co_filename.startswith(folders)
 
 
 def is_asked_by_torch(frame: FrameType | None) -> bool:

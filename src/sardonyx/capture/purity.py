@@ -54,9 +54,9 @@ def check_mode(module: torch.nn.Module) -> None:
     if wanted is not None and module.training != wanted:
         mode = "training" if wanted else "evaluation"
         raise FinalCaptureError(
-            f"the model calls a {type(module).__qualname__} that is not one of its modules, and that"
-            f" is not in {mode} mode: call its .{'train' if wanted else 'eval'}() first, or make it an"
-            " attribute of the model"
+            f"the model calls a {type(module).__qualname__} that is not one of its modules, and"
+            f" that is not in {mode} mode: call its .{'train' if wanted else 'eval'}() first, or"
+            " make it an attribute of the model"
         )
 
 

@@ -37,7 +37,7 @@ class SizesNotTakenError(DynamicDimError):
 
 
 def model_raises(model: Any, inputs: PreparedInputs) -> CaptureError | None:
-    """The error of the model itself, which a run of it in plain PyTorch raises; None without one."""
+    """The error of the model itself, which a run in plain PyTorch raises; None without one."""
     own = _failure(model, inputs, inputs.capture_leaves)
     if own is None:
         return None

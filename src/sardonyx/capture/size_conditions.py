@@ -6,7 +6,6 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -16,9 +15,8 @@ from typing import Any, TypeVar
 import sympy
 
 from sardonyx import _torch_private
-from sardonyx.capture.location import Place, innermost_user_place, is_users, place_text
+from sardonyx.capture.location import Place, is_users, place_text
 from sardonyx.capture.size_text import text_of
-from sardonyx.capture.watched_calls import Call, WatchingMode
 from sardonyx.errors import DynamicDimError, format_message
 
 
@@ -38,70 +36,6 @@ class SizeCondition:
     place: Place
     in_model_code: bool
     """Whether the model's own Python asked, rather than an operator's check of its inputs."""
-
-
-class ConditionWatch(WatchingMode):
-    """Notes the user's line for every condition that an operator adds while the model runs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.places: dict[int, Place] = {}
-        self.small_sizes_aside: dict[sympy.Basic, Place] = {}
-        """What the model's own Python was told for sizes from 2 on."""
-        self.texts: dict[sympy.Basic, Place] = {}
-        """Of which sizes the model's own Python makes text."""
-        self._mode: Any = None
-        self._seen = 0
-        self._failed: set[int] = set()
-        """The conditions of calls that failed: a model that goes on then decides by them."""
-
-    def before(self, call: Call) -> None:
-        """Nothing: conditions are those that were not there before."""
-
-    def after(self, call: Call) -> None:
-        self._note_new()
-
-    def failed(self) -> None:
-        seen = self._seen
-        self._note_new()
-        self._failed.update(range(seen, self._seen))
-
-    def _note_new(self) -> None:
-        self._mode = self._mode or _torch_private.active_fake_mode()
-        if self._mode is not None:
-            found = _torch_private.guard_count(self._mode)
-            if found > self._seen:
-                place = innermost_user_place(sys._getframe(1))
-                self.places.update(dict.fromkeys(range(self._seen, found), place))
-                self._seen = found
-
-    @property
-    def mode(self) -> Any:
-        """The fake mode of the capture that ran under this watch; None before its first call."""
-        return self._mode
-
-    def note_answer(self, expression: sympy.Basic, frame: FrameType) -> None:
-        if expression not in self.small_sizes_aside:
-            self.small_sizes_aside[expression] = innermost_user_place(frame)
-
-    def note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
-        place = text_place(frame)
-        if place is not None:
-            self.texts.setdefault(expression, place)
-
-    def conditions(self, mode: Any) -> list[SizeCondition]:
-        """The conditions of a capture that ran under this watch, `mode` being its fake mode."""
-        is_own = mode is self._mode
-        places, failed = (self.places, self._failed) if is_own else ({}, set())
-        return [
-            SizeCondition(
-                guard.expression,
-                guard.place or places.get(index, _NOWHERE),
-                guard.in_model_code or index in failed,
-            )
-            for index, guard in enumerate(_torch_private.guards(mode))
-            if not guard.is_layout_check
-        ]
 
 
 def text_place(frame: FrameType) -> Place | None:

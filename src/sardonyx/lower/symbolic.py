@@ -176,6 +176,9 @@ def _compare(op: str, negate: bool = False) -> Callable[[Builder, Any, list[Tens
     return handler
 
 
+_FUNCTIONS = (
+    "Sqrt", "Exp", "Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh",
+)  # fmt: skip
 _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "Add": _fold("Add"),
     "Mul": _fold("Mul"),
@@ -199,23 +202,7 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "RoundToInt": _unary("Round", torch.int64),
     "floor": _unary("Floor", torch.int64),
     "ceiling": _unary("Ceil", torch.int64),
-    **{
-        f"OpaqueUnaryFn_{op.lower()}": _unary(op, torch.float64)
-        for op in (
-            "Sqrt",
-            "Exp",
-            "Log",
-            "Sin",
-            "Cos",
-            "Tan",
-            "Asin",
-            "Acos",
-            "Atan",
-            "Sinh",
-            "Cosh",
-            "Tanh",
-        )  # fmt: skip
-    },
+    **{f"OpaqueUnaryFn_{op.lower()}": _unary(op, torch.float64) for op in _FUNCTIONS},
     "OpaqueUnaryFn_log2": lambda b, e, operands: b.Div(
         b.Log(b.cast(operands[0], torch.float64)), math.log(2)
     ),

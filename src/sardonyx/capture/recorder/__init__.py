@@ -1,1 +1,1 @@
-"""One recorder for modules, functions and exported programs: the model is run once on fake tensors."""
+"""One recorder for modules, functions and exported programs: the model is run once."""

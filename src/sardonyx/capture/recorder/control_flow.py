@@ -1,4 +1,4 @@
-"""Control flow operators (`torch.cond`, `while_loop`, `scan`, `map` ...) as branches and loops: each
+"""Control flow operators (`torch.cond`, `while_loop`, `scan` ...) as branches and loops: each
 body is run on fake tensors, into a block of the graph."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ControlFlow:
             block.outputs = [again]
             return after, after if stack else []
 
-        outputs, given = self._loop("while_loop", carried, start, step, location, None, goes_on)
+        given = self._loop("while_loop", carried, start, step, location, None, goes_on)
         return self._closed(given[len(carried) :] if stack else given, structure[0])
 
     def _scan(
@@ -162,7 +162,7 @@ class ControlFlow:
             return leaves[: len(init)], leaves[len(init) :]
 
         count = items[0].shape[0]
-        outputs, given = self._loop("scan", init, start, step, location, count, None)
+        given = self._loop("scan", init, start, step, location, count, None)
         return self._closed(given, structure[0])
 
     def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
@@ -194,7 +194,7 @@ class ControlFlow:
             return after, after
 
         count = items[0].shape[0]
-        outputs, given = self._loop("associative_scan", first, start, step, location, count, None)
+        given = self._loop("associative_scan", first, start, step, location, count, None)
         return given[len(items) :]
 
     def _loop(
@@ -206,9 +206,9 @@ class ControlFlow:
         location: Any,
         count: Any,
         condition: Argument,
-    ) -> tuple[list[Value], list[Any]]:
-        """A loop whose block `step` fills; what it carries last and what it stacks, as values and
-        as the model gets them. Sizes that an iteration changes are widened to symbols."""
+    ) -> list[Any]:
+        """A loop whose block `step` fills; what it carries last and what it stacks, as the model
+        gets it. Sizes that an iteration changes are widened to symbols."""
         types = [(c.dtype, list(c.shape)) if isinstance(c, torch.Tensor) else None for c in carried]
         for _ in range(_MOST_WIDENINGS):
             with self._block() as block:
@@ -254,7 +254,7 @@ class ControlFlow:
         total = None if count is None else _torch_private.dim_of(count)
         arguments = bind(LOOP, [total, condition, start])
         self._append(Node(LOOP, arguments, outputs, location, blocks=[block]))
-        return outputs, given
+        return given
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
         """What is carried, as the body gets it; a number is carried as a tensor and read off it."""
@@ -275,7 +275,7 @@ class ControlFlow:
     def _widen(self, types: list[Any], after: list[Any], inner: list[Any], name: str) -> bool:
         """Whether the body leaves what it was given; where a size differs it gets a symbol."""
         is_settled = True
-        for index, (kind, made, given) in enumerate(zip(types, after, inner, strict=True)):
+        for kind, made, given in zip(types, after, inner, strict=True):
             if kind is None:
                 continue
             dtype, sizes = kind

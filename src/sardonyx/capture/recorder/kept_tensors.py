@@ -1,5 +1,5 @@
-"""Fake tensors that outlive the run, in a cache or a global: the holder gets what eager PyTorch would
-have put there, or the export is refused and names it."""
+"""Fake tensors that outlive the run, in a cache or a global: the holder gets what eager PyTorch
+would have put there, or the export is refused and names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of torch.export, run node by node under the recorder: given ones, and those of strict mode."""
+"""Programs of torch.export, given ones and those of strict mode, run node by node."""
 
 from __future__ import annotations
 

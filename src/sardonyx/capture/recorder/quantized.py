@@ -38,16 +38,11 @@ class QuantizedCalls:
     def of(self, tensor: Any) -> QuantizedTensor | None:
         """What a tensor of the model stands for, if it is quantized."""
         known = self._known.get(id(tensor))
-        if (
-            known is None
-            and isinstance(tensor, torch.Tensor)
-            and not _torch_private.is_fake(tensor)
-        ):
-            if tensor.is_quantized:
-                recorder = self._recorder
-                name = recorder.state_name(tensor) or recorder.new_name("constant")
-                known = self._known[id(tensor)] = self._reader.constant(name, tensor)
-                recorder.keep(tensor)
+        if known is None and isinstance(tensor, torch.Tensor) and _is_real_and_quantized(tensor):
+            recorder = self._recorder
+            name = recorder.state_name(tensor) or recorder.new_name("constant")
+            known = self._known[id(tensor)] = self._reader.constant(name, tensor)
+            recorder.keep(tensor)
         return known
 
     def concerns(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -60,9 +55,7 @@ class QuantizedCalls:
             return any(map(self._is_quantized, argument))
         if not isinstance(argument, torch.Tensor):
             return False
-        return id(argument) in self._known or (
-            not _torch_private.is_fake(argument) and argument.is_quantized
-        )
+        return id(argument) in self._known or _is_real_and_quantized(argument)
 
     def call(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
@@ -115,6 +108,10 @@ class QuantizedCalls:
         self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
     ) -> list[Value]:
         return self._recorder.loop(count, carried, body)
+
+
+def _is_real_and_quantized(tensor: torch.Tensor) -> bool:
+    return not _torch_private.is_fake(tensor) and tensor.is_quantized
 
 
 class QuantizedQuestions(ChangingMode):

@@ -476,7 +476,7 @@ class _CompiledRecording(_Recording):
         return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
 
     def _checked_dims(self) -> dict[sympy.Symbol, str]:
-        """What the size symbols of the program are called; it must have one for each dynamic dim."""
+        """What the size symbols of the program are called; each dynamic dim must have one."""
         inputs = self._inputs
         values = _torch_private.user_input_values(self._program)
         names: dict[sympy.Symbol, str] = {}

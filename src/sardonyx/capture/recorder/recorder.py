@@ -250,15 +250,15 @@ class Recorder:
         if autocast and _torch_private.is_cast_in_parts(func, autocast):
             with self.dispatch.entered(autocast):
                 return _torch_private.run_in_parts(func, args, kwargs)
-        # What autocast and torch.func do above has been done; gradients have a recording of their own.
+        # Autocast and torch.func have done their part above; gradients are recorded otherwise.
         with self.dispatch.outside(), torch.no_grad():
             return self._record(func, args, kwargs)
 
     def call_script(
         self, call: Callable[..., Any], script: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a scripted function or method gives: by the Python code that it was made of, or, where
-        it has control flow that data may decide, read as the program that it is."""
+        """What a scripted function or method gives: by the Python code that it was made of, or,
+        where it has control flow that data may decide, read as the program that it is."""
         own = _torch_private.python_of_script(script)
         if own is not None and not _torch_private.has_control_flow(script):
             return own(*args, **kwargs)
@@ -437,8 +437,8 @@ class Recorder:
         is_open = symbols or has_symbols(list(fakes.values()))
         if not is_open and any(t.dim() for t in tensors_in(real)):
             self.notes[
-                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they are"
-                " those of the example in the file (torch.library.register_fake)"
+                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they"
+                " are those of the example in the file (torch.library.register_fake)"
             ] = None
         made = []
         for tensor in tensors_in(real):

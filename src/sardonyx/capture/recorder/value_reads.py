@@ -70,7 +70,7 @@ class ValueReads(ChangingMode):
         self._shown.append((memory, memory.clone(), place))
 
     def watch_foreign(self, tensors: list[torch.Tensor]) -> None:
-        """Those whose memory an array of NumPy may be; large ones are weights that lie in a file."""
+        """Those whose memory an array of NumPy may be; large ones are weights of a file."""
         for tensor in tensors:
             if (
                 tensor.layout == torch.strided
