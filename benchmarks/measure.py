@@ -63,6 +63,31 @@ def sardonyx_trace_program(model: nn.Module, args: Args, path: Path) -> None:
     sardonyx.export(model, args, capture="trace", verify=False)
 
 
+def dynamic_first_dims(args: Args, dim: Any) -> tuple[Any, ...]:
+    """The first dim of each tensor among the arguments."""
+    return tuple({0: dim} if isinstance(argument, torch.Tensor) else None for argument in args)
+
+
+def sardonyx_export_dynamic(model: nn.Module, args: Args, path: Path) -> None:
+    import sardonyx
+
+    shapes = dynamic_first_dims(args, "n")
+    sardonyx.export(model, args, capture="export", dynamic_shapes=shapes, verify=False)
+
+
+def sardonyx_trace_dynamic(model: nn.Module, args: Args, path: Path) -> None:
+    import sardonyx
+
+    shapes = dynamic_first_dims(args, "n")
+    sardonyx.export(model, args, capture="trace", dynamic_shapes=shapes, verify=False)
+
+
+def torch_export_dynamic_alone(model: nn.Module, args: Args, path: Path) -> None:
+    shapes = dynamic_first_dims(args, torch.export.Dim.AUTO)
+    with torch.no_grad():
+        torch.export.export(model, args, dynamic_shapes=shapes, strict=False)
+
+
 def torch_onnx_dynamo(model: nn.Module, args: Args, path: Path) -> None:
     torch.onnx.export(model, args, path, dynamo=True, verbose=False)
 
@@ -104,6 +129,9 @@ METHODS: dict[str, Callable[[nn.Module, Args, Path], None]] = {
     "sardonyx_export_program": sardonyx_export_program,
     "sardonyx_trace_program": sardonyx_trace_program,
     "torch_export_alone": torch_export_alone,
+    "sardonyx_export_dynamic": sardonyx_export_dynamic,
+    "sardonyx_trace_dynamic": sardonyx_trace_dynamic,
+    "torch_export_dynamic_alone": torch_export_dynamic_alone,
     "jit_trace_alone": jit_trace_alone,
     "forward_alone": forward_alone,
     "weights_write_alone": weights_write_alone,
