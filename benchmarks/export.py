@@ -348,11 +348,11 @@ Made by `{command}` on {date.today()}; do not edit.
 
 Batch 2, static shapes but where "dynamic" says otherwise (the first dim of each input),
 verification off, each exporter writing to a file but where "no file" says otherwise. Times are the
-best of several runs (more of them where one takes milliseconds), each to a new file, after a warm-up
-export in the same process; memory is the peak above the resident size once the model is built and
-has run; each measurement has a process of its own. "Writing weights alone" puts the bytes of the
-state dict into a file. torch.jit.trace and the model's forward run the model; Sardonyx records it on
-tensors without data.
+best of several runs (more of them where one takes milliseconds), each to a new file, after a
+warm-up export in the same process; memory is the peak above the resident size once the model is
+built and has run; each measurement has a process of its own. "Writing weights alone" puts the bytes
+of the state dict into a file. torch.jit.trace and the model's forward run the model; Sardonyx
+records it on tensors without data.
 
 ## Targets
 

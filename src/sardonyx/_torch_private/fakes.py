@@ -18,9 +18,11 @@ def fake_mode_of(tensor: Any) -> Any:
     return tensor.fake_mode if is_fake(tensor) else None
 
 
-def fake_from_sizes(mode: Any, sizes: list[Any], dtype: torch.dtype) -> torch.Tensor:
+def fake_from_sizes(
+    mode: Any, sizes: list[Any], dtype: torch.dtype, device: torch.device | None = None
+) -> torch.Tensor:
     with mode:
-        return torch.empty(sizes, dtype=dtype)
+        return torch.empty(sizes, dtype=dtype, device=device)
 
 
 def fake_from_strides(

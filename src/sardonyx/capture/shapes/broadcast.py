@@ -52,7 +52,7 @@ def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) 
     sizes = _torch_private.with_open_sizes(found, shapes)
     if all(size is old for size, old in zip(sizes, found, strict=True)):
         return result
-    return _torch_private.fake_from_sizes(mode, sizes, result.dtype)
+    return _torch_private.fake_from_sizes(mode, sizes, result.dtype, result.device)
 
 
 def _is_pointwise(op: Any) -> bool:
@@ -96,7 +96,9 @@ def _replaced(argument: Any, sizes: dict[int, Any], mode: Any) -> Any:
     ]
     for axis in changed:
         shape[-axis] = sizes[axis]
-    return _torch_private.fake_from_sizes(mode, shape, argument.dtype) if changed else argument
+    if not changed:
+        return argument
+    return _torch_private.fake_from_sizes(mode, shape, argument.dtype, argument.device)
 
 
 _ALSO_POINTWISE = frozenset(
