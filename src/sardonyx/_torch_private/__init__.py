@@ -19,6 +19,7 @@ from sardonyx._torch_private.fakes import fake_from_sizes as fake_from_sizes
 from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
 from sardonyx._torch_private.fakes import fake_mode_of as fake_mode_of
 from sardonyx._torch_private.fakes import is_fake as is_fake
+from sardonyx._torch_private.fakes import plain_fake_mode as plain_fake_mode
 from sardonyx._torch_private.fakes import shares_memory as shares_memory
 from sardonyx._torch_private.flags import in_onnx_export as in_onnx_export
 from sardonyx._torch_private.flags import is_in_onnx_export as is_in_onnx_export
@@ -63,6 +64,7 @@ from sardonyx._torch_private.quantized import quantized_tensor as quantized_tens
 from sardonyx._torch_private.recording import RecordingMode as RecordingMode
 from sardonyx._torch_private.recording import autocast_devices as autocast_devices
 from sardonyx._torch_private.recording import close_pytree as close_pytree
+from sardonyx._torch_private.recording import condition_of as condition_of
 from sardonyx._torch_private.recording import fake_contiguous as fake_contiguous
 from sardonyx._torch_private.recording import fake_device as fake_device
 from sardonyx._torch_private.recording import fake_like as fake_like

@@ -141,10 +141,21 @@ def _asker(frame: FrameType) -> tuple[FrameType, bool]:
     return frame, is_check
 
 
-def is_data_dependent_error(error: BaseException) -> bool:
+def is_data_dependent_error(error: BaseException, asked: Any = None) -> bool:
+    """Whether a question has no answer without data; `asked` is noted in it."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-    return isinstance(error, GuardOnDataDependentSymNode)
+    if not isinstance(error, GuardOnDataDependentSymNode):
+        return False
+    if asked is not None:
+        error.asked = asked  # type: ignore[attr-defined]
+    return True
+
+
+def condition_of(error: BaseException) -> str:
+    """What was asked that data decides: `u0 > 3`; "" for a number alone."""
+    condition = getattr(error, "asked", None)
+    return str(condition) if isinstance(condition, sympy.Basic) and condition.args else ""
 
 
 def lacks_fake_kernel(error: BaseException) -> bool:

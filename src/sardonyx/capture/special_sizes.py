@@ -244,7 +244,14 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _calls(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> list[_Call] | None:
-    """What the model calls; None where it does not take these inputs."""
+    """What the model calls; None where it does not take these inputs. On tensors without data,
+    unless it looks at values."""
+    with _torch_private.plain_fake_mode():
+        found = _calls_of_run(model, inputs, leaves)
+    return _calls_of_run(model, inputs, leaves) if found is None else found
+
+
+def _calls_of_run(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> list[_Call] | None:
     calls = _Calls()
     given = [
         inputs.leaves[position] if position in inputs.constant_numbers else leaf

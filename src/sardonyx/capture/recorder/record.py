@@ -364,6 +364,7 @@ class _Recording:
                 format_message(
                     "the model's code looks at a value that data decides",
                     [
+                        ("asks", in_callers_names(_torch_private.condition_of(error), names)),
                         ("at", place_of(error)),
                         (
                             "try",

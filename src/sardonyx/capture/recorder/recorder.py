@@ -541,7 +541,7 @@ class Recorder:
         try:
             answer = evaluate(expression)
         except Exception as error:
-            if not _torch_private.is_data_dependent_error(error):
+            if not _torch_private.is_data_dependent_error(error, expression):
                 raise
             return self.example.answer(expression, error, frame)
         is_models = not (self._is_running_operator or is_check)
