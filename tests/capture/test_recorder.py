@@ -481,3 +481,39 @@ def test_a_module_that_the_mode_cannot_reach_is_named():
     hidden = {"layers": [[[[[nn.Dropout(0.9)]]]]]}
     with pytest.raises(sardonyx.CaptureError, match="Dropout that is not one of its modules"):
         sardonyx.export(lambda x: hidden["layers"][0][0][0][0][0](x), (torch.randn(3),))
+
+
+# -- values that are read between writes
+
+
+def halved_in_a_loop(x):
+    y, count = x.sum(), 0
+    while y.item() > 1:
+        y.div_(2)
+        count += 1
+    return x * count
+
+
+def read_before_and_after(x):
+    y = x * 1
+    before = y[0, 0].item()
+    y.add_(1)
+    after = y[0, 0].item()
+    return (x * 10 if after > before else x), x * (after - before)
+
+
+def read_before_a_write_decides_later(x):
+    y = x * 1
+    first = y[0, 0].item()
+    y.mul_(0)
+    return x * 2 if first > 0 else x
+
+
+@pytest.mark.parametrize(
+    "model", [halved_in_a_loop, read_before_and_after, read_before_a_write_decides_later]
+)
+def test_a_number_is_what_the_tensor_held_when_it_was_read(model):
+    x = torch.arange(1.0, 13).reshape(3, 4)
+    program = sardonyx.export(model, (x,), capture="trace")
+    assert_right(model, program, (x,))
+    assert not program.model.graph.initializers

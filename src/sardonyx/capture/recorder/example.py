@@ -82,7 +82,13 @@ class ExampleValues:
         self._varying.add(_torch_private.storage_of(fake))
 
     def number_read(self, symbol: sympy.Symbol, tensor: torch.Tensor) -> None:
-        self._numbers[symbol] = tensor
+        """A symbol is what a tensor holds now: later writes do not change it."""
+        fake = self._recorder.fake_of(tensor)
+        now = _torch_private.fake_contiguous(
+            self._recorder.mode, list(fake.shape), fake.dtype, fake
+        )
+        self.log(torch.ops.aten.clone.default, {"self": tensor, "memory_format": None}, now)
+        self._numbers[symbol] = now
 
     def log(self, op: OpOverload, given: dict[str, Any], result: Any) -> None:
         fakes = [self._recorder.fake_of(t) for t in tensors_in(list(given.values()))]
@@ -156,6 +162,12 @@ class ExampleValues:
             for call in reversed(calls):
                 self._run(call)
             return self._value(tensor)
+
+    def number(self, tensor: torch.Tensor) -> Any:
+        """What `item()` of a tensor gives in the example."""
+        real = self.of(tensor)
+        with self._recorder.dispatch.outside(), _torch_private.no_modes():
+            return real.item()
 
     def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
         """What an expression over numbers that data decides is in the example."""
@@ -291,7 +303,7 @@ class ExampleValues:
         if symbol in sizes:
             return sympy.Integer(sizes[symbol])
         if symbol in self._numbers:
-            return sympy.sympify(self.of(self._numbers[symbol]).item() + 0)
+            return sympy.sympify(self.number(self._numbers[symbol]) + 0)
         source = recorder.graph.symbols[symbol]
         assert source.value.fake is not None and source.axis is not None
         return sympy.Integer(self.of(source.value.fake).shape[source.axis])

@@ -501,7 +501,7 @@ class Recorder:
                 f"a Tensor with {fake.numel()} elements cannot be converted to Scalar"
             )
         if self.example.is_constant(fake):
-            return self.example.of(tensor).item()
+            return self.example.number(tensor)
         if fake.dtype.is_complex:
             raise CaptureError(
                 format_message(
