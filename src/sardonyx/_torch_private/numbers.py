@@ -235,4 +235,4 @@ for _form, _kind in ((Size, torch.SymInt), (Real, torch.SymFloat)):
     for _name in ("__floordiv__", "__rfloordiv__"):
         _is_reversed = _name == "__rfloordiv__"
         setattr(_form, _name, _whole_quotient(getattr(_kind, _name), is_reversed=_is_reversed))
-    _form.__hash__ = _kind.__hash__  # type: ignore[method-assign]
+    _form.__hash__ = lambda self: hash(self.eager(self))  # type: ignore[method-assign]

@@ -53,6 +53,7 @@ class ExampleValues:
         """By the id of a fake tensor."""
         self._constants: dict[int, torch.Tensor | None] = {}
         """The same of tensors from outside of the run."""
+        self._memory_copies: dict[int, torch.UntypedStorage] = {}
         self._varying: set[int] = set()
         """Memory whose content the inputs decide."""
         self._numbers: dict[sympy.Symbol, torch.Tensor] = {}
@@ -69,6 +70,7 @@ class ExampleValues:
         self._calls.clear()
         self._real.clear()
         self._constants.clear()
+        self._memory_copies.clear()
 
     # -- what is recorded ------------------------------------------------------------------------
 
@@ -100,6 +102,7 @@ class ExampleValues:
                 if parameter.is_written:
                     tensors = tensors_in(given[parameter.name])
                     written |= set(_memory(map(self._recorder.fake_of, tensors)))
+        read |= set(self._memory_of_numbers(list(given.values())))
         if (
             not read.isdisjoint(self._varying)
             or torch.Tag.nondeterministic_seeded in op.tags
@@ -107,6 +110,19 @@ class ExampleValues:
         ):
             self._varying |= results | written
         self._calls.append(_Call(op, given, result, results | written, read, bool(written)))
+
+    def _memory_of_numbers(self, arguments: Any) -> Iterator[int]:
+        """Of the tensors that the symbols among arguments were read off."""
+        for argument in arguments:
+            if isinstance(argument, (list, tuple)):
+                yield from self._memory_of_numbers(argument)
+            elif isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+                for symbol in argument.node.expr.free_symbols:
+                    source = self._recorder.graph.symbols.get(symbol)
+                    if symbol in self._numbers:
+                        yield from _memory([self._numbers[symbol]])
+                    elif source is not None and source.value.fake is not None:
+                        yield from _memory([source.value.fake])
 
     @contextmanager
     def logged_whole(
@@ -130,6 +146,10 @@ class ExampleValues:
         self._calls.append(
             _Call(func, given, whole.result, frozenset(memory | results), frozenset(read), is_write)
         )
+
+    def containers(self) -> list[Any]:
+        """What holds the tensors that are referred to here."""
+        return [part for call in self._calls for part in (call.arguments, call.result)]
 
     def references(self) -> Iterator[Any]:
         """The tensors that are referred to here, once for each reference."""
@@ -235,10 +255,14 @@ class ExampleValues:
             )
 
     def _run(self, call: _Call) -> None:
+        if call.is_run:
+            return
         call.is_run = True
         given = {name: self._real_argument(a) for name, a in call.arguments.items()}
         if _torch_private.is_higher_order(call.func):
             try:
+                if any(other.is_write for other in self._calls):
+                    raise RuntimeError("its bodies would see the memory as it was")
                 with torch.no_grad():
                     result = call.func(*given["args"], **given["kwargs"])
             except Exception as error:  # its bodies may read tensors from around them
@@ -279,8 +303,20 @@ class ExampleValues:
             constant = self._constants.get(id(fake))
             if constant is None or _torch_private.is_fake(constant):
                 raise CaptureError("a value is read of a tensor that has none in this recording")
-            real = self._real[id(fake)] = constant.clone()
+            real = self._real[id(fake)] = self._copy_of(fake, constant)
         return real
+
+    def _copy_of(self, fake: torch.Tensor, constant: torch.Tensor) -> torch.Tensor:
+        """A copy of a tensor from outside; those that share memory have copies that do."""
+        if constant.layout != torch.strided or constant.is_conj() or constant.is_neg():
+            return constant.clone()
+        memory = _torch_private.storage_of(fake)
+        if memory not in self._memory_copies:
+            whole = _torch_private.whole_memory(constant).clone()
+            self._memory_copies[memory] = whole.untyped_storage()
+        empty = torch.empty(0, dtype=constant.dtype, device=constant.device)
+        place = constant.storage_offset(), constant.size(), constant.stride()
+        return empty.set_(self._memory_copies[memory], *place)
 
     def _real_argument(self, argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):

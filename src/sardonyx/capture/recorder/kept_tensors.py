@@ -8,7 +8,7 @@ import gc
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from types import CellType, FrameType, GeneratorType
+from types import CellType, FrameType
 from typing import Any
 
 import torch
@@ -27,7 +27,8 @@ def settle_kept_tensors(recorder: Recorder, results: Sequence[Any]) -> None:
         gc.collect()  # what is only in cycles is no longer held
         kept = _kept(recorder, results)
         if kept:
-            _Holders(recorder).settle(kept)
+            own = {id(c) for c in _containers([results, *recorder.example.containers()])}
+            _Holders(recorder, own).settle(kept)
 
 
 def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
@@ -76,22 +77,42 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _containers(value: Any) -> Iterator[Any]:
+    """The lists, tuples and dicts in a value, itself among them."""
+    if isinstance(value, (list, tuple, dict)):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _containers(item)
+
+
 class _Holders:
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, own: set[int]) -> None:
+        """`own`: the ids of our own containers."""
         self._recorder = recorder
+        self._own = own
         self._example: ExampleValues = recorder.example
 
     def settle(self, kept: list[torch.Tensor]) -> None:
+        is_frozen = bool(gc.get_freeze_count())
         gc.unfreeze()  # a cache is older than the export
-        for fake in kept:
-            for holder in gc.get_referrers(fake):
-                if holder is not kept and not self._is_own(holder):
-                    self._replace(holder, fake)
+        try:
+            found = [
+                (holder, fake)
+                for fake in kept
+                for holder in gc.get_referrers(fake)
+                if holder is not kept and not self._is_own(holder)
+            ]
+        finally:
+            if is_frozen:
+                gc.freeze()
+        for holder, fake in found:
+            self._replace(holder, fake)
 
     def _is_own(self, holder: Any) -> bool:
         kind = type(holder)
         return (
             isinstance(holder, FrameType)
+            or id(holder) in self._own
             or kind.__module__.startswith(("sardonyx.", "torch._subclasses", "torch.fx"))
             or self._recorder.is_own_container(holder)
         )
@@ -108,7 +129,7 @@ class _Holders:
                     holder[place] = self._real(fake, holder)
         elif isinstance(holder, CellType):
             holder.cell_contents = self._real(fake, holder)
-        elif isinstance(holder, (tuple, set, frozenset, GeneratorType)):
+        elif isinstance(holder, (set, frozenset)):
             raise self._refusal(holder)
 
     def _real(self, fake: torch.Tensor, holder: Any) -> torch.Tensor:

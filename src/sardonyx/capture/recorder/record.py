@@ -174,8 +174,11 @@ class _Recording:
         with _torch_private.sizes_that_may_be_zero():
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
-            results = self._run_model(given)
-            settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
+            results: list[Any] = []
+            try:
+                results += self._run_model(given)
+            finally:
+                settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers(graph)
         if constant:
@@ -253,7 +256,10 @@ class _Recording:
                 _torch_private.recording_patches(hooks),
                 self._recorder.dispatch.entered(),
             ):
-                return run()
+                results = run()
+            if self._recorder.refused is not None:
+                raise self._recorder.refused
+            return results
         except SardonyxError:
             raise
         except Exception as error:

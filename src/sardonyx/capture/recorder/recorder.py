@@ -44,7 +44,7 @@ from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.capture.size_conditions import SizeCondition
 from sardonyx.capture.storage import storage_key
 from sardonyx.capture.torchscript.program import read_call
-from sardonyx.errors import CaptureError, FinalCaptureError, format_message
+from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError, format_message
 
 aten = torch.ops.aten
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -100,15 +100,17 @@ class Recorder:
         self._by_memory: dict[Any, Value] = {}
         """Real tensors that are the same view of the same memory are one parameter."""
         self._shared_memory: dict[Any, torch.Tensor] = {}
-        """By the memory of real tensors, a fake one over all of it."""
+        """By the memory of real tensors, the fake of the first that was seen."""
         self._alike = AlikeResults(self.mode)
         self._control_flow = ControlFlow(self)
         self.quantized = QuantizedCalls(self, packed_names)
         self._name_counts: Counter[str] = Counter()
         self._writes: Counter[int] = Counter()
         """How often memory was written, by its id."""
-        self._written_when_seen: dict[int, int] = {}
-        self._numbers: dict[tuple[int, int], Any] = {}
+        self._written_when_seen: dict[int, tuple[int, int]] = {}
+        self._blocks_met = 0
+        """How often a block began or ended: what is known inside of one is not known outside."""
+        self._numbers: dict[tuple[int, int, int], Any] = {}
         """Numbers that were read off a tensor, by its id and the writes of its memory."""
         self.conditions: list[SizeCondition] = []
         """What the run took for granted of sizes."""
@@ -119,6 +121,8 @@ class Recorder:
         self._is_running_operator = False
         self._located: SourceLocation | None = None
         self.notes: dict[str, None] = {}
+        self.refused: Exception | None = None
+        """Why the run cannot be recorded; the model's own code may catch it and go on."""
         self.unread_conditions = _torch_private.UnreadConditions(innermost_user_place)
         self.functions: Any = contextlib.nullcontext()
         """The mode that sees the functions of torch which the model calls."""
@@ -210,7 +214,14 @@ class Recorder:
         sizes, strides = tuple(tensor.shape), tensor.stride()
         if tensor.is_conj() or tensor.is_neg():
             return _torch_private.fake_from(self.mode, tensor)
-        return _torch_private.new_fake(self.mode, sizes, strides, tensor.dtype, tensor.device)
+        memory = _torch_private.storage_identity(tensor)
+        first = self._shared_memory.get(memory)
+        if first is not None and _torch_private.fake_device(first) == tensor.device:
+            offset = tensor.storage_offset()
+            return _torch_private.fake_view(first, sizes, strides, offset, tensor.dtype)
+        made = _torch_private.new_fake(self.mode, sizes, strides, tensor.dtype, tensor.device)
+        self._shared_memory[memory] = made
+        return made
 
     def _unknown_fake(self, tensor: torch.Tensor) -> Value:
         """A fake tensor that no recorded call gave: another object for the memory of a known one,
@@ -238,6 +249,13 @@ class Recorder:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the model gets for a call of an operator."""
+        try:
+            return self._call(func, args, kwargs)
+        except SardonyxError as error:
+            self.refused = self.refused or error
+            raise
+
+    def _call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _torch_private.is_higher_order(func):
             return self._control_flow.call(func, args, kwargs)
         if func.namespace == "prim":  # x.device of a fake tensor, and other questions
@@ -391,9 +409,11 @@ class Recorder:
         # What a block writes is read by the nodes after it as it was before: it is for
         # functionalization to hand it out.
         self._values = ChainMap({}, values)
+        self._blocks_met += 1
         try:
             yield block
         finally:
+            self._blocks_met += 1
             self._nodes = outer
             inside, self._values = self._values.maps[0], values
             for key, value in inside.items():
@@ -417,6 +437,8 @@ class Recorder:
             made = self._result_by_example(op, fakes, error)
             if made is not None:
                 return made
+            if _torch_private.is_data_dependent_error(error):
+                self.refused = self.refused or error
             # A model that goes on then decides by it.
             self.conditions[known:] = [
                 replace(condition, in_model_code=True) for condition in self.conditions[known:]
@@ -482,12 +504,13 @@ class Recorder:
         return self._writes[_torch_private.storage_of(self.fake_of(tensor))]
 
     def _forget_what_was_written(self, given: dict[str, Any]) -> None:
-        if not self._writes:
+        if not self._writes and not self._blocks_met:
             return
         for tensor in tensors_in(list(given.values())):
             if _torch_private.is_fake_of(self.mode, tensor) and tensor.layout == torch.strided:
-                count = self._writes.get(_torch_private.storage_of(tensor), 0)
-                if self._written_when_seen.get(id(tensor), 0) != count:
+                writes = self._writes.get(_torch_private.storage_of(tensor), 0)
+                count = (writes, self._blocks_met)
+                if self._written_when_seen.get(id(tensor), (0, 0)) != count:
                     self._written_when_seen[id(tensor)] = count
                     _torch_private.forget_numbers_of(tensor)
 
@@ -509,7 +532,8 @@ class Recorder:
                     [("at", place_text(self.place()))],
                 )
             )
-        key = (id(fake), self._writes[_torch_private.storage_of(fake)])
+        writes = self._writes[_torch_private.storage_of(fake)]
+        key = (id(fake), writes, self._blocks_met)
         if key not in self._numbers:
             number = _torch_private.new_number(self.mode, fake.dtype)
             value = self.value_of(tensor)
@@ -543,6 +567,8 @@ class Recorder:
         except Exception as error:
             if not _torch_private.is_data_dependent_error(error, expression):
                 raise
+            if not self.example.follows and not self._is_running_operator:
+                self.refused = self.refused or error
             return self.example.answer(expression, error, frame)
         is_models = not (self._is_running_operator or is_check)
         is_models = is_models and _torch_private.is_code_of_models(frame)
@@ -662,7 +688,7 @@ class Recorder:
         return container is self._kept or container is self._fakes
 
     def is_written(self, tensor: torch.Tensor) -> bool:
-        return id(tensor) in self._values and bool(self.writes_of(tensor))
+        return bool(self._writes) and bool(self.writes_of(tensor))
 
     def output(self, result: Any) -> Argument:
         """What the model returns, as the graph has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -107,8 +108,16 @@ class ValueReads(ChangingMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        try:
+            return self._given(func, args, kwargs, sys._getframe(1))
+        except CaptureError as error:  # which the model may catch
+            self._recorder.refused = self._recorder.refused or error
+            raise
+
+    def _given(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, frame: FrameType
+    ) -> Any:
         recorder = self._recorder
-        frame = sys._getframe(1)
         if func in _GRADIENTS:
             if recorder.dispatch.is_below_autograd:
                 raise GradientsAskedError("the model asks for gradients")

@@ -1,0 +1,155 @@
+"""Models that catch refusals, share memory between buffers, or keep what they return."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import sardonyx
+
+CAPTURES = pytest.mark.parametrize("capture", ["export", "trace"])
+X = torch.arange(1.0, 13).reshape(3, 4)
+FEATURES: dict[str, torch.Tensor] = {}
+KEPT: list[torch.Tensor] = []
+
+
+class Hooked(nn.Module):
+    """The pattern of feature extractors: a hook keeps what a layer gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.first.register_forward_hook(lambda m, args, out: FEATURES.__setitem__("first", out))
+
+    def forward(self, x):
+        return self.second(self.first(x)), FEATURES["first"]
+
+
+def returns_what_it_keeps(x):
+    y = x * 2
+    KEPT.append(y)
+    KEPT.append(x)
+    return {"doubled": y, "given": x}
+
+
+def by_backward(x):
+    with torch.enable_grad():
+        y = x.detach().clone().requires_grad_()
+        (y**2).sum().backward()
+        return y.grad
+
+
+@CAPTURES
+@pytest.mark.parametrize("model", [Hooked(), returns_what_it_keeps, by_backward])
+def test_what_is_returned_and_kept_is_no_constant(model, capture):
+    program = sardonyx.export(model, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    for x in (X, X + 1, torch.randn(5, 4)):
+        torch.testing.assert_close(program(x), model(x), rtol=1e-4, atol=1e-5)
+    assert {type(tensor) for tensor in (*KEPT, *FEATURES.values())} <= {torch.Tensor}
+    KEPT.clear()
+
+
+def catches(look):
+    def model(x):
+        try:
+            return x + 1 if look(x) else x - 1
+        except Exception:
+            return x * 100
+
+    return model
+
+
+LOOKS = {
+    "branch": lambda x: x.sum() > 0,
+    "int": lambda x: int(x.sum()),
+    "numpy": lambda x: x.numpy().sum() > 0,
+    "range": lambda x: list(range(x[0, 0].long())),
+    "assertion": lambda x: bool((x > 0).all()),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_a_refusal_that_the_model_catches_is_one_all_the_same(look):
+    with pytest.raises(sardonyx.CaptureError):
+        sardonyx.export(catches(look), (X,), capture="auto")
+    program = sardonyx.export(catches(look), (X,), capture="trace")
+    torch.testing.assert_close(program(X), catches(look)(X))
+
+
+class SharedBuffers(nn.Module):
+    def __init__(self, read):
+        super().__init__()
+        memory = torch.zeros(4)
+        self.register_buffer("whole", memory)
+        self.register_buffer("part", memory[1:3])
+        self.read = read
+
+    def forward(self, x):
+        self.whole.copy_(x[0])
+        return self.read(self, x)
+
+
+READS = {
+    "item": lambda m, x: x * m.part[0].item(),
+    "branch": lambda m, x: x * 2 if m.part[0] > 0 else x,
+    "list": lambda m, x: x * m.part.tolist()[0],
+    "array": lambda m, x: x * float(m.part.numpy()[0]),
+}
+
+
+@CAPTURES
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_buffers_that_share_memory_are_right_or_refused(read, capture):
+    model = SharedBuffers(read)
+    try:
+        program = sardonyx.export(model, (X,), capture=capture)
+    except sardonyx.SardonyxError:
+        return
+    expected = SharedBuffers(read)(X)
+    torch.testing.assert_close(program(X), expected)
+
+
+CACHE: dict[str, torch.Tensor] = {}
+
+
+def fills_a_cache_and_is_refused(x):
+    CACHE.setdefault("table", torch.arange(4.0))
+    return x * CACHE["table"] if x.sum() > 0 else x
+
+
+def test_a_refused_export_leaves_no_fake_tensor():
+    CACHE.clear()
+    with pytest.raises(sardonyx.CaptureError):
+        sardonyx.export(fills_a_cache_and_is_refused, (X,), capture="export")
+    assert all(type(tensor) is torch.Tensor for tensor in CACHE.values())
+    torch.testing.assert_close(fills_a_cache_and_is_refused(X), X * torch.arange(4.0))
+
+
+def counts_in_branches(x):
+    counted = torch.cond(
+        x.sum() > 0,
+        lambda a: a.nonzero().sum(),
+        lambda a: (a < 0).nonzero().sum() + 1,
+        (x,),
+    )
+    return counted, x.nonzero()
+
+
+@CAPTURES
+def test_sizes_that_data_decides_inside_and_outside_of_branches(capture):
+    program = sardonyx.export(counts_in_branches, (X,), capture=capture)
+    for x in (X, -X, X - 6):
+        torch.testing.assert_close(program(x), counts_in_branches(x))
+
+
+def number_of_a_written_tensor(x):
+    y = x.clone()
+    y.mul_(2)
+    z = torch.ones(2) * y[0, 0].item()
+    return x * 2 if z.sum() > 0 else x
+
+
+def test_a_value_that_follows_from_a_number():
+    program = sardonyx.export(number_of_a_written_tensor, (X,), capture="trace")
+    torch.testing.assert_close(program(X), number_of_a_written_tensor(X))
