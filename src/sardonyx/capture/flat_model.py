@@ -87,14 +87,20 @@ class SeedWatch:
     are the same in every run then, and the file draws others."""
 
     def __enter__(self) -> None:
-        self._before = torch.get_rng_state()
+        self._was_seeded = _is_freshly_seeded()
 
     def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None and not torch.equal(self._before, torch.get_rng_state()):
+        # Nothing is drawn while a model is recorded; other threads may draw.
+        if kind is None and _is_freshly_seeded() and not self._was_seeded:
             raise FinalCaptureError(
                 "the model seeds PyTorch's random numbers (torch.manual_seed): in the file they"
                 " would be drawn anew in every run; draw them before, and make them a buffer"
             )
+
+
+def _is_freshly_seeded() -> bool:
+    fresh = torch.Generator().manual_seed(torch.initial_seed())
+    return torch.equal(torch.get_rng_state(), fresh.get_state())
 
 
 def _random_states() -> dict[str, object]:

@@ -218,10 +218,9 @@ class _Recording:
         self._recorder.functions = WatchedCalls(modes)
         flat.modes = (
             RandomNumbersWatch(self._record),
-            SeedWatch(),
             self._recorder.functions,
         )
-        with attributes_restored(self._model):
+        with attributes_restored(self._model), SeedWatch():
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()
         self._check_conditions_read(results)
