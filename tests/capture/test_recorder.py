@@ -359,7 +359,7 @@ def test_gradients_inside_a_model(axes, capture):
 
 def seconds(model, *args, **options):
     best = math.inf
-    for _ in range(2):
+    for _ in range(5):  # the machine is noisy
         start = time.perf_counter()
         sardonyx.export(model, args, **options)
         best = min(best, time.perf_counter() - start)

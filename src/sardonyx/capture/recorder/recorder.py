@@ -134,6 +134,7 @@ class Recorder:
         self._values.clear()
         self._values_with_fake.clear()
         self._fakes.clear()
+        self._shared_memory.clear()
         self._kept.clear()
         self.functions = contextlib.nullcontext()
 
@@ -675,6 +676,7 @@ class Recorder:
         """The tensors that the recorder itself refers to, once for each reference."""
         yield from self._kept
         yield from self._fakes.values()
+        yield from self._shared_memory.values()
         if self._new_factory_result is not None:
             yield self._new_factory_result
 
@@ -685,7 +687,7 @@ class Recorder:
         return found
 
     def is_own_container(self, container: Any) -> bool:
-        return container is self._kept or container is self._fakes
+        return any(container is c for c in (self._kept, self._fakes, self._shared_memory))
 
     def is_written(self, tensor: torch.Tensor) -> bool:
         return bool(self._writes) and bool(self.writes_of(tensor))
