@@ -224,9 +224,7 @@ class ControlFlow:
                     self._refuse(f"the body of {name} carries on another number of values")
                 is_settled = self._widen(types, after, inner, name)
                 if is_settled:
-                    block.outputs += [
-                        self._carried_on(a, k) for a, k in zip(after, types, strict=True)
-                    ]
+                    block.outputs += [self._recorder.output(value) for value in after]
                     block.outputs += [self._recorder.output(s) for s in stacked]
             if is_settled:
                 break
@@ -244,9 +242,8 @@ class ControlFlow:
                 made, number = self._new_value(name, sizes, first)
             outputs.append(made)
             given.append(number)
-        length = count if count is not None else None
         for item in stacked:
-            rows = self._new_size() if length is None else length
+            rows = self._new_size() if count is None else count
             sizes = [rows, *(self._outside(size, None) for size in item.shape)]
             made, tensor = self._new_value(name, sizes, item)
             outputs.append(made)
@@ -309,9 +306,6 @@ class ControlFlow:
             if isinstance(symbols, sympy.Basic) and symbols.free_symbols & self._own:
                 return self._new_size()
         return size
-
-    def _carried_on(self, value: Any, kind: Any) -> Argument:
-        return self._recorder.output(value)
 
     def _item(self, block: Block, items: torch.Tensor) -> torch.Tensor:
         """What an iteration sees of a tensor that is gone through along its first dim."""

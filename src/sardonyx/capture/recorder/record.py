@@ -32,7 +32,6 @@ from sardonyx.capture.flat_model import (
     without_prefix,
 )
 from sardonyx.capture.given_conditions import notes_on_given
-from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, Place, place_text
@@ -180,11 +179,11 @@ class _Recording:
             finally:
                 settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
-        constant = self._fixed_numbers(graph)
+        constant = self._fixed_numbers()
         if constant:
             return Recorded(graph, self._record, self._inputs), constant
         conditions = self._recorder.conditions
-        fixed = self._check_dynamic(graph, conditions)
+        fixed = self._check_dynamic(conditions)
         sizes = _torch_private.example_sizes(self._recorder.mode)
         notes = check_conditions(conditions, self._origins, sizes)
         answers = self._recorder.small_sizes_aside
@@ -324,7 +323,7 @@ class _Recording:
 
     # -- what the run took for granted -----------------------------------------------------------
 
-    def _fixed_numbers(self, graph: AtenGraph) -> list[int]:
+    def _fixed_numbers(self) -> list[int]:
         """Positions of integers that the model turned into numbers while it was recorded."""
         fixed = _torch_private.fixed_symbols(self._recorder.mode)
         return [
@@ -337,9 +336,7 @@ class _Recording:
             )
         ]
 
-    def _check_dynamic(
-        self, graph: AtenGraph, conditions: Sequence[SizeCondition]
-    ) -> set[tuple[int, int]]:
+    def _check_dynamic(self, conditions: Sequence[SizeCondition]) -> set[tuple[int, int]]:
         """Every dim that was asked for is a symbol; the optional ones that are not."""
         fixed_symbols = _torch_private.fixed_symbols(self._recorder.mode)
         by_name = {
