@@ -8,6 +8,7 @@ followed, and noted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import FrameType
@@ -173,11 +174,13 @@ class _Recording:
         with _torch_private.sizes_that_may_be_zero():
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
-            results: list[Any] = []
             try:
-                results += self._run_model(given)
-            finally:
-                settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
+                results = self._run_model(given)
+            except BaseException:
+                with suppress(CaptureError):  # the frames of the first error hold tensors too
+                    settle_kept_tensors(self._recorder, [given, self._record.leaves])
+                raise
+            settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers()
         if constant:
