@@ -467,14 +467,14 @@ def test_max_pool1d_with_a_last_window_that_juts_out(arguments, capture):
 
 
 def branch_above_one(x):
-    if x.shape[0] > 1:
-        return x - x.mean(0)  # here
+    if x.shape[0] > 1:  # here
+        return x - x.mean(0)
     return x
 
 
 def branch_on_one(x):
-    if x.shape[0] == 1:
-        return x * 100  # here
+    if x.shape[0] == 1:  # here
+        return x * 100
     return x
 
 

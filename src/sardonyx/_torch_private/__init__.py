@@ -19,7 +19,6 @@ from sardonyx._torch_private.fakes import fake_from_sizes as fake_from_sizes
 from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
 from sardonyx._torch_private.fakes import fake_mode_of as fake_mode_of
 from sardonyx._torch_private.fakes import is_fake as is_fake
-from sardonyx._torch_private.fakes import plain_fake_mode as plain_fake_mode
 from sardonyx._torch_private.fakes import shares_memory as shares_memory
 from sardonyx._torch_private.flags import in_onnx_export as in_onnx_export
 from sardonyx._torch_private.flags import is_in_onnx_export as is_in_onnx_export

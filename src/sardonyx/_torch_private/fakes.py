@@ -25,13 +25,6 @@ def fake_from_sizes(
         return torch.empty(sizes, dtype=dtype, device=device)
 
 
-def plain_fake_mode() -> Any:
-    """A mode in which tensors that are made, and real ones that are met, are fake ones."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    return FakeTensorMode(allow_non_fake_inputs=True)
-
-
 def fake_from_strides(
     mode: Any, like: torch.Tensor, sizes: list[Any], strides: list[Any]
 ) -> torch.Tensor:

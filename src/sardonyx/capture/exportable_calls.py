@@ -13,15 +13,15 @@ from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
 from sardonyx.capture.shapes.attention import kernel_for
 from sardonyx.capture.size_arguments import RECORDED_WITH_SYMBOLS
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ReplacedCalls
 
 
-class ExportableCalls(ChangingMode):
+class ExportableCalls(ReplacedCalls):
     """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
     for numbers are read, and masks beside other tensors are given by the places they mark. Slices
     are taken before they are written. Sizes that PyTorch would take for numbers stay symbols."""
 
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
             parts = args[1] if isinstance(args[1], tuple) else (args[1],)
             return any(map(_is_unplain, parts)) or (
@@ -29,13 +29,7 @@ class ExportableCalls(ChangingMode):
             )
         return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _INDEXED:
             tensor, index, *assigned = args
             index = _with_read_bounds(index)
@@ -45,10 +39,10 @@ class ExportableCalls(ChangingMode):
                 tensor, index = _sliced(tensor, index)
             return func(tensor, index, *assigned)
         if func in RECORDED_WITH_SYMBOLS:
-            return RECORDED_WITH_SYMBOLS[func](func, *args, **(kwargs or {}))
+            return RECORDED_WITH_SYMBOLS[func](func, *args, **kwargs)
         if func in RESIZED_AS_VIEWS:
-            return RESIZED_AS_VIEWS[func](func, *args, **(kwargs or {}))
-        return _REPLACED.get(func, func)(*args, **(kwargs or {}))
+            return RESIZED_AS_VIEWS[func](func, *args, **kwargs)
+        return _REPLACED.get(func, func)(*args, **kwargs)
 
 
 def _is_unplain(part: Any) -> bool:

@@ -17,10 +17,7 @@ from sardonyx.capture.assigned_buffers import AssignedBuffers
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.graph import AtenGraph
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.purity import DataAsDetach
-from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.capture.size_conditions import SizeCondition
-from sardonyx.capture.watched_calls import ChangingMode
 from sardonyx.errors import CaptureError, FinalCaptureError
 
 PREFIX = "model"
@@ -115,11 +112,6 @@ def is_graph_output(leaf: Any) -> bool:
     return not isinstance(leaf, (str, type(None)))
 
 
-def modes_of_captures() -> tuple[ChangingMode, ...]:
-    """Those that every capture has."""
-    return DataAsDetach(), QuestionsOfTorchNN()
-
-
 class FlatModel(torch.nn.Module):
     """Takes the inputs of the file, returns its outputs; calls the user's model in between."""
 
@@ -176,3 +168,5 @@ class Recorded:
     """Python values that the recording fixed."""
     conditions: tuple[SizeCondition, ...] | None = None
     """What a run took for granted of sizes; None where the graph was not run."""
+    decisions: tuple[SizeCondition, ...] = ()
+    """What the model's own Python decided by."""

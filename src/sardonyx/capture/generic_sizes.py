@@ -22,23 +22,20 @@ Follows = Mapping[str, tuple[str, ...]]
 def with_generic_sizes(
     leaves: Sequence[Any],
     dynamic: Sequence[DynamicAxes],
-    larger_by: int = 0,
     smallest: int = 2,
     times: int = 1,
     follows: Follows | None = None,
 ) -> tuple[Any, ...]:
-    wanted = _generic_sizes(leaves, dynamic, larger_by, smallest, times, follows or {})
+    wanted = _generic_sizes(leaves, dynamic, smallest, times, follows or {})
     return tuple(
-        _resized(leaf, axes, wanted)
-        if isinstance(leaf, torch.Tensor)
-        else _generic_number(leaf, larger_by)
+        _resized(leaf, axes, wanted) if isinstance(leaf, torch.Tensor) else _generic_number(leaf)
         for leaf, axes in zip(leaves, dynamic, strict=True)
     )
 
 
-def _generic_number(leaf: Any, larger_by: int) -> Any:
+def _generic_number(leaf: Any) -> Any:
     """PyTorch fixes the integers 0 and 1, too."""
-    return 3 + larger_by if type(leaf) is int and leaf in (0, 1) else leaf
+    return 3 if type(leaf) is int and leaf in (0, 1) else leaf
 
 
 def _named_dims(
@@ -55,7 +52,6 @@ def _named_dims(
 def _generic_sizes(
     leaves: Sequence[Any],
     dynamic: Sequence[DynamicAxes],
-    larger_by: int,
     smallest: int,
     times: int,
     follows: Follows,
@@ -73,7 +69,7 @@ def _generic_sizes(
     candidates = (3, 5, 7, 11, 13, 17, 19, 23) if smallest == 2 else (6, 12, 18, 24, 30, 36)
     generic = next((n for n in candidates if n not in taken), candidates[-1])
     enlarged = {
-        name: dims[name][0].within(generic + larger_by)
+        name: dims[name][0].within(generic)
         for name in special
         if name is not None and name not in follows
     }

@@ -75,17 +75,6 @@ class PreparedInputs:
     def recorded_sizes(self) -> list[tuple[int, ...]]:
         return _sizes(self.capture_leaves)
 
-    def leaves_of_a_third_size(self) -> tuple[Any, ...]:
-        """With a size that is neither the example's nor the recorded one, where those differ."""
-        return with_generic_sizes(
-            self.leaves,
-            self.dynamic,
-            larger_by=1,
-            smallest=self.smallest_generic,
-            times=self.times + (self.times > 1),
-            follows=self.follows,
-        )
-
     def recorded_larger(self) -> PreparedInputs | None:
         """With sizes 2 and 3 recorded as larger ones: what the model makes of them, as in `x[1:]`,
         may have a special size. None where there are no such dims."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ReplacedCalls
 
 _PAD = "_pad_packed_sequence"
 _WITHOUT_TOTAL_LENGTH = -1
@@ -28,23 +28,17 @@ def hint_for_lengths(places: Iterable[str]) -> str:
     return ""
 
 
-class PackedSequences(ChangingMode):
+class PackedSequences(ReplacedCalls):
     """What torch.nn calls for them, with arguments that torch.export takes."""
 
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func is torch.zeros or getattr(func, "__name__", "") == _PAD
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func == torch.zeros and any(isinstance(size, torch.Tensor) for size in args):
             # The first state of a layer: one for each element of the first step.
             args = tuple(s.item() if isinstance(s, torch.Tensor) else s for s in args)
         elif getattr(func, "__name__", "") == _PAD and isinstance(args[-1], torch.SymInt):
             # The length of the longest sequence, which is what the operator takes by itself.
             args = (*args[:-1], _WITHOUT_TOTAL_LENGTH)
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)

@@ -15,8 +15,7 @@ import numpy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.held_attributes import attributes_restored
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ReplacedCalls
 from sardonyx.errors import CaptureError, FinalCaptureError
 from sardonyx.options import TrainingMode
 
@@ -160,42 +159,18 @@ def gradients_restored(model: Any) -> Iterator[None]:
                 parameter.requires_grad_(flag)
 
 
-@contextlib.contextmanager
-def model_restored(model: Any) -> Iterator[None]:
-    """Attributes, buffers and requires_grad, around a run of the model itself."""
-    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
-        yield
-        return
-    held = [b for b in model.buffers() if b.device.type != "meta" and not _torch_private.is_fake(b)]
-    buffers = [(b, b.detach().clone(), version_of(b)) for b in held]
-    try:
-        with attributes_restored(model), gradients_restored(model):
-            yield
-    finally:
-        for buffer, values, version in buffers:
-            if buffer.is_inference() or version_of(buffer) != version:
-                with torch.inference_mode(buffer.is_inference()):
-                    buffer.copy_(values)
-
-
 def version_of(tensor: torch.Tensor) -> int:
     """How often a tensor was written; tensors made in inference mode do not count."""
     return 0 if tensor.is_inference() else tensor._version
 
 
-class DataAsDetach(ChangingMode):
+class DataAsDetach(ReplacedCalls):
     """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
 
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _OF_MEMORY
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func == _READ_DATA:
             return args[0].detach()
         if func == _EXCHANGE_DATA:
@@ -208,7 +183,7 @@ class DataAsDetach(ChangingMode):
                 f"x.{func.__name__}() changes the memory of a tensor, which no capture records;"
                 " make a new tensor"
             )
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 _READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]

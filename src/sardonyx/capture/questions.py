@@ -12,7 +12,7 @@ from torch.nn.modules import transformer
 
 from sardonyx.capture.graph import SourceLocation
 from sardonyx.capture.location import running_model_code
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ModelCalls, ReplacedCalls
 
 _ANSWERED_NO = {
     (functional.__file__, "gaussian_nll_loss"),
@@ -45,28 +45,18 @@ _GAUSSIAN_NLL_LOSS = seen_from_within(functional.gaussian_nll_loss)
 _ASKING = frozenset((torch.Tensor.__bool__, functional.gaussian_nll_loss))
 
 
-class QuestionsOfTorchNN(ChangingMode):
-    """Answers where torch.nn itself turns a tensor into a Python bool.
+class QuestionsOfTorchNN(ReplacedCalls):
+    """Answers where torch.nn itself turns a tensor into a Python bool, which data decides."""
 
-    Without it torch.export refuses to go on, and tracing fixes the answer of the example.
-    """
-
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _ASKING
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func == torch.Tensor.__bool__:
             asking = running_model_code(sys._getframe(1))
             if asking is not None and (asking.co_filename, asking.co_name) in _ANSWERED_NO:
                 return False
-        # While tracing, sizes are tensors that it compares, and the example answers for the data.
-        if func == functional.gaussian_nll_loss and not torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
-            with self:
-                return _GAUSSIAN_NLL_LOSS(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
+        if func == functional.gaussian_nll_loss:
+            with ModelCalls([self]):
+                return _GAUSSIAN_NLL_LOSS(*args, **kwargs)
+        return func(*args, **kwargs)

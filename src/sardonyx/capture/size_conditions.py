@@ -91,15 +91,9 @@ def _fails_at_small_sizes(
 _MOST_SYMBOLS = 4
 
 
-DECIDED = "the model decides by it"
-
-
 def _decided_by(text: str, place: Place) -> str:
     at = place_text(place)
-    return f"the recording holds where {text}: {DECIDED}{at and f' at {at}'}"
-
-
-_NOWHERE: Place = ("", 0, "")
+    return f"the recording holds where {text}: the model decides by it{at and f' at {at}'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.capture.held_attributes import attributes_restored
-from sardonyx.capture.location import (
-    Place,
-    innermost_user_place,
-    is_asked_by_torch,
-    place_text,
-)
-from sardonyx.capture.watched_calls import Call, WatchingMode, addresses, tensors_in
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.capture.location import is_asked_by_torch
+from sardonyx.capture.watched_calls import addresses, tensors_in
 
 
 def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -38,7 +32,7 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def state_kept(model: Any) -> Iterator[None]:
     """Runs the model's own code; the tensors that were there before hold what they held, and the
     model holds those."""
-    before = _BeforeWrites([tensor for _, tensor in state_tensors(model)])
+    before = _BeforeWrites(model)
     try:
         with attributes_restored(model), before:
             yield
@@ -49,75 +43,46 @@ def state_kept(model: Any) -> Iterator[None]:
 _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
-class _BeforeWrites(WatchingMode):
+class _BeforeWrites(TorchFunctionMode):
     """Copies a tensor that was not made during the run when it is about to be written."""
 
-    def __init__(self, tensors: list[torch.Tensor]) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        strided = [t for t in tensors if t.layout == torch.strided]
+        strided = [t for _, t in state_tensors(model) if t.layout == torch.strided]
         self._places = [(tensor, _place(tensor)) for tensor in strided]
         """`transpose_` and the like change how a tensor lies, not what is in memory."""
         self._made: set[int] = set()
         self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self._shown: dict[int, _Shown] = {}
-        self._written_unseen: list[Place] = []
-        for tensor in strided:
-            if _may_be_known_outside(tensor):
-                self._show(tensor, ("", 0, ""))
-
-    def check_all_seen(self) -> None:
-        for place in self._written_unseen:
-            raise CaptureError(
-                format_message(
-                    "the memory of a tensor is written from outside of PyTorch, which no capture"
-                    " records",
-                    [
-                        ("at", place_text(place) or "an array of NumPy that a tensor was made of"),
-                        ("try", "a write of the tensor itself: x[0] = 1.0"),
-                    ],
-                )
-            )
+        for tensor in (*_written_unseen(model), *filter(_may_be_known_outside, strided)):
+            self._keep(tensor)
 
     def restore(self) -> None:
-        for address in self._shown:
-            self._look_at(address)
         for tensor, place in self._places:
             if _place(tensor) != place:
                 with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                     tensor.as_strided_(*place)
         for memory, content in self._kept.values():
+            # Writing an unchanged tensor would still disturb an autograd graph that saved it.
             if not torch.equal(memory, content):
                 memory.copy_(content)
 
-    def before(self, call: Call) -> None:
-        for tensor in written_by(call):
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch.compiler.is_dynamo_compiling():
+            return func(*args, **kwargs)
+        given = list(tensors_in((*args, *kwargs.values())))
+        shown = given[:1] if _shows_memory(func) else []
+        for tensor in (*_written_by(func, given, args, kwargs), *shown):
             self._keep(tensor)
-            self._look_at(_torch_private.memory_address(tensor))
-        if shows_memory(call):
-            self._show(call.given[0], innermost_user_place(sys._getframe(1)))
-
-    def after(self, call: Call) -> None:
-        if self._shown:
-            for address in addresses(written_by(call)) & self._shown.keys():
-                self._shown[address].known = self._shown[address].memory.clone()
-        if makes_literals(call):  # a trace holds it by its memory
-            self._made -= addresses(tensors_in(call.result))
-        else:
-            self._made |= call.new_addresses
-
-    def _show(self, tensor: torch.Tensor, place: Place) -> None:
-        address = _torch_private.memory_address(tensor)
-        if address and address not in self._shown:
-            self._keep(tensor)
-            memory = _torch_private.whole_memory(tensor)
-            self._shown[address] = _Shown(memory, memory.clone(), place)
-
-    def _look_at(self, address: int) -> None:
-        shown = self._shown.get(address)
-        if shown is None:
-            return
-        if not torch.equal(shown.memory, shown.known):
-            self._written_unseen.append(shown.place)
+        result = func(*args, **kwargs)
+        self._made |= addresses(tensors_in(result)) - addresses(given)
+        return result
 
     def _keep(self, tensor: torch.Tensor) -> None:
         address = _torch_private.memory_address(tensor)
@@ -126,14 +91,13 @@ class _BeforeWrites(WatchingMode):
             self._kept[address] = (memory, memory.clone())
 
 
-@dataclasses.dataclass(slots=True)
-class _Shown:
-    """Memory that code outside of PyTorch can write."""
-
-    memory: torch.Tensor
-    known: torch.Tensor
-    """What PyTorch left there."""
-    place: Place
+def _written_unseen(model: Any) -> Iterator[torch.Tensor]:
+    """What operators of the user's may write, and TorchScript, without a call that we see."""
+    if isinstance(model, torch.nn.Module):
+        yield from model.buffers()
+        for module in model.modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                yield from module.parameters()
 
 
 _ASKED_BY_TORCH_TOO = ("data_ptr", "untyped_storage", "storage", "_typed_storage")
@@ -151,7 +115,6 @@ def _may_be_known_outside(tensor: torch.Tensor) -> bool:
     )
 
 
-_LITERALS = (torch.tensor, torch.as_tensor, torch.asarray, torch.from_numpy)
 _STATISTICS_SWITCHES = {
     "batch_norm": "training",
     "native_batch_norm": "training",
@@ -159,37 +122,35 @@ _STATISTICS_SWITCHES = {
 }
 
 
-def shows_memory(call: Call) -> bool:
+def _shows_memory(func: Any) -> bool:
     """Whether the model lets code outside of PyTorch see the memory of a tensor."""
-    if call.name not in _SHOWS_MEMORY or not call.given:
+    name = getattr(func, "__name__", "")
+    if name not in _SHOWS_MEMORY:
         return False
-    return call.name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(sys._getframe(2))
+    return name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(sys._getframe(2))
 
 
-def makes_literals(call: Call) -> bool:
-    """Whether it makes tensors of Python values."""
-    return call.func in _LITERALS
-
-
-def written_by(call: Call) -> Iterator[torch.Tensor]:
+def _written_by(
+    func: Any, given: list[torch.Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[torch.Tensor]:
     """The tensors that a call may write, by what its name and its switches tell."""
-    name, args, kwargs = call.name, call.args, call.kwargs
-    if not call.given:
+    name = getattr(func, "__name__", "")
+    if not given:
         return
-    if isinstance(call.func, _torch_private.OpOverload):
+    if isinstance(func, _torch_private.OpOverload):
         name = name.split(".")[0]  # `add_` of `add_.Tensor`
-        yield from _written_by_schema(call.func, args, kwargs)
+        yield from _written_by_schema(func, args, kwargs)
     if kwargs.get("out") is not None:
         yield from tensors_in(kwargs["out"])
     if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
-        yield from call.given
+        yield from given
     elif (
         _ends_in_place(name)
         or any(a is True for a in args)
         or any(a is True for a in kwargs.values())
     ):
         # F.relu(x, inplace=True) is one of those; torch.nn.init names all that it is given.
-        yield from tensors_in(args[0]) if args else call.given
+        yield from tensors_in(args[0]) if args else given
 
 
 def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

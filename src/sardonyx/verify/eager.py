@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sardonyx.capture import tree
-from sardonyx.capture.purity import model_mode, model_restored
+from sardonyx.capture.purity import gradients_restored, model_mode
 from sardonyx.capture.refusals import model_failure
 from sardonyx.capture.state import state_kept
 from sardonyx.options import TrainingMode
@@ -54,8 +54,7 @@ class EagerModel:
             torch.no_grad(),
             torch.random.fork_rng(devices=devices),
             model_mode(self.model, self.training),
-            model_restored(self.model),
-            _scripted_state_restored(module),
+            gradients_restored(self.model),
             state_kept(self.model),
             _whole_float32(),
             _without_fast_path(),
@@ -107,23 +106,3 @@ def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
 
 def _cloned(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
-@contextlib.contextmanager
-def _scripted_state_restored(module: torch.nn.Module | None) -> Iterator[None]:
-    """TorchScript writes where `state_kept` does not see it."""
-    modules = [] if module is None else list(module.modules())
-    scripted = [each for each in modules if isinstance(each, torch.jit.ScriptModule)]
-    tensors = [t for each in scripted for t in (*each.parameters(), *each.buffers())]
-    held = [(tensor, tensor.detach().clone()) for tensor in tensors]
-    try:
-        yield
-    finally:
-        for tensor, value in held:
-            # Writing an unchanged tensor would still disturb an autograd graph that saved it.
-            if not torch.equal(_bytes(tensor), _bytes(value)):
-                tensor.copy_(value)
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().flatten().view(torch.uint8)

@@ -13,7 +13,7 @@ from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
 from sardonyx.capture.quantized.reader import LoopBody, QuantizedReader
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ReplacedCalls
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
@@ -114,23 +114,17 @@ def _is_real_and_quantized(tensor: torch.Tensor) -> bool:
     return not _torch_private.is_fake(tensor) and tensor.is_quantized
 
 
-class QuantizedQuestions(ChangingMode):
+class QuantizedQuestions(ReplacedCalls):
     """What code asks of a quantized tensor, which it has the integers of."""
 
     def __init__(self, quantized: QuantizedCalls) -> None:
         super().__init__()
         self._quantized = quantized
 
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _QUESTIONS and self._quantized.of(args[0]) is not None
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         found = self._quantized.of(args[0])
         assert found is not None
         if func == _QUESTIONS[0]:

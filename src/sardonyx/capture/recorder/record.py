@@ -29,7 +29,6 @@ from sardonyx.capture.flat_model import (
     RandomNumbersWatch,
     Recorded,
     SeedWatch,
-    modes_of_captures,
     without_prefix,
 )
 from sardonyx.capture.given_conditions import notes_on_given
@@ -37,6 +36,8 @@ from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames, Place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
+from sardonyx.capture.purity import DataAsDetach
+from sardonyx.capture.questions import QuestionsOfTorchNN
 from sardonyx.capture.recorder.kept_tensors import settle_kept_tensors
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.programs import ProgramRun
@@ -60,8 +61,8 @@ from sardonyx.capture.size_conditions import (
     readable,
     text_place,
 )
-from sardonyx.capture.state import state_tensors
-from sardonyx.capture.watched_calls import ChangingMode, WatchedCalls, WatchingMode
+from sardonyx.capture.state import state_kept, state_tensors
+from sardonyx.capture.watched_calls import ModelCalls, ReplacedCalls
 from sardonyx.errors import (
     CaptureError,
     DynamicDimError,
@@ -200,9 +201,20 @@ class _Recording:
         notes = list(dict.fromkeys([*notes, *self._recorder.notes]))
         baked = tuple(self._recorder.example.baked())
         recorded = Recorded(
-            graph, self._record, self._inputs, tuple(notes), baked, tuple(conditions)
+            graph,
+            self._record,
+            self._inputs,
+            tuple(notes),
+            baked,
+            tuple(conditions),
+            tuple(self._decisions()),
         )
         return recorded, fixed
+
+    def _decisions(self) -> Iterator[SizeCondition]:
+        yield from (c for c in self._recorder.conditions if c.in_model_code)
+        for expression, place in self._recorder.small_sizes_aside.items():
+            yield SizeCondition(expression, place, in_model_code=True)
 
     def _output(self, index: int, result: Any) -> Any:
         if self._recorder.quantized.of(result) is not None:
@@ -214,10 +226,10 @@ class _Recording:
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)
-        modes: list[ChangingMode | WatchingMode] = [*modes_of_captures(), PackedSequences()]
-        modes += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
+        replaced: list[ReplacedCalls] = [DataAsDetach(), QuestionsOfTorchNN(), PackedSequences()]
+        replaced += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
         self._reads.watch_foreign([tensor for _, tensor in state_tensors(self._model)])
-        self._recorder.functions = WatchedCalls(modes)
+        self._recorder.functions = ModelCalls(replaced)
         flat.modes = (
             RandomNumbersWatch(self._record),
             self._recorder.functions,
@@ -480,6 +492,27 @@ class _CompiledRecording(_Recording):
         recorded, fixed = super().run()
         notes = (*recorded.notes, *notes_on_given(self._program, names))
         return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
+
+    def _decisions(self) -> Iterator[SizeCondition]:
+        """The compiler does not tell what it took for granted of sizes from 2 on: the program is
+        compared with the model where the example has other sizes."""
+        yield from super()._decisions()
+        if self._inputs.recorded_sizes != self._inputs.example_sizes and self._is_special():
+            sizes = _torch_private.example_sizes(self._recorder.mode)
+            recorded = (sympy.Eq(s, n) for s, n in sizes.items() if s in self._origins)
+            yield SizeCondition(sympy.And(*recorded), ("", 0, ""), in_model_code=True)
+
+    def _is_special(self) -> bool:
+        inputs = self._inputs
+        expected, _ = result_on_copies(self._model, inputs, inputs.leaves)
+        given = [_own_tensor(inputs.leaves[position]) for position in inputs.input_positions]
+        try:
+            with state_kept(self._model):
+                results = self._program.module(check_guards=False)(*given)
+            torch.testing.assert_close(list(results), OutputRecord().note(expected), equal_nan=True)
+        except Exception:
+            return True
+        return False
 
     def _checked_dims(self) -> dict[sympy.Symbol, str]:
         """What the size symbols of the program are called; each dynamic dim must have one."""

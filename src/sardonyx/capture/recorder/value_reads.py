@@ -15,7 +15,7 @@ from sardonyx.capture.location import (
     is_asked_by_torch,
     place_text,
 )
-from sardonyx.capture.watched_calls import ChangingMode
+from sardonyx.capture.watched_calls import ReplacedCalls
 from sardonyx.errors import CaptureError, format_message
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class GradientsAskedError(CaptureError):
     """The model computes gradients, which a recording below autograd does not see."""
 
 
-class ValueReads(ChangingMode):
+class ValueReads(ReplacedCalls):
     """Gives such functions the values of the example, or refuses them; what code outside of
     PyTorch writes into memory that it was shown is refused when the run has ended."""
 
@@ -98,16 +98,10 @@ class ValueReads(ChangingMode):
                 )
             )
 
-    def changes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _BECOMES or func in _NUMBERS or func in _TEXTS or func in _GRADIENTS
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return self._given(func, args, kwargs, sys._getframe(1))
         except CaptureError as error:  # which the model may catch
@@ -115,31 +109,31 @@ class ValueReads(ChangingMode):
             raise
 
     def _given(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, frame: FrameType
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         recorder = self._recorder
         if func in _GRADIENTS:
             if recorder.dispatch.is_below_autograd:
                 raise GradientsAskedError("the model asks for gradients")
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         tensor = args[0]
         if func is torch.Tensor.__len__ and isinstance(tensor.shape[0], torch.SymInt):
             self.has_read_length = True
         if func in _NUMBERS:
             with recorder.example.values_become(_NUMBERS[func], frame) as became:
-                became.result = func(*args, **(kwargs or {}))
+                became.result = func(*args, **kwargs)
                 return became.result
         if func in _TEXTS:
             return self._text(func, tensor, args[1:], frame)
         if func in _ASKED_BY_TORCH_TOO and is_asked_by_torch(frame):
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         place = innermost_user_place(frame)
         with recorder.dispatch.outside(), _torch_private.no_modes():
             is_outside = not _torch_private.is_fake(tensor)
             if is_outside and not recorder.is_written(tensor):
                 if func not in (torch.Tensor.tolist, torch.Tensor.__complex__):
                     self.watch(tensor, place)
-                return func(*args, **(kwargs or {}))
+                return func(*args, **kwargs)
             is_constant = recorder.example.is_constant(recorder.fake_of(tensor))
         if func is torch.Tensor.tolist and not is_constant:
             return _numbers(tensor)
@@ -155,7 +149,7 @@ class ValueReads(ChangingMode):
                     )
                 )
             real = recorder.example.of(tensor).clone()
-            result = func(real, *args[1:], **(kwargs or {}))
+            result = func(real, *args[1:], **kwargs)
             if not is_constant:
                 recorder.example.note(_BECOMES[func], result, frame)
             self.watch(real, place)
