@@ -122,23 +122,13 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 @contextlib.contextmanager
-def whole_where_compiled(*, only_met: bool = False) -> Iterator[None]:
-    """The functions that the recording at hand keeps stay whole where torch.export compiles. Those
-    that it has not met so far may be under torch.vmap, where none can: `only_met` leaves them."""
+def whole_where_compiled() -> Iterator[None]:
+    """The functions that the recording at hand keeps stay whole where torch.export compiles, but
+    for those that it has not met: they may be under torch.vmap, where none can."""
     calls = _recording.get()
-    kinds: set[type] = set()
-    if calls is not None:
-        met = (function.kind for function in calls.functions)
-        kinds = {k for k in (met if only_met else _subclasses()) if calls.is_kept(k)}
-    with _torch_private.calls_left_to_run(kinds):
+    met = [] if calls is None else [f.kind for f in calls.functions if calls.is_kept(f.kind)]
+    with _torch_private.calls_left_to_run(set(met)):
         yield
-
-
-def _subclasses() -> list[type]:
-    found: list[Any] = [torch.autograd.Function]
-    for kind in found:
-        found += [k for k in kind.__subclasses__() if k not in found]
-    return found
 
 
 def operator_in_torchscript(

@@ -477,7 +477,7 @@ class _CompiledRecording(_Recording):
             with (
                 _torch_private.transforms_left_in_the_end(),
                 _torch_private.export_without_prints(),
-                whole_where_compiled(only_met=True),
+                whole_where_compiled(),
             ):
                 return torch.export.export(self._flat, leaves, dynamic_shapes=shapes, strict=True)
         except Exception as error:
