@@ -32,7 +32,7 @@ def assert_right(model, program, *inputs):
 
 
 def table():
-    groups = (patches.PATCHES, patches._OF_FUNCTIONS, patches._OF_EXPORT)
+    groups = (patches.PATCHES, patches.OF_PYTHON, patches._OF_FUNCTIONS, patches._OF_EXPORT)
     return [patch for group in groups for patch in group]
 
 
@@ -68,11 +68,28 @@ def test_nothing_is_patched_afterwards(capture, fails):
     assert state_of_patched() == before
 
 
+@CAPTURES
+def test_functions_of_python_are_replaced_for_models_with_symbols_only(capture):
+    own = (max, math.sqrt)
+    met = []
+
+    def model(x):
+        met.append((max, math.sqrt) == own)
+        rows = x[x > 0].shape[0]
+        met.append((max, math.sqrt) == own)
+        return x * max(rows, 2)
+
+    x = torch.randn(3, 2)
+    program = sardonyx.export(model, (x,), capture=capture)
+    assert met == [True, False] and (max, math.sqrt) == own
+    assert_right(model, program, (x,), (-x,))
+
+
 def test_an_interrupt_leaves_nothing_patched():
     script = """
         import signal, sys, torch, sardonyx
         from sardonyx._torch_private import patches
-        table = (*patches.PATCHES, *patches._OF_FUNCTIONS)
+        table = (*patches.PATCHES, *patches.OF_PYTHON, *patches._OF_FUNCTIONS)
         def state():
             return [id(patches._found(p)[1]) for p in table]
         model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(8)))

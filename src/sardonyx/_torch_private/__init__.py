@@ -91,6 +91,7 @@ from sardonyx._torch_private.recording import returned_arguments as returned_arg
 from sardonyx._torch_private.recording import run_in_parts as run_in_parts
 from sardonyx._torch_private.recording import run_operator as run_operator
 from sardonyx._torch_private.recording import storage_of as storage_of
+from sardonyx._torch_private.recording import told_of_symbols as told_of_symbols
 from sardonyx._torch_private.regions import higher_order_name as higher_order_name
 from sardonyx._torch_private.size_names import names_of_sizes as names_of_sizes
 from sardonyx._torch_private.sizes import depends_on_data as depends_on_data

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -52,10 +53,15 @@ class Patch(NamedTuple):
 
 
 @contextlib.contextmanager
-def recording_patches(hooks: Hooks) -> Iterator[None]:
-    """All of the table."""
+def recording_patches(hooks: Hooks) -> Iterator[Callable[[], object]]:
+    """All of the table; what it gives applies those of Python's own functions, which only a model
+    with symbolic sizes needs."""
+    apply, undo = _prepared(OF_PYTHON, hooks)
     with _applied(PATCHES, hooks):
-        yield
+        try:
+            yield apply
+        finally:
+            undo()
 
 
 @contextlib.contextmanager
@@ -85,32 +91,34 @@ _active: set[Patch] = set()
 
 @contextlib.contextmanager
 def _applied(patches: tuple[Patch, ...], hooks: Hooks) -> Iterator[None]:
-    """Applied and undone by one call each that runs no Python code: an interrupt comes before or
-    after it, and leaves nothing half done."""
-    rows = [(patch, *_found(patch)) for patch in patches if patch not in _active]
-    rows = [row for row in rows if row[1] is not None]
-    owners, names = [row[1] for row in rows], [row[0].name for row in rows]
-    others = [row[0].replacement(row[2], hooks) for row in rows]
-    run: Callable[[Any], Any] = functools.partial(collections.deque, maxlen=0)
-    had = [row for row in rows if row[2] is not _INHERITED]
-    added = [row for row in rows if row[2] is _INHERITED]
-    apply = map(setattr, owners, names, others)
-    undo = map(
-        setattr, [row[1] for row in had], [row[0].name for row in had], [row[2] for row in had]
-    )
-    remove = map(delattr, [row[1] for row in added], [row[0].name for row in added])
-    mine = {row[0] for row in rows}
-    if not rows:
-        yield
-        return
+    apply, undo = _prepared(patches, hooks)
     try:
-        _active.update(mine)
-        run(apply)
+        apply()
         yield
     finally:
-        run(undo)
-        run(remove)
-        _active.difference_update(mine)
+        undo()
+
+
+def _prepared(
+    patches: tuple[Patch, ...], hooks: Hooks
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """What applies the patches, but for those that are applied already, and what undoes that. Each
+    is a call that runs no Python code: an interrupt comes before or after it, and leaves nothing
+    half done. The second time it does nothing."""
+    found = [(patch, *_found(patch)) for patch in patches if patch not in _active]
+    rows = [row for row in found if row[1] is not None]
+    others = [(owner, patch.name, patch.replacement(had, hooks)) for patch, owner, had in rows]
+    own = [(owner, patch.name, had) for patch, owner, had in rows if had is not _INHERITED]
+    added = [(owner, patch.name) for patch, owner, had in rows if had is _INHERITED]
+    mine = [patch for patch, _, _ in rows]
+    apply = itertools.chain(map(_active.add, mine), itertools.starmap(setattr, others))
+    undo = itertools.chain(
+        itertools.starmap(setattr, own),
+        map(_active.discard, mine),
+        itertools.starmap(delattr, added),
+    )
+    run: Callable[..., Any] = collections.deque
+    return functools.partial(run, apply, 0), functools.partial(run, undo, 0)
 
 
 _INHERITED: Any = object()
@@ -319,6 +327,8 @@ PATCHES: tuple[Patch, ...] = (
         "a scan over a dynamic dim is one operator, not as many calls as the example's size takes",
     ),
     *_OF_SIZES,
+)
+OF_PYTHON: tuple[Patch, ...] = (
     Patch("builtins", "max", _extreme(largest_of_sizes), "would be that of the example's sizes"),
     Patch("builtins", "min", _extreme(smallest_of_sizes), "the same"),
     *(

@@ -97,6 +97,19 @@ def new_recording_mode(look: Callable[..., Any]) -> Any:
     return FakeTensorMode(shape_env=env, static_shapes=True)
 
 
+@contextlib.contextmanager
+def told_of_symbols(mode: Any, symbol_made: Callable[[], object]) -> Iterator[None]:
+    """Calls `symbol_made` where a size or a number of the mode is a symbol, or becomes one."""
+    env = mode.shape_env
+    env.symbol_made = symbol_made
+    if env.has_symbols:
+        symbol_made()
+    try:
+        yield
+    finally:
+        env.symbol_made = None
+
+
 def look_no_more(mode: Any) -> None:
     """What is asked of sizes after the recording is answered as PyTorch does."""
     mode.shape_env.look = lambda expression, frame, is_check, evaluate: evaluate(expression)
@@ -104,10 +117,13 @@ def look_no_more(mode: Any) -> None:
 
 @functools.cache
 def _recorded_sizes() -> Any:
-    """A kind of ShapeEnv that tells of every look at a size or at a condition on sizes."""
+    """A kind of ShapeEnv that tells of every look at a size or at a condition on sizes, and of
+    every symbol that is made."""
 
     class RecordedSizes(_sizes_without_conclusions()):  # type: ignore[misc]
         look: Callable[..., Any]
+        symbol_made: Callable[[], object] | None = None
+        has_symbols = False
 
         def guard_or_defer_runtime_assert(self, orig_expr: Any, *args: Any, **options: Any) -> bool:
             unread = numbers.unread_conditions.get()
@@ -125,6 +141,18 @@ def _recorded_sizes() -> Any:
                     return evaluate(expression, *args, **options)
             return self.look(expression, frame, is_check, lambda e: evaluate(e, *args, **options))
 
+    def noted(create: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(create)
+        def created(self: Any, *args: Any, **options: Any) -> Any:
+            self.has_symbols = True
+            if self.symbol_made is not None:
+                self.symbol_made()
+            return create(self, *args, **options)
+
+        return created
+
+    for name in ("symbol", "unbacked_symint", "unbacked_symfloat", "unbacked_symbool"):
+        setattr(RecordedSizes, f"create_{name}", noted(getattr(RecordedSizes, f"create_{name}")))
     return RecordedSizes
 
 

@@ -266,7 +266,8 @@ class _Recording:
         conditions = _torch_private.unread_conditions.set(unread)
         try:
             with (
-                _torch_private.recording_patches(hooks),
+                _torch_private.recording_patches(hooks) as symbol_made,
+                _torch_private.told_of_symbols(self._recorder.mode, symbol_made),
                 self._recorder.dispatch.entered(),
             ):
                 results = run()
