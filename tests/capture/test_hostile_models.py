@@ -153,3 +153,44 @@ def number_of_a_written_tensor(x):
 def test_a_value_that_follows_from_a_number():
     program = sardonyx.export(number_of_a_written_tensor, (X,), capture="trace")
     torch.testing.assert_close(program(X), number_of_a_written_tensor(X))
+
+
+def array_before_a_write(x):
+    y = x.clone()
+    array = y.numpy()
+    y.add_(1)
+    return x * float(array[0, 0])
+
+
+class ArrayOfBuffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x):
+        array = self.count.numpy()
+        self.count.add_(1)
+        return x * float(array[0])
+
+
+@CAPTURES
+@pytest.mark.parametrize("kind", [lambda: array_before_a_write, ArrayOfBuffer])
+def test_an_array_shows_the_writes_that_follow_or_is_refused(kind, capture):
+    try:
+        program = sardonyx.export(kind(), (X,), capture=capture)
+    except sardonyx.CaptureError as error:
+        assert "after its memory was given" in str(error)
+    else:
+        torch.testing.assert_close(program(X), kind()(X))
+
+
+def swapped(x):
+    left, right = x + 1, x * 2
+    torch.utils.swap_tensors(left, right)
+    return left - 3 * right
+
+
+@CAPTURES
+def test_swapped_tensors_are_refused(capture):
+    with pytest.raises(sardonyx.CaptureError, match="swap_tensors"):
+        sardonyx.export(swapped, (X,), capture=capture)

@@ -203,6 +203,15 @@ def _one_associative_scan(original: Any, hooks: Hooks) -> Any:
     return recorded
 
 
+def _no_swap(original: Any, hooks: Hooks) -> Any:
+    def swap(left: Any, right: Any) -> None:
+        if not hooks.is_elsewhere:
+            raise RuntimeError("torch.utils.swap_tensors goes past what can be recorded")
+        original(left, right)
+
+    return swap
+
+
 def _function_apply(original: Any, hooks: Hooks) -> Any:
     kind: Any = torch.autograd.function._SingleLevelFunction
 
@@ -326,6 +335,7 @@ PATCHES: tuple[Patch, ...] = (
         _one_associative_scan,
         "a scan over a dynamic dim is one operator, not as many calls as the example's size takes",
     ),
+    Patch("torch._C", "_swap_tensor_impl", _no_swap, "exchanges two tensors unseen"),
     *_OF_SIZES,
 )
 OF_PYTHON: tuple[Patch, ...] = (

@@ -46,6 +46,7 @@ _TEXTS = frozenset((torch.Tensor.__format__, torch.Tensor.__repr__, torch.Tensor
 _ASKED_BY_TORCH_TOO = frozenset(
     (torch.Tensor.data_ptr, torch.Tensor.untyped_storage, torch.Tensor.storage)
 )
+_GIVE_COPIES = frozenset((torch.Tensor.tolist, torch.Tensor.__complex__))
 _GRADIENTS = frozenset((torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward))
 _SMALL = 1 << 16
 
@@ -64,6 +65,8 @@ class ValueReads(ReplacedCalls):
         self.has_read_length = False
         """Whether len() was asked of a tensor whose length is dynamic."""
         self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
+        self._shared: list[tuple[torch.Tensor, int, Place]] = []
+        """Tensors of the model that an array shares memory with, and how often each was written."""
 
     def watch(self, tensor: torch.Tensor, place: Place = ("", 0, "")) -> None:
         """Code outside of PyTorch may write the memory of a real tensor."""
@@ -83,6 +86,15 @@ class ValueReads(ReplacedCalls):
                 self.watch(tensor)
 
     def check_unwritten(self) -> None:
+        for tensor, writes, place in self._shared:
+            if self._recorder.writes_of(tensor) != writes:
+                raise CaptureError(
+                    format_message(
+                        "a tensor is written after its memory was given to code outside of PyTorch,"
+                        " which the recording does not show the write",
+                        [("at", place_text(place)), ("try", "x.clone() there")],
+                    )
+                )
         written = [entry for entry in self._shown if not torch.equal(entry[0], entry[1])]
         for memory, content, _ in written:
             memory.copy_(content)
@@ -131,7 +143,8 @@ class ValueReads(ReplacedCalls):
         with recorder.dispatch.outside(), _torch_private.no_modes():
             is_outside = not _torch_private.is_fake(tensor)
             if is_outside and not recorder.is_written(tensor):
-                if func not in (torch.Tensor.tolist, torch.Tensor.__complex__):
+                self._share(func, tensor, place)
+                if func not in _GIVE_COPIES:
                     self.watch(tensor, place)
                 return func(*args, **kwargs)
             is_constant = recorder.example.is_constant(recorder.fake_of(tensor))
@@ -148,12 +161,17 @@ class ValueReads(ReplacedCalls):
                         ],
                     )
                 )
+            self._share(func, tensor, place)
             real = recorder.example.of(tensor).clone()
             result = func(real, *args[1:], **kwargs)
             if not is_constant:
                 recorder.example.note(_BECOMES[func], result, frame)
             self.watch(real, place)
             return result
+
+    def _share(self, func: Any, tensor: torch.Tensor, place: Place) -> None:
+        if func not in _GIVE_COPIES:
+            self._shared.append((tensor, self._recorder.writes_of(tensor), place))
 
     def _text(self, func: Any, tensor: torch.Tensor, options: tuple[Any, ...], frame: Any) -> str:
         """Of the values in the example; what is decided by it is not recorded."""
