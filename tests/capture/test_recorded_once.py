@@ -8,20 +8,20 @@ from torch import nn
 from torch.nn import functional as F
 
 import sardonyx
-from sardonyx.capture.recorder import record
+from sardonyx.capture.recorder.recording import Recording
 
 
 @pytest.fixture
 def recordings(monkeypatch):
     """One item for each run of a model on fake tensors."""
     made = []
-    run = record._Recording.run
+    run = Recording.run
 
     def counted(recording):
         made.append(recording)
         return run(recording)
 
-    monkeypatch.setattr(record._Recording, "run", counted)
+    monkeypatch.setattr(Recording, "run", counted)
     return made
 
 

@@ -104,7 +104,9 @@ def test_an_interrupt_leaves_nothing_patched():
                 signal.setitimer(signal.ITIMER_REAL, 0.0005 + attempt * 0.0004)
                 sardonyx.export(model, (x,), dynamic_axes={"input": [0]})
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
+            except BaseException as error:
+                # C++ code that the interrupt comes through makes another error of it.
+                assert "KeyboardInterrupt" in repr(error), repr(error)
                 interrupted += 1
             assert state() == before, attempt
         print(interrupted)

@@ -12,12 +12,11 @@ from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.packed_sequences import hint_for_lengths
 from sardonyx.capture.recorder.record import (
-    ComparedByIdentityError,
-    LengthReadError,
     record_by_example,
     record_compiled,
     record_symbolically,
 )
+from sardonyx.capture.recorder.recording import ComparedByIdentityError, LengthReadError
 from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.errors import (
     CaptureError,

@@ -213,7 +213,7 @@ class ControlFlow:
         for _ in range(_MOST_WIDENINGS):
             with self._block() as block:
                 block.inputs.append(
-                    Value(self._recorder.new_name("iteration"), TensorType(torch.int64, ()))
+                    Value(self._recorder.tensors.new_name("iteration"), TensorType(torch.int64, ()))
                 )
                 inner = [
                     self._block_input(block, first, value, kind)
@@ -255,7 +255,7 @@ class ControlFlow:
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
         """What is carried, as the body gets it; a number is carried as a tensor and read off it."""
-        name = self._recorder.new_name("carried")
+        name = self._recorder.tensors.new_name("carried")
         if kind is None:
             value = Value(name, TensorType(start.dtype, ()))
             block.inputs.append(value)
@@ -264,7 +264,7 @@ class ControlFlow:
             return _torch_private.as_model_number(number)
         dtype, sizes = kind
         fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
-        value = self._recorder.know_new(name, fake)
+        value = self._recorder.tensors.register_new(name, fake)
         self._recorder.example.varies(fake)
         block.inputs.append(value)
         return fake
@@ -320,7 +320,7 @@ class ControlFlow:
             value.fake = _torch_private.fake_contiguous(
                 self._recorder.mode, list(value.shape), value.dtype, None
             )
-            self._recorder.know(value.fake, value)
+            self._recorder.tensors.register(value.fake, value)
             self._recorder.example.varies(value.fake)
         return value.fake
 
@@ -378,9 +378,8 @@ class ControlFlow:
             yield block
 
     def _run(self, body: Any, operands: Sequence[Any]) -> Any:
-        body = self._recorder.with_lines(body)
         with self._recorder.dispatch, self._recorder.functions:
-            return body(*operands)
+            return self._recorder.runnable(body)(*operands)
 
     def _append(self, node: Node) -> None:
         self._recorder.append(node)
@@ -400,12 +399,12 @@ class ControlFlow:
 
     def _new_value(self, name: str, sizes: list[Any], like: torch.Tensor) -> tuple[Value, Any]:
         fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, like.dtype, like)
-        value = self._recorder.know_new(self._recorder.new_name(name), fake)
+        value = self._recorder.tensors.register_new(self._recorder.tensors.new_name(name), fake)
         self._recorder.example.varies(fake)
         return value, fake
 
     def _new_number(self, name: str, dtype: torch.dtype) -> tuple[Value, Any]:
-        value = Value(self._recorder.new_name(name), TensorType(dtype, ()))
+        value = Value(self._recorder.tensors.new_name(name), TensorType(dtype, ()))
         number = _torch_private.new_number(self._recorder.mode, dtype)
         self._recorder.note_number(number, value)
         return value, _torch_private.as_model_number(number)
@@ -413,10 +412,10 @@ class ControlFlow:
     def _as_value(self, carried: Any) -> Value:
         """A number as a tensor, which is what a loop carries."""
         if isinstance(carried, torch.Tensor):
-            return self._recorder.value_of(carried)
+            return self._recorder.tensors.value_of(carried)
         dtype = number_dtype(carried)
         op = aten.scalar_tensor.default
-        value = Value(self._recorder.new_name("number"), TensorType(dtype, ()))
+        value = Value(self._recorder.tensors.new_name("number"), TensorType(dtype, ()))
         arguments = bind(op, [self._recorder.output(carried)], {"dtype": dtype})
         self._append(Node(op, arguments, [value], self._recorder.location()))
         return value

@@ -85,7 +85,7 @@ class ExampleValues:
 
     def number_read(self, symbol: sympy.Symbol, tensor: torch.Tensor) -> None:
         """A symbol is what a tensor holds now: later writes do not change it."""
-        fake = self._recorder.fake_of(tensor)
+        fake = self._recorder.tensors.fake_of(tensor)
         now = _torch_private.fake_contiguous(
             self._recorder.mode, list(fake.shape), fake.dtype, fake
         )
@@ -93,7 +93,7 @@ class ExampleValues:
         self._numbers[symbol] = now
 
     def log(self, op: OpOverload, given: dict[str, Any], result: Any) -> None:
-        fakes = [self._recorder.fake_of(t) for t in tensors_in(list(given.values()))]
+        fakes = [self._recorder.tensors.fake_of(t) for t in tensors_in(list(given.values()))]
         read = frozenset(_memory(fakes))
         results = frozenset(_memory(tensors_in(result)))
         written: set[int] = set()
@@ -101,7 +101,7 @@ class ExampleValues:
             for parameter in parameters_of(op):
                 if parameter.is_written:
                     tensors = tensors_in(given[parameter.name])
-                    written |= set(_memory(map(self._recorder.fake_of, tensors)))
+                    written |= set(_memory(map(self._recorder.tensors.fake_of, tensors)))
         read |= set(self._memory_of_numbers(list(given.values())))
         if (
             not read.isdisjoint(self._varying)
@@ -139,7 +139,7 @@ class ExampleValues:
         memory = {m for call in inner for m in call.memory}
         results = set(_memory(_tensors(whole.result)))
         read = {m for call in inner for m in call.read} | set(
-            _memory(map(self._recorder.fake_of, _tensors(args)))
+            _memory(map(self._recorder.tensors.fake_of, _tensors(args)))
         )
         is_write = any(call.is_write for call in inner)
         given = {"args": args, "kwargs": kwargs}
@@ -166,7 +166,7 @@ class ExampleValues:
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         """The values that a tensor of the model has at this point of the run."""
-        fake = self._recorder.fake_of(tensor)
+        fake = self._recorder.tensors.fake_of(tensor)
         needed = set(_memory([fake]))
         calls: list[_Call] = []
         for call in reversed(self._calls):
@@ -216,7 +216,7 @@ class ExampleValues:
 
     def can_run(self, tensor: torch.Tensor) -> bool:
         """Whether the values of the example may be computed for what no result depends on."""
-        return self.follows or self.is_constant(self._recorder.fake_of(tensor))
+        return self.follows or self.is_constant(self._recorder.tensors.fake_of(tensor))
 
     def note_text(self, text: str, frame: FrameType) -> None:
         """The model's code made text of a tensor."""
@@ -280,7 +280,7 @@ class ExampleValues:
             result = call.func(*positional, **keyword)
         pairs = zip(tensors_in(call.result), tensors_in(result), strict=True)
         for fake, real in pairs:
-            self._real[id(self._recorder.fake_of(fake))] = real
+            self._real[id(self._recorder.tensors.fake_of(fake))] = real
 
     @contextmanager
     def _own_random_numbers(self, op: OpOverload) -> Iterator[None]:
@@ -297,7 +297,7 @@ class ExampleValues:
             torch.set_rng_state(outer)
 
     def _value(self, tensor: torch.Tensor) -> torch.Tensor:
-        fake = self._recorder.fake_of(tensor)
+        fake = self._recorder.tensors.fake_of(tensor)
         real = self._real.get(id(fake))
         if real is None:
             constant = self._constants.get(id(fake))

@@ -56,7 +56,8 @@ def _own_references(recorder: Recorder, results: Sequence[Any]) -> Iterator[torc
 
 def _values(recorder: Recorder) -> Iterable[Value]:
     graph = recorder.graph
-    found = {id(v): v for v in (*graph.inputs, *graph.parameters.values(), *recorder.values())}
+    known = (*graph.inputs, *graph.parameters.values(), *recorder.tensors.values())
+    found = {id(value): value for value in known}
     for node in all_nodes(graph.nodes):
         for value in (*node.inputs(), *node.outputs):
             found[id(value)] = value
@@ -114,7 +115,7 @@ class _Holders:
             isinstance(holder, FrameType)
             or id(holder) in self._own
             or kind.__module__.startswith(("sardonyx.", "torch._subclasses", "torch.fx"))
-            or self._recorder.is_own_container(holder)
+            or self._recorder.tensors.is_own_container(holder)
         )
 
     def _replace(self, holder: Any, fake: torch.Tensor) -> None:

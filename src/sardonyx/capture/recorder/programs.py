@@ -57,7 +57,7 @@ class ProgramRun:
         program, inputs = self._program, iter(given)
         state = self.state_of(program)
         arguments = [self._argument(s, state, inputs) for s in program.graph_signature.input_specs]
-        self._recorder.with_lines = self._with_lines  # type: ignore[method-assign]
+        self._recorder.runnable = self._with_lines
         results = self._interpreter(program.graph_module).run(
             *arguments, enable_io_processing=False
         )

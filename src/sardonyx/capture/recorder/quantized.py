@@ -40,9 +40,9 @@ class QuantizedCalls:
         known = self._known.get(id(tensor))
         if known is None and isinstance(tensor, torch.Tensor) and _is_real_and_quantized(tensor):
             recorder = self._recorder
-            name = recorder.state_name(tensor) or recorder.new_name("constant")
+            name = recorder.tensors.state_name(tensor) or recorder.tensors.new_name("constant")
             known = self._known[id(tensor)] = self._reader.constant(name, tensor)
-            recorder.keep(tensor)
+            recorder.tensors.keep(tensor)
         return known
 
     def concerns(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -70,7 +70,9 @@ class QuantizedCalls:
         if isinstance(argument, (list, tuple)):
             return [self._argument(item) for item in argument]
         if isinstance(argument, torch.ScriptObject):
-            name = self._packed_names.get(hash(argument)) or self._recorder.new_name("packed")
+            name = self._packed_names.get(hash(argument)) or self._recorder.tensors.new_name(
+                "packed"
+            )
             return PackedParameters(name, argument)
         found = self.of(argument)
         return self._recorder.argument(argument) if found is None else found
@@ -79,16 +81,16 @@ class QuantizedCalls:
         if isinstance(result, list):
             return [self._result(item, op) for item in result]
         if isinstance(result, QuantizedTensor):
-            fake = self._recorder.fake_of_value(result.integers)
+            fake = self._recorder.tensors.fake_of_value(result.integers)
             if id(fake) in self._known and self._known[id(fake)] != result:
                 fake = _torch_private.fake_view(
                     fake, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype
                 )
-                self._recorder.know(fake, result.integers)
+                self._recorder.tensors.register(fake, result.integers)
             self._known[id(fake)] = result
             return fake
         if isinstance(result, Value):
-            fake = self._recorder.fake_of_value(result)
+            fake = self._recorder.tensors.fake_of_value(result)
             if op._schema.name in ("aten::q_scale", "aten::q_zero_point"):
                 return self._recorder.number_of(fake)
             return fake

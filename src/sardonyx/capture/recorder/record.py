@@ -7,104 +7,54 @@ followed, and noted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from types import FrameType
 from typing import Any
 
-import sympy
-import torch
-from torch.export import Dim, ExportedProgram
+from torch.export import ExportedProgram
 
-from sardonyx import _torch_private
-from sardonyx.capture.autograd_functions import whole_where_compiled
-from sardonyx.capture.derived_dims import compute_roots
-from sardonyx.capture.dynamic import DynamicAxes, DynamicDim
-from sardonyx.capture.exportable_calls import ExportableCalls
 from sardonyx.capture.flat_model import (
-    FlatModel,
-    OutputRecord,
-    RandomNumbersWatch,
     Recorded,
-    SeedWatch,
-    without_prefix,
 )
-from sardonyx.capture.given_conditions import notes_on_given
-from sardonyx.capture.held_attributes import attributes_restored
 from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import ModuleNames, Place, place_text
-from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
-from sardonyx.capture.purity import DataAsDetach
-from sardonyx.capture.questions import QuestionsOfTorchNN
-from sardonyx.capture.recorder.kept_tensors import settle_kept_tensors
-from sardonyx.capture.recorder.modules import ModuleCalls
-from sardonyx.capture.recorder.programs import ProgramRun
-from sardonyx.capture.recorder.quantized import QuantizedQuestions
-from sardonyx.capture.recorder.recorder import Recorder
-from sardonyx.capture.recorder.value_reads import GradientsAskedError, ValueReads
+from sardonyx.capture.recorder.program_recordings import CompiledRecording, ProgramRecording
+from sardonyx.capture.recorder.recording import Recording
+from sardonyx.capture.recorder.value_reads import GradientsAskedError
 from sardonyx.capture.refusals import (
-    fixed_dim_error,
-    model_raises,
-    place_of,
-    result_on_copies,
     with_constant_numbers,
 )
-from sardonyx.capture.size_conditions import (
-    SizeCondition,
-    SymbolOrigin,
-    check_conditions,
-    in_callers_names,
-    notes_on_small_sizes,
-    notes_on_texts,
-    readable,
-    text_place,
-)
-from sardonyx.capture.state import state_kept, state_tensors
-from sardonyx.capture.watched_calls import ModelCalls, ReplacedCalls
 from sardonyx.errors import (
     CaptureError,
     DynamicDimError,
     FinalCaptureError,
-    SardonyxError,
-    first_line,
-    format_message,
 )
 
 
-class ComparedByIdentityError(CaptureError):
-    """A condition on sizes may have been looked at by `is`."""
-
-
-class LengthReadError(DynamicDimError):
-    """A dynamic dim is fixed by len(), which gives Python's own numbers."""
-
-
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:
-    return _settled(record_symbolically, _Recording, model, inputs)
+    return _settled(record_symbolically, Recording, model, inputs)
 
 
 def record_by_example(model: Any, inputs: PreparedInputs) -> Recorded:
-    return _settled(record_by_example, partial(_Recording, by_example=True), model, inputs)
+    return _settled(record_by_example, partial(Recording, by_example=True), model, inputs)
 
 
 def record_compiled(model: Any, inputs: PreparedInputs) -> Recorded:
     """By the compiler of torch.export's strict mode, which reads the bytecode of the model: it
     makes symbols of numbers that code turns tensors into (`int(x.sum())`, slices by tensors), and
     operators of NumPy's functions. What it gives is recorded symbolically."""
-    return _settled(record_compiled, _CompiledRecording, model, inputs)
+    return _settled(record_compiled, CompiledRecording, model, inputs)
 
 
 def record_program(program: ExportedProgram, inputs: PreparedInputs) -> Recorded:
     """An ExportedProgram that the caller gave."""
-    recorded, _ = _ProgramRecording(program, inputs).run()
+    recorded, _ = ProgramRecording(program, inputs).run()
     return recorded
 
 
 def _settled(
     again: Callable[[Any, PreparedInputs], Recorded],
-    recording: Callable[[Any, PreparedInputs], _Recording],
+    recording: Callable[[Any, PreparedInputs], Recording],
     model: Any,
     inputs: PreparedInputs,
 ) -> Recorded:
@@ -130,423 +80,3 @@ def _settled(
         return replace(recorded, inputs=settled)
     # Recorded at a size that is not the example's, and then fixed to it.
     return again(model, settled)
-
-
-class _Recording:
-    """One run of a model."""
-
-    def __init__(self, model: Any, inputs: PreparedInputs, by_example: bool = False) -> None:
-        self._model = model
-        self._inputs = inputs
-        self._by_example = by_example
-        self._modules = ModuleCalls(model)
-        state = list(self._state())
-        names = {id(tensor): name for name, tensor in reversed(state)}
-        self._kept = [tensor for _, tensor in state]  # names go by id
-        way = "trace" if by_example else "export"
-        self._recorder = Recorder(self._modules, names, _packed_names(model), way)
-        self._reads = ValueReads(self._recorder)
-        self._recorder.example.follows = by_example
-        self._symbols: dict[str, Any] = {}
-        """By the name of a dynamic dim, the size."""
-        self._record = OutputRecord()
-        self._origins: dict[sympy.Symbol, SymbolOrigin] = {}
-        self._texts: dict[sympy.Basic, Place] = {}
-        """Of which sizes the model's own Python makes text."""
-
-    def record_gradients(self) -> None:
-        """With autograd above the recorder."""
-        self._recorder.dispatch.is_below_autograd = False
-
-    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The tensors that the model holds, by their names."""
-        yield from state_tensors(self._model)
-
-    def run(self) -> tuple[Recorded, Any]:
-        """The recording, and the optional dynamic dims (input, axis) that the model fixes; or the
-        positions of the Python numbers that it does."""
-        try:
-            return self._run()
-        finally:
-            self._recorder.close()
-
-    def _run(self) -> tuple[Recorded, Any]:
-        graph = self._recorder.graph
-        with _torch_private.sizes_that_may_be_zero():
-            given = [self._input(position) for position in self._inputs.input_positions]
-            compute_roots(graph)
-            try:
-                results = self._run_model(given)
-            except BaseException:
-                with suppress(CaptureError):  # the frames of the first error hold tensors too
-                    settle_kept_tensors(self._recorder, [given, self._record.leaves])
-                raise
-            settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
-            graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
-        constant = self._fixed_numbers()
-        if constant:
-            return Recorded(graph, self._record, self._inputs), constant
-        conditions = self._recorder.conditions
-        fixed = self._check_dynamic(conditions)
-        sizes = _torch_private.example_sizes(self._recorder.mode)
-        notes = check_conditions(conditions, self._origins, sizes)
-        answers = self._recorder.small_sizes_aside
-        notes += notes_on_small_sizes(answers, self._origins, sizes)
-        notes += notes_on_texts(self._texts, self._origins)
-        notes += [
-            f"the model makes text of a tensor at {place_text(place)}: what it decides by that text"
-            " is not recorded"
-            for place in self._recorder.example.texts
-        ]
-        notes = list(dict.fromkeys([*notes, *self._recorder.notes]))
-        baked = tuple(self._recorder.example.baked())
-        recorded = Recorded(
-            graph,
-            self._record,
-            self._inputs,
-            tuple(notes),
-            baked,
-            tuple(conditions),
-            tuple(self._decisions()),
-        )
-        return recorded, fixed
-
-    def _decisions(self) -> Iterator[SizeCondition]:
-        yield from (c for c in self._recorder.conditions if c.in_model_code)
-        for expression, place in self._recorder.small_sizes_aside.items():
-            yield SizeCondition(expression, place, in_model_code=True)
-
-    def _output(self, index: int, result: Any) -> Any:
-        if self._recorder.quantized.of(result) is not None:
-            raise CaptureError(
-                f"output {index} is quantized, a type that ONNX does not have: return its"
-                " dequantize()"
-            )
-        return self._recorder.output(result)
-
-    def _run_model(self, given: list[Any]) -> list[Any]:
-        flat = FlatModel(self._model, self._inputs, self._record)
-        replaced: list[ReplacedCalls] = [DataAsDetach(), QuestionsOfTorchNN(), PackedSequences()]
-        replaced += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
-        self._reads.watch_foreign([tensor for _, tensor in state_tensors(self._model)])
-        self._recorder.functions = ModelCalls(replaced)
-        flat.modes = (
-            RandomNumbersWatch(self._record),
-            self._recorder.functions,
-        )
-        with attributes_restored(self._model), SeedWatch():
-            results = self._run_recorded(lambda: list(flat.forward(*given)))
-        self._reads.check_unwritten()
-        self._check_conditions_read(results)
-        return results
-
-    def _check_conditions_read(self, results: list[Any]) -> None:
-        """A comparison of sizes that nothing asked for may have been looked at by `is`: no symbol
-        is True."""
-        returned = {_torch_private.dim_of(r) for r in results if isinstance(r, torch.SymBool)}
-        for expression, place in self._recorder.unread_conditions.pop_all():
-            if expression not in returned and expression.free_symbols:
-                raise ComparedByIdentityError(
-                    format_message(
-                        f"nothing takes what {readable(expression, self._origins)} gives, unless"
-                        " `is` looks at it, which no recording can follow",
-                        [
-                            ("at", place_text(place)),
-                            ("try", "`==`, or the comparison itself as the condition"),
-                        ],
-                    )
-                )
-
-    def _run_recorded(self, run: Callable[[], list[Any]]) -> list[Any]:
-        hooks = _torch_private.Hooks(
-            module_called=self._modules.called, script_called=self._recorder.call_script
-        )
-        text_made = _torch_private.text_made.set(self._note_text)
-        unread = self._recorder.unread_conditions
-        conditions = _torch_private.unread_conditions.set(unread)
-        try:
-            with (
-                _torch_private.recording_patches(hooks) as symbol_made,
-                _torch_private.told_of_symbols(self._recorder.mode, symbol_made),
-                self._recorder.dispatch.entered(),
-            ):
-                results = run()
-            if self._recorder.refused is not None:
-                raise self._recorder.refused
-            return results
-        except SardonyxError:
-            raise
-        except Exception as error:
-            raise self._refusal(error) from error
-        finally:
-            _torch_private.text_made.reset(text_made)
-            _torch_private.unread_conditions.reset(conditions)
-
-    def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
-        place = text_place(frame)
-        if place is not None:
-            self._texts.setdefault(expression, place)
-
-    # -- inputs ----------------------------------------------------------------------------------
-
-    def _input(self, position: int) -> Any:
-        leaf = self._inputs.capture_leaves[position]
-        name = self._inputs.names[position]
-        dims = self._inputs.dynamic[position]
-        recorder, mode = self._recorder, self._recorder.mode
-        if isinstance(leaf, torch.Tensor):
-            sizes = [
-                self._size(dims[axis], _torch_private.hint_of(size)) if axis in dims else size
-                for axis, size in enumerate(leaf.shape)
-            ]
-            fake = _torch_private.fake_like(mode, leaf, sizes)
-            recorder.add_input(name, fake)
-            if not _torch_private.is_fake(leaf):  # that of a program has no values
-                recorder.example.add_input(fake, leaf.detach().clone())
-            return fake
-        if isinstance(leaf, float):
-            number = torch.tensor(leaf, dtype=torch.get_default_dtype())
-            fake = _torch_private.fake_like(mode, number, [])
-            recorder.add_input(name, fake)
-            recorder.example.add_input(fake, number)
-            return fake
-        size = _torch_private.new_input_size(mode, leaf, is_size=False)
-        recorder.add_number(name, size)
-        dim = dims.get(0)
-        symbol = _torch_private.dim_of(size)
-        self._origins[symbol] = SymbolOrigin(name, dim is not None and dim.required)
-        self._recorder.graph.symbol_names[symbol] = name
-        return _torch_private.as_model_number(size)
-
-    def _size(self, dim: DynamicDim, size: int) -> Any:
-        """The symbol of a dynamic dim; dims of one name are one."""
-        if dim.root is not None and dim.derive is not None:
-            factor, more = _coefficients(dim)
-            root = self._symbol(dim.root, (size - more) // factor, DynamicDim(dim.root))
-            return root * factor + more
-        return self._symbol(dim.name, size, dim)
-
-    def _symbol(self, name: str, hint: int, dim: DynamicDim) -> Any:
-        if name not in self._symbols:
-            size = _torch_private.new_input_size(self._recorder.mode, hint)
-            if dim.minimum is not None or dim.maximum is not None:
-                _torch_private.limit_size(size, dim.minimum, dim.maximum)
-            symbol = _torch_private.dim_of(size)
-            self._origins[symbol] = SymbolOrigin(name, dim.required, dim.minimum or 0)
-            self._recorder.graph.symbol_names[symbol] = name
-            self._symbols[name] = size
-        return self._symbols[name]
-
-    # -- what the run took for granted -----------------------------------------------------------
-
-    def _fixed_numbers(self) -> list[int]:
-        """Positions of integers that the model turned into numbers while it was recorded."""
-        fixed = _torch_private.fixed_symbols(self._recorder.mode)
-        return [
-            position
-            for position in self._inputs.input_positions
-            if isinstance(self._inputs.leaves[position], int)
-            and any(
-                origin.name == self._inputs.names[position] and symbol in fixed
-                for symbol, origin in self._origins.items()
-            )
-        ]
-
-    def _check_dynamic(self, conditions: Sequence[SizeCondition]) -> set[tuple[int, int]]:
-        """Every dim that was asked for is a symbol; the optional ones that are not."""
-        fixed_symbols = _torch_private.fixed_symbols(self._recorder.mode)
-        by_name = {
-            o.name: (s, fixed_symbols[s]) for s, o in self._origins.items() if s in fixed_symbols
-        }
-        fixed: set[tuple[int, int]] = set()
-        for position in self._inputs.input_positions:
-            for axis, dim in self._inputs.dynamic[position].items():
-                name = dim.root if dim.root is not None else dim.name
-                if name not in by_name:
-                    continue
-                symbol, size = by_name[name]
-                if dim.required:
-                    places = _places_of(symbol, conditions)
-                    error = fixed_dim_error(self._inputs.names[position], axis, dim, size, places)
-                    if self._reads.has_read_length:
-                        raise LengthReadError(str(error))
-                    raise error
-                fixed.add((position, axis))
-        return fixed
-
-    def _refusal(self, error: Exception) -> CaptureError:
-        names = {s: o.name for s, o in self._origins.items()}
-        hint = hint_for_lengths([place_of(error)])
-        if _torch_private.is_data_dependent_error(error):
-            return CaptureError(
-                format_message(
-                    "the model's code looks at a value that data decides",
-                    [
-                        ("asks", in_callers_names(_torch_private.condition_of(error), names)),
-                        ("at", place_of(error)),
-                        (
-                            "try",
-                            [
-                                "torch.cond or torch.while_loop there",
-                                'or capture="trace", which takes the value of the example',
-                                hint and f"or {hint}",
-                            ],
-                        ),
-                    ],
-                )
-            )
-        own = model_raises(self._model, self._inputs)
-        if own is not None:
-            return own
-        return CaptureError(
-            format_message(
-                f"the model cannot be recorded: {in_callers_names(first_line(error), names)}",
-                [("at", place_of(error)), ("try", hint)],
-            )
-        )
-
-
-def _packed_names(model: Any) -> dict[int, str]:
-    """What the packed weights of quantized layers are called, by hash."""
-    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
-        return {}
-    return {
-        hash(attribute): ".".join(part for part in path.split(".") if part != "_packed_params")
-        for path, module in model.named_modules()
-        for attribute in vars(module).values()
-        if isinstance(attribute, torch.ScriptObject)
-    }
-
-
-def _coefficients(dim: DynamicDim) -> tuple[int, int]:
-    """k and c of a dim `k*b + c`."""
-    assert dim.derive is not None
-    more = dim.derive(0)
-    return dim.derive(1) - more, more
-
-
-def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
-    """Where the recording took a size for the number it was in the example: the plainest first."""
-    equations = [
-        c
-        for c in conditions
-        if isinstance(c.expression, sympy.Eq) and symbol in c.expression.free_symbols
-    ]
-    equations.sort(key=lambda c: symbol not in c.expression.args)
-    return list(dict.fromkeys(text for c in equations if (text := place_text(c.place))))
-
-
-class _ProgramRecording(_Recording):
-    """One run of an ExportedProgram."""
-
-    def __init__(self, program: ExportedProgram, inputs: PreparedInputs) -> None:
-        self._program = program
-        super().__init__(program, inputs)
-
-    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
-        yield from ProgramRun.state_of(self._program).items()
-
-    def _run_model(self, given: list[Any]) -> list[Any]:
-        classes = _torch_private.module_classes(self._program)
-        modules = ModuleNames(classes.get("", type(self._program).__name__), classes)
-        run = ProgramRun(self._program, self._recorder, modules)
-        return self._run_recorded(lambda: run.run(given))
-
-    def _refusal(self, error: Exception) -> CaptureError:
-        said = in_callers_names(first_line(error), {s: o.name for s, o in self._origins.items()})
-        return CaptureError(f"the ExportedProgram cannot be recorded: {said}")
-
-
-class _CompiledRecording(_Recording):
-    """One run of the program that strict torch.export makes of a model."""
-
-    def __init__(self, model: Any, inputs: PreparedInputs) -> None:
-        self._flat = FlatModel(model, inputs, OutputRecord())
-        self._program = self._exported(model, inputs)
-        super().__init__(model, inputs)
-        result, assigned = result_on_copies(model, inputs, inputs.capture_leaves)
-        # The compiler does not let us note the structure of the result, and records the writes of
-        # buffers only.
-        self._record.note(result)
-        self._record.unkept += assigned
-
-    def _exported(self, model: Any, inputs: PreparedInputs) -> ExportedProgram:
-        given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
-        leaves = tuple(_own_tensor(leaf) for leaf, _ in given)
-        shapes = (tuple(_shape_spec(leaf, axes) for leaf, axes in given),) if given else None
-        try:
-            with (
-                _torch_private.transforms_left_in_the_end(),
-                _torch_private.export_without_prints(),
-                whole_where_compiled(),
-            ):
-                return torch.export.export(self._flat, leaves, dynamic_shapes=shapes, strict=True)
-        except Exception as error:
-            raise CaptureError(f"torch.export refuses the model: {first_line(error)}") from error
-
-    def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for name, tensor in ProgramRun.state_of(self._program).items():
-            yield without_prefix(name), tensor
-
-    def run(self) -> tuple[Recorded, Any]:
-        names = self._checked_dims()
-        recorded, fixed = super().run()
-        notes = (*recorded.notes, *notes_on_given(self._program, names))
-        return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
-
-    def _decisions(self) -> Iterator[SizeCondition]:
-        """The compiler does not tell what it took for granted of sizes from 2 on: the program is
-        compared with the model where the example has other sizes."""
-        yield from super()._decisions()
-        if self._inputs.recorded_sizes != self._inputs.example_sizes and self._is_special():
-            sizes = _torch_private.example_sizes(self._recorder.mode)
-            recorded = (sympy.Eq(s, n) for s, n in sizes.items() if s in self._origins)
-            yield SizeCondition(sympy.And(*recorded), ("", 0, ""), in_model_code=True)
-
-    def _is_special(self) -> bool:
-        inputs = self._inputs
-        expected, _ = result_on_copies(self._model, inputs, inputs.leaves)
-        given = [_own_tensor(inputs.leaves[position]) for position in inputs.input_positions]
-        try:
-            with state_kept(self._model):
-                results = self._program.module(check_guards=False)(*given)
-            torch.testing.assert_close(list(results), OutputRecord().note(expected), equal_nan=True)
-        except Exception:
-            return True
-        return False
-
-    def _checked_dims(self) -> dict[sympy.Symbol, str]:
-        """What the size symbols of the program are called; each dynamic dim must have one."""
-        inputs = self._inputs
-        values = _torch_private.user_input_values(self._program)
-        names: dict[sympy.Symbol, str] = {}
-        for position, value in zip(inputs.input_positions, values, strict=True):
-            for axis, dim in inputs.dynamic[position].items():
-                size = value.shape[axis] if isinstance(value, torch.Tensor) else value
-                expression = _torch_private.dim_of(size)
-                if not isinstance(expression, sympy.Basic):
-                    raise fixed_dim_error(inputs.names[position], axis, dim, expression, [])
-                if isinstance(expression, sympy.Symbol):
-                    names[expression] = dim.name
-        return names
-
-    def _run_model(self, given: list[Any]) -> list[Any]:
-        modules = ModuleNames.of(self._model)
-        run = ProgramRun(self._program, self._recorder, modules, without_prefix)
-        return self._run_recorded(lambda: run.run(given))
-
-    def _refusal(self, error: Exception) -> CaptureError:
-        return CaptureError(f"torch.export refuses the model: {first_line(error)}")
-
-
-def _own_tensor(leaf: Any) -> Any:
-    """torch.export makes one input of tensors that are the same object."""
-    if isinstance(leaf, float):
-        return torch.tensor(leaf, dtype=torch.get_default_dtype())
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
-
-
-def _shape_spec(leaf: Any, axes: DynamicAxes) -> Any:
-    if isinstance(leaf, float):
-        return {}
-    return Dim.AUTO if isinstance(leaf, int) else dict.fromkeys(axes, Dim.AUTO)

@@ -15,6 +15,7 @@ from sardonyx.capture.location import (
     is_asked_by_torch,
     place_text,
 )
+from sardonyx.capture.recorder.tensors import SMALL
 from sardonyx.capture.watched_calls import ReplacedCalls
 from sardonyx.errors import CaptureError, format_message
 
@@ -48,7 +49,6 @@ _ASKED_BY_TORCH_TOO = frozenset(
 )
 _GIVE_COPIES = frozenset((torch.Tensor.tolist, torch.Tensor.__complex__))
 _GRADIENTS = frozenset((torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward))
-_SMALL = 1 << 16
 
 
 class GradientsAskedError(CaptureError):
@@ -81,7 +81,7 @@ class ValueReads(ReplacedCalls):
                 and not _torch_private.is_fake(tensor)
                 and bool(_torch_private.memory_address(tensor))
                 and _torch_private.has_foreign_memory(tensor)
-                and tensor.untyped_storage().nbytes() <= _SMALL
+                and tensor.untyped_storage().nbytes() <= SMALL
             ):
                 self.watch(tensor)
 
@@ -117,7 +117,7 @@ class ValueReads(ReplacedCalls):
         try:
             return self._given(func, args, kwargs, sys._getframe(1))
         except CaptureError as error:  # which the model may catch
-            self._recorder.refused = self._recorder.refused or error
+            self._recorder.refuse(error)
             raise
 
     def _given(
@@ -147,7 +147,7 @@ class ValueReads(ReplacedCalls):
                 if func not in _GIVE_COPIES:
                     self.watch(tensor, place)
                 return func(*args, **kwargs)
-            is_constant = recorder.example.is_constant(recorder.fake_of(tensor))
+            is_constant = recorder.example.is_constant(recorder.tensors.fake_of(tensor))
         if func is torch.Tensor.tolist and not is_constant:
             return _numbers(tensor)
         with recorder.dispatch.outside(), _torch_private.no_modes():
@@ -182,7 +182,7 @@ class ValueReads(ReplacedCalls):
             if recorder.example.can_run(tensor):
                 real = recorder.example.of(tensor)
                 text = str(func(real, *options))
-                if not recorder.example.is_constant(recorder.fake_of(tensor)):
+                if not recorder.example.is_constant(recorder.tensors.fake_of(tensor)):
                     recorder.example.note_text(text, frame)
                 return text
             recorder.example.note_text("", frame)
