@@ -399,16 +399,6 @@ def summed(*tensors):
     return sum(t.sum() for t in tensors)
 
 
-def nested(depth):
-    def model(x):
-        n = x.shape[0]
-        for _ in range(depth):
-            n = (n + 3) // 2 + max(n, 2) % 5
-        return x.new_zeros(n)
-
-    return model
-
-
 def test_twice_the_operators_take_twice_the_time():
     layers = [nn.Linear(4, 4) for _ in range(160)]
     short, long = nn.Sequential(*layers[:80]), nn.Sequential(*layers)
@@ -424,11 +414,47 @@ def test_twice_the_inputs_take_twice_the_time():
     assert timed(160) < 3 * timed(80)
 
 
-@pytest.mark.parametrize("capture", ["export", "trace"])
-def test_deep_arithmetic_of_sizes_takes_seconds(capture):
+def nested(step):
+    def model(x):
+        n = x.shape[0]
+        for _ in range(20):
+            n = step(n)
+        return x.sum() + torch.ones(n % 7 + 1).sum() + n % 5, x[: n % 3]
+
+    return model
+
+
+STEPS = {
+    "once": lambda n: (n * 3 + 1) // 2,
+    "twice": lambda n: n + n // 2,
+    "remainder": lambda n: n + n % 3,
+    "largest": lambda n: max(n, n // 2 + 1),
+    "mixed": lambda n: (n + 3) // 2 + max(n, 2) % 5,
+}
+
+
+@CAPTURES
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_arithmetic_of_sizes_twenty_deep_takes_seconds(step, capture):
+    model, x = nested(step), torch.randn(9, 2)
     start = time.perf_counter()
-    sardonyx.export(nested(8), (torch.randn(9, 2),), capture=capture, dynamic_axes={"x": {0: "n"}})
+    program = sardonyx.export(model, (x,), capture=capture, dynamic_axes={"x": {0: "n"}})
     assert time.perf_counter() - start < 20
+    assert_right(model, program, (x,), (torch.randn(4, 2),), (torch.randn(1, 2),))
+
+
+@CAPTURES
+def test_sizes_that_operators_nest_take_seconds(capture):
+    def model(x):
+        for _ in range(12):
+            x = torch.cat([x, x[::3]])[:400] + 1
+        return x, x.sum() * x.shape[0]
+
+    x = torch.randn(5, 2)
+    start = time.perf_counter()
+    program = sardonyx.export(model, (x,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert time.perf_counter() - start < 30
+    assert_right(model, program, (x,), (torch.randn(4, 2),), (torch.randn(40, 2),))
 
 
 # -- random numbers and modes

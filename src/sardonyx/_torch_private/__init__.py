@@ -33,6 +33,7 @@ from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory
 from sardonyx._torch_private.numbers import UnreadConditions as UnreadConditions
 from sardonyx._torch_private.numbers import as_model_number as as_model_number
+from sardonyx._torch_private.numbers import large_made as large_made
 from sardonyx._torch_private.numbers import text_made as text_made
 from sardonyx._torch_private.numbers import unread_conditions as unread_conditions
 from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION
@@ -92,6 +93,7 @@ from sardonyx._torch_private.recording import run_in_parts as run_in_parts
 from sardonyx._torch_private.recording import run_operator as run_operator
 from sardonyx._torch_private.recording import storage_of as storage_of
 from sardonyx._torch_private.recording import told_of_symbols as told_of_symbols
+from sardonyx._torch_private.recording import with_other_sizes as with_other_sizes
 from sardonyx._torch_private.regions import higher_order_name as higher_order_name
 from sardonyx._torch_private.size_names import names_of_sizes as names_of_sizes
 from sardonyx._torch_private.sizes import depends_on_data as depends_on_data
@@ -102,6 +104,7 @@ from sardonyx._torch_private.sizes import fixed_symbols as fixed_symbols
 from sardonyx._torch_private.sizes import floor_quotient as floor_quotient
 from sardonyx._torch_private.sizes import is_decided_by_data as is_decided_by_data
 from sardonyx._torch_private.sizes import is_input_size as is_input_size
+from sardonyx._torch_private.sizes import is_large as is_large
 from sardonyx._torch_private.sizes import new_data_dependent_float as new_data_dependent_float
 from sardonyx._torch_private.sizes import new_data_dependent_length as new_data_dependent_length
 from sardonyx._torch_private.sizes import new_data_dependent_size as new_data_dependent_size

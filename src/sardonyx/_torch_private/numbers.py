@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
+from sardonyx._torch_private.sizes import is_large
 
 text_made: ContextVar[Callable[[Any, FrameType], None] | None] = ContextVar(
     "text_made", default=None
@@ -51,6 +52,10 @@ class UnreadConditions:
 unread_conditions: ContextVar[UnreadConditions | None] = ContextVar(
     "unread_conditions", default=None
 )
+
+
+large_made: ContextVar[Callable[[Any], Any] | None] = ContextVar("large_made", default=None)
+"""Gives a plainer number for one whose expression has become large."""
 
 
 def as_model_number(value: Any) -> Any:
@@ -145,6 +150,7 @@ _METHODS = (
     "is_integer",
     "conjugate",
 )
+_PLAINER = (torch.SymInt, torch.SymFloat)
 _ROUNDED = frozenset(
     f"__{prefix}{name}__" for name in ("add", "sub", "mul") for prefix in ("", "r")
 )
@@ -157,6 +163,9 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         if name in _ROUNDED and type(result) is torch.SymFloat:
             result = _rounded_once(result)
         unread = unread_conditions.get()
+        plainer = large_made.get()
+        if plainer is not None and type(result) in _PLAINER and is_large(result.node.expr):
+            result = plainer(result)
         number = as_model_number(result)
         if unread is not None:
             for operand in (self, *others):

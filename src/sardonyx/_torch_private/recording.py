@@ -218,6 +218,23 @@ def fake_view(base: Any, sizes: Any, strides: Any, offset: Any, dtype: torch.dty
     return FakeTensor(mode, meta, base.fake_device)
 
 
+def with_other_sizes(fake: Any, others: dict[Any, Any]) -> torch.Tensor:
+    """The same memory with other symbols for sizes, by their expressions."""
+    env = fake.fake_mode.shape_env
+    symbols = {expression: size.node.expr for expression, size in others.items()}
+
+    def other(number: Any) -> Any:
+        if not isinstance(number, torch.SymInt):
+            return number
+        expression = number.node.expr.xreplace(symbols)
+        if expression == number.node.expr:
+            return number
+        return env.create_symintnode(expression, hint=None)
+
+    sizes, strides = map(other, fake.shape), map(other, fake.stride())
+    return fake_view(fake, list(sizes), list(strides), other(fake.storage_offset()), fake.dtype)
+
+
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether its sizes, its strides and where it begins say all of it."""
     return tensor.layout == torch.strided and not (

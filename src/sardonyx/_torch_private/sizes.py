@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import sympy
@@ -175,6 +175,20 @@ def sym_int(mode: Any, expression: Any) -> Any:
         return env.create_symintnode(expression, hint=int(hint) if hint.is_Integer else None)
     node = SymNode(expression, env, float, float(hint) if hint.is_number else None)
     return torch.SymFloat(node)  # type: ignore[no-untyped-call]
+
+
+_MOST_PARTS = 300
+
+
+@lru_cache(maxsize=4096)
+def is_large(expression: Any) -> bool:
+    """Whether an expression has so many parts that it is better a symbol of its own: each step that
+    uses a size twice doubles it, and sympy goes through all of it again and again."""
+    count, parts = 0, [expression]
+    while parts and count <= _MOST_PARTS:
+        count += 1
+        parts.extend(parts.pop().args)
+    return count > _MOST_PARTS
 
 
 def floor_quotient(expression: Any, divisor: int) -> Any:

@@ -94,6 +94,8 @@ class Recorder:
         """How often a block began or ended: what is known inside of one is not known outside."""
         self._numbers: dict[tuple[int, int, int], Any] = {}
         """Numbers that were read off a tensor, by its id and the writes of its memory."""
+        self._plainer: dict[sympy.Basic, Any] = {}
+        """By large expressions of sizes, the symbols that stand for them."""
         self.loop_sizes: set[sympy.Basic] = set()
         """Sizes that may be others in each iteration of a loop."""
         self.runnable: Callable[[Any], Callable[..., Any]] = lambda body: body
@@ -268,7 +270,7 @@ class Recorder:
             result = _torch_private.run_operator(op, common, self.mode, RULES_OF_INFERENCE.get(op))
             if op._schema.is_mutable:
                 return _with_arguments(op, fakes, result)
-            return with_open_sizes(op, common, result, self.mode)
+            return self._with_plain_sizes(with_open_sizes(op, common, result, self.mode))
         except Exception as error:
             made = self._result_by_example(op, fakes, error)
             if made is not None:
@@ -279,6 +281,35 @@ class Recorder:
             raise
         finally:
             self.looks.is_by_operator = False
+
+    def _with_plain_sizes(self, result: Any) -> Any:
+        """A result whose sizes are symbols where their expressions are large."""
+        if isinstance(result, (list, tuple)):
+            return type(result)(map(self._with_plain_sizes, result))
+        if not isinstance(result, torch.Tensor) or not result._has_symbolic_sizes_strides:
+            return result
+        sizes: list[Any] = list(result.shape)
+        large = [s for s in sizes if isinstance(s, torch.SymInt) and _is_large(s)]
+        if not large or not _torch_private.is_plain(result):
+            return result
+        for size in large:
+            if size.node.expr not in self._plainer:
+                new = _torch_private.new_data_dependent_length(self.mode)
+                self._plainer[size.node.expr] = new
+        return _torch_private.with_other_sizes(result, self._plainer)
+
+    def plainer_number(self, number: Any) -> Any:
+        """A symbol for a number whose expression is large; the graph computes it once."""
+        expression = number.node.expr
+        if expression not in self._plainer:
+            dtype = torch.int64 if isinstance(number, torch.SymInt) else torch.float64
+            with self.dispatch.outside(), _torch_private.no_modes(), torch.no_grad():
+                op = aten.scalar_tensor.default
+                made = self.number_of(self._record_plain(op, (number,), {"dtype": dtype}))
+            if expression.is_nonnegative and isinstance(number, torch.SymInt):
+                _torch_private.limit_size(made, 0, None)
+            self._plainer[expression] = made
+        return self._plainer[expression]
 
     def _result_by_example(
         self, op: OpOverload, fakes: dict[str, Any], error: Exception
@@ -508,6 +539,10 @@ class Recorder:
 
     def location(self) -> SourceLocation:
         return self._located or self._modules.location(self.place())
+
+
+def _is_large(size: torch.SymInt) -> bool:
+    return _torch_private.is_large(size.node.expr)
 
 
 def _name_of(op: OpOverload) -> str:

@@ -197,6 +197,7 @@ class Recording:
             module_called=self._modules.called, script_called=ScriptCalls(self._recorder).call
         )
         text_made = _torch_private.text_made.set(self._note_text)
+        large_made = _torch_private.large_made.set(self._recorder.plainer_number)
         unread = self._recorder.looks.unread
         conditions = _torch_private.unread_conditions.set(unread)
         try:
@@ -215,6 +216,7 @@ class Recording:
             raise self._refusal(error) from error
         finally:
             _torch_private.text_made.reset(text_made)
+            _torch_private.large_made.reset(large_made)
             _torch_private.unread_conditions.reset(conditions)
 
     def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
