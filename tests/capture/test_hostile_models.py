@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from torch import nn
@@ -194,3 +196,54 @@ def swapped(x):
 def test_swapped_tensors_are_refused(capture):
     with pytest.raises(sardonyx.CaptureError, match="swap_tensors"):
         sardonyx.export(swapped, (X,), capture=capture)
+
+
+class Slots:
+    __slots__ = ("size", "tensor")
+
+
+class Plain:
+    pass
+
+
+SLOTS, PLAIN, TABLE, SEEN = Slots(), Plain(), {}, []
+
+
+@functools.lru_cache
+def doubled(n):
+    return n * 2
+
+
+def keeps_sizes(x):
+    rows = x.shape[0]
+    SLOTS.tensor, SLOTS.size = x * 2, rows
+    PLAIN.tensor, PLAIN.size, PLAIN.sizes = x * 3, rows, [rows + 1, (rows, "rows")]
+    TABLE["shape"] = x.shape
+    SEEN.append(rows)
+    return SLOTS.tensor + PLAIN.tensor + rows
+
+
+def by_sizes(x):
+    TABLE[x.shape[0]] = 1
+    return x * doubled(x.shape[0])
+
+
+@CAPTURES
+def test_what_outlives_the_run_holds_tensors_and_numbers_of_eager(capture):
+    program = sardonyx.export(keeps_sizes, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert {type(SLOTS.tensor), type(PLAIN.tensor)} == {torch.Tensor}
+    assert type(SLOTS.size) is type(PLAIN.size) is int and PLAIN.sizes == [4, (3, "rows")]
+    assert type(PLAIN.sizes[1][0]) is int and {*map(type, TABLE["shape"])} == {int}
+    assert {*map(type, SEEN)} == {int}
+    torch.testing.assert_close(SLOTS.tensor, X * 2)
+    torch.testing.assert_close(program(torch.ones(5, 4)), keeps_sizes(torch.ones(5, 4)))
+    TABLE.clear()
+
+
+@CAPTURES
+def test_a_refused_export_leaves_no_symbol_in_a_key(capture):
+    with pytest.raises(sardonyx.DynamicDimError):
+        sardonyx.export(by_sizes, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert {*map(type, TABLE)} == {int} and TABLE[3] == 1
+    assert type(doubled(3)) is int
+    TABLE.clear()

@@ -14,6 +14,7 @@ from sardonyx._torch_private.fake_runs import Recorder as Recorder
 from sardonyx._torch_private.fake_runs import fake_from as fake_from
 from sardonyx._torch_private.fake_runs import record_decomposition as record_decomposition
 from sardonyx._torch_private.fake_runs import run_on_fakes as run_on_fakes
+from sardonyx._torch_private.fakes import HOLD_FAKES as HOLD_FAKES
 from sardonyx._torch_private.fakes import active_fake_mode as active_fake_mode
 from sardonyx._torch_private.fakes import fake_from_sizes as fake_from_sizes
 from sardonyx._torch_private.fakes import fake_from_strides as fake_from_strides
@@ -34,6 +35,7 @@ from sardonyx._torch_private.memory import whole_memory as whole_memory
 from sardonyx._torch_private.numbers import UnreadConditions as UnreadConditions
 from sardonyx._torch_private.numbers import as_model_number as as_model_number
 from sardonyx._torch_private.numbers import large_made as large_made
+from sardonyx._torch_private.numbers import numbers_made as numbers_made
 from sardonyx._torch_private.numbers import text_made as text_made
 from sardonyx._torch_private.numbers import unread_conditions as unread_conditions
 from sardonyx._torch_private.operators import WITHOUT_TORCH_FUNCTION as WITHOUT_TORCH_FUNCTION

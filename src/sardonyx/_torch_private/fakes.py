@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 
+HOLD_FAKES = ("torch._subclasses", "torch.fx")
+"""Modules of PyTorch whose objects refer to fake tensors and symbolic numbers."""
+
 
 def is_fake(value: Any) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor

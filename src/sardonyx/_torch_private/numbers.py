@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
@@ -58,11 +59,19 @@ large_made: ContextVar[Callable[[Any], Any] | None] = ContextVar("large_made", d
 """Gives a plainer number for one whose expression has become large."""
 
 
+numbers_made: ContextVar[list[weakref.ref[Any]] | None] = ContextVar("numbers_made", default=None)
+"""Those that the model's code was given."""
+
+
 def as_model_number(value: Any) -> Any:
     """A symbolic number, or those in a shape, in the form for models."""
     kind = _FORMS.get(type(value))
     if kind is not None:
-        return kind(value.node)
+        number = kind(value.node)
+        made = numbers_made.get()
+        if made is not None:
+            made.append(weakref.ref(number))
+        return number
     if type(value) is torch.Size and any(type(size) in _FORMS for size in value):
         return torch.Size([as_model_number(size) for size in value])
     return value

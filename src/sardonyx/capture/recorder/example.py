@@ -189,6 +189,10 @@ class ExampleValues:
         with self._recorder.dispatch.outside(), _torch_private.no_modes():
             return real.item()
 
+    def plain(self, number: Any) -> Any:
+        """What a symbolic number is in the example."""
+        return self._real_argument(number)
+
     def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
         """What an expression over numbers that data decides is in the example."""
         if not self.follows:

@@ -1,14 +1,15 @@
-"""Fake tensors that outlive the run, in a cache or a global: the holder gets what eager PyTorch
-would have put there, or the export is refused and names it."""
+"""Fake tensors and symbolic numbers that outlive the run, in a cache or a global: the holder gets
+what eager PyTorch would have put there, or the export is refused and names it."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import sys
+import weakref
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from types import CellType, FrameType
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CellType, FrameType, MemberDescriptorType
 from typing import Any
 
 import torch
@@ -21,14 +22,34 @@ from sardonyx.capture.recorder.recorder import Recorder
 from sardonyx.errors import CaptureError, format_message
 
 
-def settle_kept_tensors(recorder: Recorder, results: Sequence[Any]) -> None:
-    """`results` and what the recorder knows are the only places where fake tensors may be left."""
-    if _kept(recorder, results):
+def settle_kept(
+    recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
+) -> None:
+    """`results` and what the recorder knows are the only places where fake tensors and the symbolic
+    numbers of the model may be left."""
+    if _kept(recorder, results) or _kept_numbers(recorder, results, numbers):
         gc.collect()  # what is only in cycles is no longer held
-        kept = _kept(recorder, results)
+        kept: list[Any] = [*_kept(recorder, results)]
+        kept += _kept_numbers(recorder, results, numbers)
         if kept:
             own = {id(c) for c in _containers([results, *recorder.example.containers()])}
-            _Holders(recorder, own).settle(kept)
+            _Holders(recorder, own, kept).settle()
+
+
+def _kept_numbers(
+    recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
+) -> list[Any]:
+    """Those that more refer to than our own containers."""
+    found = {id(n): n for reference in numbers if (n := reference()) is not None}
+    if not found:
+        return []
+    counts: Counter[int] = Counter()
+    own = [results, *recorder.example.containers()]
+    for container in {id(c): c for c in _containers(own)}.values():
+        items = container.values() if isinstance(container, dict) else container
+        counts.update(key for key in map(id, items) if key in found)
+    # The dict, and the argument of getrefcount.
+    return [found[key] for key in [*found] if sys.getrefcount(found[key]) > counts[key] + 2]
 
 
 def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
@@ -87,57 +108,95 @@ def _containers(value: Any) -> Iterator[Any]:
 
 
 class _Holders:
-    def __init__(self, recorder: Recorder, own: set[int]) -> None:
+    """Puts what eager PyTorch has in the place of tensors and numbers that are kept."""
+
+    def __init__(self, recorder: Recorder, own: set[int], kept: list[Any]) -> None:
         """`own`: the ids of our own containers."""
         self._recorder = recorder
-        self._own = own
         self._example: ExampleValues = recorder.example
+        self._own = own | {id(kept)}
+        self._kept = {id(item): item for item in kept}
+        self._own.add(id(self._kept))
+        self._made: dict[int, Any] = {}
+        """By the id of an item, what is put in its place."""
 
-    def settle(self, kept: list[torch.Tensor]) -> None:
+    def settle(self) -> None:
         is_frozen = bool(gc.get_freeze_count())
         gc.unfreeze()  # a cache is older than the export
         try:
-            found = [
-                (holder, fake)
-                for fake in kept
-                for holder in gc.get_referrers(fake)
-                if holder is not kept and not self._is_own(holder)
-            ]
+            self._clear_caches()
+            for holder in self._holders_of(self._kept.values()):
+                self._replace(holder)
         finally:
             if is_frozen:
                 gc.freeze()
-        for holder, fake in found:
-            self._replace(holder, fake)
+
+    def _holders_of(self, items: Iterable[Any]) -> list[Any]:
+        return [holder for holder in gc.get_referrers(*items) if not self._is_own(holder)]
 
     def _is_own(self, holder: Any) -> bool:
         kind = type(holder)
         return (
             isinstance(holder, FrameType)
             or id(holder) in self._own
-            or kind.__module__.startswith(("sardonyx.", "torch._subclasses", "torch.fx"))
+            or kind.__module__.startswith(("sardonyx.", *_torch_private.HOLD_FAKES))
             or self._recorder.tensors.is_own_container(holder)
         )
 
-    def _replace(self, holder: Any, fake: torch.Tensor) -> None:
-        if isinstance(holder, functools._lru_cache_wrapper):
-            holder.cache_clear()
-        elif isinstance(holder, dict):
-            for key in [key for key, value in holder.items() if value is fake]:
-                holder[key] = self._real(fake, holder)
+    def _clear_caches(self) -> None:
+        """Those of functools.lru_cache with an entry that holds an item, or whose key does."""
+        holders = self._holders_of(self._kept.values())
+        holders += self._holders_of([h for h in holders if isinstance(h, tuple)])
+        entries = [h for h in holders if type(h).__name__ == "_lru_list_elem"]
+        tables = self._holders_of(entries)
+        for holder in (*holders, *entries, *tables, *self._holders_of(tables)):
+            if isinstance(holder, functools._lru_cache_wrapper):
+                holder.cache_clear()
+
+    def _replace(self, holder: Any, steps: int = 3) -> None:
+        if isinstance(holder, dict):
+            for key, value in list(holder.items()):
+                if id(value) in self._kept:
+                    holder[key] = self._other(value, holder)
+            if any(id(key) in self._kept for key in holder):
+                entries = [(self._other(key, holder), value) for key, value in holder.items()]
+                holder.clear()
+                holder.update(entries)
         elif isinstance(holder, (list, deque)):
             for place, item in enumerate(holder):
-                if item is fake:
-                    holder[place] = self._real(fake, holder)
+                if id(item) in self._kept:
+                    holder[place] = self._other(item, holder)
         elif isinstance(holder, CellType):
-            holder.cell_contents = self._real(fake, holder)
+            holder.cell_contents = self._other(holder.cell_contents, holder)
         elif isinstance(holder, (set, frozenset)):
             raise self._refusal(holder)
+        elif isinstance(holder, tuple):
+            make: Callable[[list[Any]], Any] = getattr(holder, "_make", type(holder))
+            self._kept[id(holder)] = holder
+            self._made[id(holder)] = make([self._other(part, holder) for part in holder])
+            for outer in self._holders_of([holder]) if steps else ():
+                self._replace(outer, steps - 1)
+        else:
+            attributes = getattr(holder, "__dict__", None)
+            if isinstance(attributes, dict):
+                self._replace(attributes)
+            kind: type = type(holder)
+            for slot in _slots(kind):
+                if id(getattr(holder, slot.__name__, None)) in self._kept:
+                    slot.__set__(holder, self._other(getattr(holder, slot.__name__), holder))
 
-    def _real(self, fake: torch.Tensor, holder: Any) -> torch.Tensor:
-        try:
-            return self._example.of(fake).clone()
-        except Exception as error:
-            raise self._refusal(holder) from error
+    def _other(self, item: Any, holder: Any) -> Any:
+        """What is put in the place of an item; of anything else, that itself."""
+        if id(item) not in self._kept:
+            return item
+        if id(item) not in self._made:
+            try:
+                is_tensor = isinstance(item, torch.Tensor)
+                real = self._example.of(item).clone() if is_tensor else self._example.plain(item)
+            except Exception as error:
+                raise self._refusal(holder) from error
+            self._made[id(item)] = real
+        return self._made[id(item)]
 
     def _refusal(self, holder: Any) -> CaptureError:
         kind = type(holder)
@@ -149,3 +208,9 @@ class _Holders:
                 [("try", "a buffer of the model, or a tensor that is made before the export")],
             )
         )
+
+
+@functools.cache
+def _slots(kind: type) -> list[MemberDescriptorType]:
+    held = [held for base in kind.__mro__ for held in vars(base).values()]
+    return [slot for slot in held if isinstance(slot, MemberDescriptorType)]

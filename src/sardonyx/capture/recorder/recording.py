@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -27,7 +28,7 @@ from sardonyx.capture.location import Place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
-from sardonyx.capture.recorder.kept_tensors import settle_kept_tensors
+from sardonyx.capture.recorder.kept_tensors import settle_kept
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
@@ -88,6 +89,8 @@ class Recording:
         self._origins: dict[sympy.Symbol, SymbolOrigin] = {}
         self._texts: dict[sympy.Basic, Place] = {}
         """Of which sizes the model's own Python makes text."""
+        self._numbers: list[weakref.ref[Any]] = []
+        """The symbolic numbers that it was given."""
 
     def record_gradients(self) -> None:
         """With autograd above the recorder."""
@@ -114,9 +117,9 @@ class Recording:
                 results = self._run_model(given)
             except BaseException:
                 with suppress(CaptureError):  # the frames of the first error hold tensors too
-                    settle_kept_tensors(self._recorder, [given, self._record.leaves])
+                    self._settle_kept([given, self._record.leaves])
                 raise
-            settle_kept_tensors(self._recorder, [given, results, self._record.leaves])
+            self._settle_kept([given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers()
         if constant:
@@ -150,6 +153,10 @@ class Recording:
         yield from (c for c in self._recorder.looks.conditions if c.in_model_code)
         for expression, place in self._recorder.looks.small_sizes_aside.items():
             yield SizeCondition(expression, place, in_model_code=True)
+
+    def _settle_kept(self, results: list[Any]) -> None:
+        own = [*results, list(self._symbols.values())]
+        settle_kept(self._recorder, own, self._numbers)
 
     def _output(self, index: int, result: Any) -> Any:
         if self._recorder.quantized.of(result) is not None:
@@ -197,6 +204,7 @@ class Recording:
             module_called=self._modules.called, script_called=ScriptCalls(self._recorder).call
         )
         text_made = _torch_private.text_made.set(self._note_text)
+        numbers_made = _torch_private.numbers_made.set(self._numbers)
         large_made = _torch_private.large_made.set(self._recorder.plainer_number)
         unread = self._recorder.looks.unread
         conditions = _torch_private.unread_conditions.set(unread)
@@ -216,6 +224,7 @@ class Recording:
             raise self._refusal(error) from error
         finally:
             _torch_private.text_made.reset(text_made)
+            _torch_private.numbers_made.reset(numbers_made)
             _torch_private.large_made.reset(large_made)
             _torch_private.unread_conditions.reset(conditions)
 
