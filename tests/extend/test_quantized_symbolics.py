@@ -3,6 +3,7 @@ they give."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import onnx
@@ -444,16 +445,21 @@ def test_operators_that_write_are_refused_whatever_is_registered():
         sardonyx.export(Writes(), seeded(9), capture="trace")
 
 
-@CAPTURES
-def test_an_operator_of_ones_own(capture: str):
-    """One that has no form: what it is at the sizes of the example says what its result is."""
-    library = torch.library.Library("quantized", "FRAGMENT")
-    library.define("doubled(Tensor qx) -> Tensor")
-
+@pytest.fixture
+def doubled_operator() -> Iterator[None]:
     def doubled(qx: torch.Tensor) -> torch.Tensor:
         return torch.quantize_per_tensor(qx.dequantize() * 2, 0.1, 60, torch.quint8)
 
-    library.impl("doubled", doubled, "QuantizedCPU")
+    with torch.library._scoped_library("quantized", "FRAGMENT") as library:
+        library.define("doubled(Tensor qx) -> Tensor")
+        library.impl("doubled", doubled, "QuantizedCPU")
+        yield
+
+
+@CAPTURES
+@pytest.mark.usefixtures("doubled_operator")
+def test_an_operator_of_ones_own(capture: str):
+    """One that has no form: what it is at the sizes of the example says what its result is."""
 
     class Model(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -358,6 +358,7 @@ class Recorder:
             if parameter.is_written:
                 for fake in tensors_in(fakes[parameter.name]):
                     self._writes[_torch_private.storage_of(fake)] += 1
+                    torch.autograd.graph.increment_version(fake)
 
     def writes_of(self, tensor: torch.Tensor) -> int:
         return self._writes[_torch_private.storage_of(self.tensors.fake_of(tensor))]
