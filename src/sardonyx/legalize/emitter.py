@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from onnx import shape_inference
 
 from sardonyx.errors import InternalError
 from sardonyx.legalize.legality import parameters_given, schema_of, signature_of
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.bodies import graphs_of, subgraphs_of
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -22,10 +22,21 @@ _LARGEST_SHAPE_DATA = 64
 
 
 class UniqueNames:
-    """Hands out value and node names that occur nowhere in a model."""
+    """Hands out names that are not taken, each once."""
 
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    @classmethod
+    def beside(cls, model: ir.Model) -> UniqueNames:
+        """Names that no value and no node of the model has, in bodies and functions either."""
+        taken: set[str | None] = set()
+        for graph in graphs_of(model):
+            taken.update(value.name for value in graph.inputs)
+            taken.update(graph.initializers)
+            for node in graph:
+                taken.update((node.name, *(value.name for value in node.outputs)))
+        return cls(name for name in taken if name)
 
     def derived_from(self, base: str) -> str:
         number = 0
@@ -253,8 +264,8 @@ def _bind_output_types(node: ir.Node, opset: int) -> None:
     if signature is None:
         return
     bound = {
-        parameter.type_variable: value.type
+        parameter.type_name: value.type
         for value, parameter in reversed(list(parameters_given(node.inputs, signature.inputs)))
     }
     for output, parameter in parameters_given(node.outputs, signature.outputs):
-        output.type = bound.get(parameter.type_variable)
+        output.type = bound.get(parameter.type_name)

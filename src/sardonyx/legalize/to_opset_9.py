@@ -86,14 +86,8 @@ def dropout(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
     return [b.Identity(x), b.ConstantOfShape(b.Shape(x), value=ir.tensor([True]))]
 
 
-@BOUNDARY.rewrite("QuantizeLinear")
-def quantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
-    return quantized(b, node)
-
-
-@BOUNDARY.rewrite("DequantizeLinear")
-def dequantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
-    return dequantized(b, node)
+BOUNDARY.rewrite("QuantizeLinear")(quantized)
+BOUNDARY.rewrite("DequantizeLinear")(dequantized)
 
 
 @BOUNDARY.rewrite("MatMulInteger")

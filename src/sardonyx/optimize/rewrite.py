@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import onnx_ir as ir
 
-from sardonyx.lower.bodies import subgraphs_of
-
-
-def graphs_of(model: ir.Model) -> Iterator[ir.Graph]:
-    """The main graph, the functions' bodies and every graph nested in them, outer before inner."""
-    pending = [model.graph, *(function.graph for function in model.functions.values())]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        pending.extend(body for node in graph for body in subgraphs_of(node))
+from sardonyx.lower.bodies import graphs_of, subgraphs_of
 
 
 def remove_node(node: ir.Node) -> None:
@@ -134,8 +125,8 @@ class NodePass(ir.passes.InPlacePass):
         return RewriteNodes([self]).call(model)
 
     @abc.abstractmethod
-    def rewrite(self, node: ir.Node) -> bool:
-        """Rewrite the node if it can be; whether it was."""
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        """Rewrite the node, which reads `source` first, if it can be; whether it was."""
 
 
 class RewriteNodes(ir.passes.InPlacePass):
@@ -153,6 +144,7 @@ class RewriteNodes(ir.passes.InPlacePass):
         for graph in graphs_of(model):
             for node in graph:
                 passes = self._by_op_type.get(node.op_type)
-                if passes is not None and node.domain == "":
-                    modified |= any(each.rewrite(node) for each in passes)
+                source = node.inputs[0] if node.inputs else None
+                if passes is not None and node.domain == "" and source is not None:
+                    modified |= any(each.rewrite(node, source) for each in passes)
         return ir.passes.PassResult(model, modified=modified)

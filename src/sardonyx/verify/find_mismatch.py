@@ -20,12 +20,12 @@ from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.gradients import trainable_parameters
-from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
+from sardonyx.legalize import legalize, supported_opset, use_available_kernels
 from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.lower import LowerOptions, lower
 from sardonyx.lower.unused import remove_unused
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
+from sardonyx.options import Options, TrainingMode
 from sardonyx.serialize.metadata import stamp_metadata
 from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
@@ -62,12 +62,7 @@ def find_mismatch(
         verbose: Print the parts that were compared, and what differs.
         options: How closely to compare, and what runs the ONNX form.
     """
-    opset = DEFAULT_OPSET if opset_version is None else opset_version
-    if type(opset) is not int or opset not in SUPPORTED_OPSETS:
-        raise InvalidOptionError(
-            f"opset_version={opset!r} is not supported:"
-            f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
-        )
+    opset = supported_opset(opset_version)
     if is_weightless(model):
         raise InvalidOptionError("the model was made without weights: there are no values to find")
     export_options = Options(
