@@ -6,7 +6,7 @@ import enum
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.option_names import told_fields
@@ -17,7 +17,23 @@ FIRST_OPSET_WITH_FUNCTIONS = 15
 CAPTURES: Collection[str] = ("auto", "export", "trace", "script")
 
 
-class TrainingMode(enum.IntEnum):
+class _Choice(enum.IntEnum):
+    """An option that is one of several, of which torch.onnx has an enum too."""
+
+    @classmethod
+    def _meant(cls, given: Any) -> Self | None:
+        """The member that `given` means: one of ours, its name or number, or torch.onnx's."""
+        name = getattr(given, "name", given)
+        if isinstance(name, str) and name in cls.__members__:
+            return cls[name]
+        return cls(given) if type(given) is int and given in set(cls) else None
+
+    @classmethod
+    def _listed(cls) -> str:
+        return ", ".join(f"{cls.__name__}.{member.name}" for member in cls)
+
+
+class TrainingMode(_Choice):
     """The mode a model is exported in."""
 
     EVAL = 0
@@ -26,20 +42,16 @@ class TrainingMode(enum.IntEnum):
 
     @classmethod
     def of(cls, given: Any) -> TrainingMode:
-        """The mode that `given` means: one of ours, its number, or torch.onnx's of that name; a
-        bool, which it was once, says whether to train."""
-        name = getattr(given, "name", None)
-        if isinstance(name, str) and name in cls.__members__:
-            return cls[name]
+        """The mode that `given` means; a bool, which it was once, says whether to train."""
         if isinstance(given, bool):
             return cls.TRAINING if given else cls.EVAL
-        if type(given) is int and given in set(cls):
-            return cls(given)
-        modes = ", ".join(f"TrainingMode.{mode.name}" for mode in cls)
-        raise InvalidOptionError(f"training={given!r} is no mode: give one of {modes}")
+        mode = cls._meant(given)
+        if mode is None:
+            raise InvalidOptionError(f"training={given!r} is no mode: give one of {cls._listed()}")
+        return mode
 
 
-class OperatorExportTypes(enum.IntEnum):
+class OperatorExportTypes(_Choice):
     """What becomes of operators that ONNX lacks."""
 
     ONNX = 0
@@ -50,16 +62,12 @@ class OperatorExportTypes(enum.IntEnum):
 
     @classmethod
     def of(cls, given: Any) -> OperatorExportTypes:
-        """The type that `given` means: one of ours, its number, or torch.onnx's of that name."""
-        name = getattr(given, "name", None)
-        if isinstance(name, str) and name in cls.__members__:
-            return cls[name]
-        if type(given) is int and given in set(cls):
-            return cls(given)
-        types = ", ".join(f"OperatorExportTypes.{kind.name}" for kind in cls)
-        raise InvalidOptionError(
-            f"operator_export_type={given!r} is not known: give one of {types}"
-        )
+        kind = cls._meant(given)
+        if kind is None:
+            raise InvalidOptionError(
+                f"operator_export_type={given!r} is not known: give one of {cls._listed()}"
+            )
+        return kind
 
 
 @told_fields

@@ -104,9 +104,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _get_const(value: Any, desc: str, arg_name: str = "") -> Any:
-    """What a value holds; raises where it is computed."""
-    return _parse_arg(value, desc, arg_name)
+_get_const = _parse_arg
 
 
 def _maybe_get_const(value: Any, descriptor: str) -> Any:

@@ -191,10 +191,9 @@ def _state_of(
 
 
 def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
-    with open(path, "rb") as file:
-        is_zip = file.read(2) == b"PK"
+    is_mapped = is_zip(path)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_mapped)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise InvalidOptionError(
             format_message(
@@ -209,7 +208,13 @@ def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
         ) from error
     if not isinstance(state, Mapping):
         raise InvalidOptionError(f"model_state: {path} holds a {type(state).__name__}")
-    return _state_of(state, str(path), is_mapped=is_zip)
+    return _state_of(state, str(path), is_mapped=is_mapped)
+
+
+def is_zip(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of torch.save can be mapped into memory: those of old versions cannot."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
 
 
 class _SafetensorsFile(Mapping[str, StoredTensor]):

@@ -52,13 +52,10 @@ def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
         OperatorExportTypes.RAW: asked.pop("export_raw_ir", False),
     }
     default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
-    asked["operator_export_type"] = _operator_export_type(
-        asked.get("operator_export_type"), default
-    )
-    for name in ("verbose", "training"):  # None stood for the default
+    for name in ("operator_export_type", "verbose", "training"):  # None stood for the default
         if asked.get(name, _ABSENT) is None:
             del asked[name]
-    return asked
+    return {"operator_export_type": default, **asked}
 
 
 _POSITIONAL = (
@@ -159,13 +156,3 @@ def _by_name(
     if twice:
         raise InvalidOptionError(f"{twice[0]} is given twice: by its place and by its name")
     return {**named, **given}
-
-
-def _operator_export_type(given: Any, default: OperatorExportTypes) -> OperatorExportTypes:
-    """Ours of the name that PyTorch's has."""
-    if given is None:
-        return default
-    name = str(getattr(given, "name", given))
-    if name not in OperatorExportTypes.__members__:
-        raise InvalidOptionError(f"operator_export_type={given!r} is not known")
-    return OperatorExportTypes[name]
