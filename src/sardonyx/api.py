@@ -30,7 +30,7 @@ from sardonyx.legalize import legalize, store_constants, supported_opset, use_av
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.option_names import told_names
+from sardonyx.option_names import OF_OTHER_EXPORTERS, told_names
 from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
@@ -48,13 +48,7 @@ _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
-def _of_other_exporters() -> Mapping[str, str]:
-    from sardonyx.torch_onnx.former_calls import ELSEWHERE
-
-    return ELSEWHERE
-
-
-@told_names("export", _of_other_exporters)
+@told_names("export", OF_OTHER_EXPORTERS)
 def export(
     model: Any,
     args: Any = (),

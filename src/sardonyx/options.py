@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from sardonyx.errors import InvalidOptionError
@@ -138,11 +138,10 @@ class Options:
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidOptionError(
-                    f"{name} must be True or False, not {getattr(self, name)!r}"
-                )
+        for option in fields(self):
+            given = getattr(self, option.name)
+            if option.type == "bool" and not isinstance(given, bool):
+                raise InvalidOptionError(f"{option.name} must be True or False, not {given!r}")
         for name in ("input_names", "output_names"):
             _check_names(name, getattr(self, name))
         for name in ("rtol", "atol"):
@@ -174,18 +173,6 @@ class Options:
     def keeps_parameters(self) -> bool:
         """Whether every parameter must stay in the file as it is in the model."""
         return not self.export_params or self.keep_initializers_as_inputs
-
-
-_SWITCHES = (
-    "export_params",
-    "verbose",
-    "do_constant_folding",
-    "keep_initializers_as_inputs",
-    "optimize",
-    "verify",
-    "state_outputs",
-    "autograd_inlining",
-)
 
 
 def check_external_data(given: object) -> None:

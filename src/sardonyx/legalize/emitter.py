@@ -83,6 +83,12 @@ def constant_of(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
     return None if tensor is None else tensor.numpy()
 
 
+def constant_int(value: ir.Value) -> int | None:
+    """The number that a value of one element holds, if it is a constant."""
+    constant = constant_of(value)
+    return None if constant is None else int(constant.reshape(()))
+
+
 def input_of(node: ir.Node, index: int) -> ir.Value | None:
     """An optional input of a node."""
     return node.inputs[index] if index < len(node.inputs) else None

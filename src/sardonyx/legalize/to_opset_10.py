@@ -20,6 +20,7 @@ from sardonyx.legalize.branch_shapes import with_open_shapes
 from sardonyx.legalize.cumulative_sums import sums_in_turn
 from sardonyx.legalize.emitter import (
     Emitter,
+    constant_int,
     constant_of,
     input_of,
     required_input,
@@ -237,8 +238,7 @@ def range_(b: Emitter, node: ir.Node) -> ir.Value:
         first, last, step = (
             b.Reshape(b.cast(value, ir.DataType.INT64), scalar) for value in (start, limit, delta)
         )
-        known = constant_of(delta)
-        if known is not None and int(known.reshape(())) == 1:
+        if constant_int(delta) == 1:
             count = b.Sub(last, first)
         else:
             size = b.Abs(step)

@@ -21,7 +21,7 @@ from sardonyx.optimize.call_stacks import Stack, module_path, read_call_stacks, 
 from sardonyx.optimize.call_structure import Structure, structure_of, values_of
 from sardonyx.optimize.common_subexpressions import attribute_key
 from sardonyx.optimize.facts import constant_tensor, same_dim
-from sardonyx.optimize.rewrite import remove_node
+from sardonyx.optimize.rewrite import release_inputs, remove_node
 from sardonyx.optimize.tensor_identity import content_key
 
 _MODULE_KEY = "sardonyx.module"
@@ -178,12 +178,10 @@ class _Outlining:
         for output in outputs:
             output.name = names.derived_from("output")
         attributes, given_attributes = _attributes(calls)
-        for member in first.members:
-            _read_instead(member, within)
+        _read_instead(first.members, within)
         _make_relative(first.members, path)
         for call in calls[1:]:
-            for member in call.members:
-                _release(member)
+            release_inputs(call.members)
         function = self._function(
             kind, list(inputs.values()), outputs, [*constants.values(), *first.members], attributes
         )
@@ -316,17 +314,13 @@ def _hand_over(old: ir.Value, new: ir.Value, inside: Collection[ir.Node]) -> Non
                 graph.outputs[index] = new
 
 
-def _read_instead(node: ir.Node, replacements: Mapping[ir.Value | None, ir.Value]) -> None:
-    for each in with_bodies([node]):
+def _read_instead(
+    nodes: Iterable[ir.Node], replacements: Mapping[ir.Value | None, ir.Value]
+) -> None:
+    for each in with_bodies(nodes):
         for index, value in enumerate(each.inputs):
             if value in replacements:
                 each.replace_input_with(index, replacements[value])
-
-
-def _release(node: ir.Node) -> None:
-    for each in with_bodies([node]):
-        for index in range(len(each.inputs)):
-            each.replace_input_with(index, None)
 
 
 def _widen(value: ir.Value, others: Iterable[ir.Value | None]) -> None:

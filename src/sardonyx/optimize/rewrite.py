@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import onnx_ir as ir
 
-from sardonyx.lower.bodies import graphs_of, subgraphs_of
+from sardonyx.lower.bodies import graphs_of, subgraphs_of, with_bodies
 
 
 def remove_node(node: ir.Node) -> None:
@@ -16,14 +16,13 @@ def remove_node(node: ir.Node) -> None:
     graph = node.graph
     assert graph is not None
     for body in subgraphs_of(node):
-        _release_outer_values(body)
+        release_inputs(body)
     graph.remove(node, safe=True)
 
 
-def _release_outer_values(body: ir.Graph) -> None:
-    for node in body:
-        for nested in subgraphs_of(node):
-            _release_outer_values(nested)
+def release_inputs(nodes: Iterable[ir.Node]) -> None:
+    """Let nodes that are taken out, and those in their bodies, read nothing."""
+    for node in with_bodies(nodes):
         for index in range(len(node.inputs)):
             node.replace_input_with(index, None)
 

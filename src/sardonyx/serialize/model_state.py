@@ -86,13 +86,9 @@ class GivenWeight(TorchTensor):
         most = max(1, COPY_LIMIT // max(self.raw.element_size(), self._torch_dtype.itemsize))
         for piece in pieces(self.raw.detach(), most):
             # One after the other, through one block: neither casts nor pages read add up.
-            yield from TorchTensor(_cast(piece, self._torch_dtype)).blocks()
+            yield from TorchTensor(piece.to(self._torch_dtype)).blocks()
             if self._is_mapped:
                 _give_pages_back(piece)
-
-
-def _cast(piece: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return piece if piece.dtype == dtype else piece.to(dtype)
 
 
 def given_weights(
