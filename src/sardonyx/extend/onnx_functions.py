@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any
 
 import onnx_ir as ir
 
 from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.quantized.kept import QuantizedArgument
-from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
+from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.node_attributes import letter_of
@@ -188,25 +187,12 @@ def _plain_values(results: Any) -> Any:
 @contextmanager
 def _recording(g: GraphContext) -> Iterator[None]:
     try:
-        evaluator = _onnxscript().evaluator
-    except MissingDependencyError:  # then the function cannot be one of its operators
+        from onnxscript import evaluator
+    except ImportError:  # then the function cannot be one of its operators
         yield
         return
     with evaluator.default_as(_Recorder(g)):
         yield
-
-
-def _onnxscript() -> ModuleType:
-    try:
-        import onnxscript
-        import onnxscript.evaluator
-    except ImportError as error:
-        raise MissingDependencyError(
-            "functions of ONNX operators need onnxscript, which is not installed:"
-            ' pip install "sardonyx[functions]"'
-        ) from error
-    module: ModuleType = onnxscript
-    return module
 
 
 class _Recorder:

@@ -142,8 +142,8 @@ class RewriteNodes(ir.passes.InPlacePass):
         modified = False
         for graph in graphs_of(model):
             for node in graph:
-                passes = self._by_op_type.get(node.op_type)
-                source = node.inputs[0] if node.inputs else None
-                if passes is not None and node.domain == "" and source is not None:
+                passes = self._by_op_type.get(node.op_type, ())
+                source = node.inputs[0] if passes and node.inputs else None
+                if source is not None and node.domain == "":
                     modified |= any(each.rewrite(node, source) for each in passes)
         return ir.passes.PassResult(model, modified=modified)

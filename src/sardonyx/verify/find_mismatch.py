@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -117,7 +117,7 @@ def _whole(
         graph,
         node_values(graph, captured.signature.flatten(*_arguments(model, input_args, captured))),
         _names(captured),
-        _Export(lower_options, options.keeps_parameters),
+        partial(_exported, options=lower_options, keeps_parameters=options.keeps_parameters),
     )
     return GraphInfo(run, Stretch(graph, 0, len(graph.nodes)))
 
@@ -130,26 +130,25 @@ def _arguments(
     return captured.inputs.args, dict(captured.inputs.kwargs)
 
 
-@dataclass(frozen=True)
-class _Export:
+def _exported(
+    graph: AtenGraph,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    *,
+    options: LowerOptions,
+    keeps_parameters: bool,
+) -> ir.Model:
     """The stages after the capture, for a part of the model."""
-
-    options: LowerOptions
-    keeps_parameters: bool
-
-    def __call__(
-        self, graph: AtenGraph, input_names: Sequence[str], output_names: Sequence[str]
-    ) -> ir.Model:
-        model = lower(graph, input_names, output_names, self.options)
-        legalize(model, self.options.opset)
-        use_available_kernels(model)
-        optimize(model, fold_parameters=self.options.fold_parameters)
-        assign_names(model)
-        stamp_metadata(model)
-        if self.keeps_parameters:
-            names = [name for name in graph.parameters if name in model.graph.initializers]
-            parameters_as_inputs(model, keep_data=True, names=names)
-        return model
+    model = lower(graph, input_names, output_names, options)
+    legalize(model, options.opset)
+    use_available_kernels(model)
+    optimize(model, fold_parameters=options.fold_parameters)
+    assign_names(model)
+    stamp_metadata(model)
+    if keeps_parameters:
+        names = [name for name in graph.parameters if name in model.graph.initializers]
+        parameters_as_inputs(model, keep_data=True, names=names)
+    return model
 
 
 def _names(captured: Captured) -> Mapping[Value, str]:
