@@ -22,7 +22,6 @@ class _Choice(enum.IntEnum):
 
     @classmethod
     def _meant(cls, given: Any) -> Self | None:
-        """The member that `given` means: one of ours, its name or number, or torch.onnx's."""
         name = getattr(given, "name", given)
         if isinstance(name, str) and name in cls.__members__:
             return cls[name]
@@ -42,7 +41,8 @@ class TrainingMode(_Choice):
 
     @classmethod
     def of(cls, given: Any) -> TrainingMode:
-        """The mode that `given` means; a bool, which it was once, says whether to train."""
+        """The mode that `given` means: one of ours, its number, or torch.onnx's of that name; a
+        bool, which it was once, says whether to train."""
         if isinstance(given, bool):
             return cls.TRAINING if given else cls.EVAL
         mode = cls._meant(given)
@@ -62,6 +62,7 @@ class OperatorExportTypes(_Choice):
 
     @classmethod
     def of(cls, given: Any) -> OperatorExportTypes:
+        """The type that `given` means: one of ours, its number, or torch.onnx's of that name."""
         kind = cls._meant(given)
         if kind is None:
             raise InvalidOptionError(

@@ -50,7 +50,7 @@ from sardonyx.extend.scalar_types import (
     scalar_type_number,
 )
 from sardonyx.extend.symbolic_calls import exported_opset, note_reason
-from sardonyx.extend.symbolic_values import SymbolicValue
+from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
 from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
@@ -532,8 +532,18 @@ def _optional_input_placeholder_tensor(g: GraphContext) -> SymbolicValue:
     return SymbolicValue.of_python(g.values, None)
 
 
-_add_op_with_blocks = GraphContext.op_with_blocks
-"""Under the name that symbolic functions with bodies call."""
+def _add_op_with_blocks(
+    graph_context: GraphContext,
+    opname: str,
+    *inputs: Any,
+    outputs: int = 1,
+    n_blocks: int = 1,
+    **attributes: Any,
+) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
+    """`GraphContext.op_with_blocks`, under the name that symbolic functions with bodies call."""
+    return graph_context.op_with_blocks(
+        opname, *inputs, outputs=outputs, n_blocks=n_blocks, **attributes
+    )
 
 
 # -- quantized tensors ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Literal, overload
 
@@ -135,23 +135,31 @@ class Block:
         self.written = []
 
 
-@dataclass(eq=False, repr=False)
 class GraphContext:
     """The graph as a symbolic function sees it."""
 
-    values: Values
-    opset: int
-    """The opset of the file: the nodes that are written are of its form."""
-    original_node: SymbolicNode
-    params_dict: dict[str, torch.Tensor] = field(default_factory=dict)
-    """The model's parameters and buffers by their names."""
-    block: Block | None = None
-    """The body that is written, None for the graph itself."""
-    blocks: list[Block] = field(default_factory=list)
-    """All bodies of the call, which `finish_blocks` completes."""
-    env: dict[SymbolicValue, SymbolicValue] = field(default_factory=dict)
-    """Free for use by symbolic functions."""
-    new_nodes: list[SymbolicNode] = field(default_factory=list)
+    def __init__(
+        self,
+        values: Values,
+        opset: int,
+        original_node: SymbolicNode,
+        *,
+        params_dict: dict[str, torch.Tensor] | None = None,
+        block: Block | None = None,
+        blocks: list[Block] | None = None,
+    ) -> None:
+        self.values = values
+        self.opset = opset
+        """The opset of the file: the nodes that are written are of its form."""
+        self.original_node = original_node
+        self.block = block
+        """The body that is written, None for the graph itself."""
+        self.params_dict: dict[str, torch.Tensor] = params_dict or {}
+        """The model's parameters and buffers by their names."""
+        self.env: dict[SymbolicValue, SymbolicValue] = {}
+        """Free for use by symbolic functions."""
+        self.new_nodes: list[SymbolicNode] = []
+        self._blocks: list[Block] = [] if blocks is None else blocks
 
     @property
     def graph(self) -> GraphContext:
@@ -200,8 +208,6 @@ class GraphContext:
             **kwargs,
         )
 
-    aten_op = at
-
     def onnxscript_op(
         self, onnx_fn: Any, *raw_args: Any, outputs: int | None = None, **kwargs: Any
     ) -> Any:
@@ -222,6 +228,8 @@ class GraphContext:
             result.setType(type_)
         return made
 
+    aten_op = at
+
     def op_with_blocks(
         self, opname: str, *raw_args: Any, outputs: int = 1, n_blocks: int = 1, **kwargs: Any
     ) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
@@ -233,7 +241,7 @@ class GraphContext:
             raise SymbolicFunctionError(f"{opname} has {len(names)} bodies, not {n_blocks}")
         types = _loop_types(raw_args) if name == "Loop" else ()
         blocks = [Block(self.values, ir.Graph([], [], nodes=[], name=n), types) for n in names]
-        self.blocks += blocks
+        self._blocks += blocks
         bodies = {f"{n}_g": block for n, block in zip(names, blocks, strict=True)}
         results = self.op(opname, *raw_args, outputs=outputs, **bodies, **kwargs)
         contexts = tuple(self._context(self.opset, block) for block in blocks)
@@ -241,7 +249,7 @@ class GraphContext:
         return results, contexts, first.node()
 
     def finish_blocks(self) -> None:
-        for block in self.blocks:
+        for block in self._blocks:
             block.finish()
 
     def written_at(self, opset: int | None) -> GraphContext:
@@ -251,7 +259,14 @@ class GraphContext:
         return self._context(opset, self.block)
 
     def _context(self, opset: int, block: Block | None) -> GraphContext:
-        return replace(self, opset=opset, block=block, env={}, new_nodes=[])
+        return GraphContext(
+            self.values,
+            opset,
+            self.original_node,
+            params_dict=self.params_dict,
+            block=block,
+            blocks=self._blocks,
+        )
 
     # -- nodes -----------------------------------------------------------------------------------
 

@@ -167,9 +167,10 @@ class SymbolicValue:
         const: torch.Tensor | None = None,
     ) -> None:
         self._values = values
-        self._content = content
+        self.content = content
         self._type = type_
-        self._const = const
+        self.const = const
+        """What a tensor holds, where that is known now."""
 
     @classmethod
     def of_tensor(cls, values: Values, tensor: Tensor) -> SymbolicValue:
@@ -193,25 +194,16 @@ class SymbolicValue:
     # -- for this package ------------------------------------------------------------------------
 
     @property
-    def content(self) -> Any:
-        return self._content
-
-    @property
-    def const(self) -> torch.Tensor | None:
-        """What a tensor holds, where that is known now."""
-        return self._const
-
-    @property
     def is_tensor(self) -> bool:
-        return isinstance(self._content, ir.Value)
+        return isinstance(self.content, ir.Value)
 
     @property
     def is_list(self) -> bool:
-        return isinstance(self._content, list)
+        return isinstance(self.content, list)
 
     @property
     def is_computed_size(self) -> bool:
-        return isinstance(self._content, sympy.Basic)
+        return isinstance(self.content, sympy.Basic)
 
     @property
     def is_python(self) -> bool:
@@ -246,19 +238,19 @@ class SymbolicValue:
 
     def node(self) -> SymbolicNode:
         """What computes it: `onnx::Elu`, `onnx::Constant`, `prim::ListConstruct`, `prim::Param`."""
-        if not isinstance(self._content, ir.Value):
+        if not isinstance(self.content, ir.Value):
             return _node_of_python(self)
-        producer = self._content.producer()
+        producer = self.content.producer()
         if producer is None:
             return SymbolicNode("prim::Param", [], [self], {})
         return node_of_onnx(self._values, producer)
 
     def debugName(self) -> str:
-        return str(self._content.name) if self.is_tensor else f"{self._content}"
+        return str(self.content.name) if self.is_tensor else f"{self.content}"
 
     def setDebugName(self, name: str) -> SymbolicValue:
         if self.is_tensor:
-            self._content.name = name
+            self.content.name = name
         return self
 
     def isCompleteTensor(self) -> bool:
@@ -272,9 +264,9 @@ class SymbolicValue:
 
     def uses(self) -> list[Use]:
         """The nodes written so far that read it."""
-        if not isinstance(self._content, ir.Value):
+        if not isinstance(self.content, ir.Value):
             return []
-        return [Use(node_of_onnx(self._values, use.node), use.idx) for use in self._content.uses()]
+        return [Use(node_of_onnx(self._values, use.node), use.idx) for use in self.content.uses()]
 
     def __repr__(self) -> str:
         return f"%{self.debugName()} : {self._type}"
