@@ -139,7 +139,7 @@ _KINDS: dict[str, type] = {"i": int, "f": float, "s": str}
 
 def _letter(name: str, items: Sequence[Any]) -> str:
     letter = letter_of(items)
-    if letter not in _KINDS:
+    if letter not in _KINDS or isinstance(items[0], bytes):
         raise InvalidOptionError(
             f"the attribute {name} must be a number, a string or a list of either, not"
             f" {list(items)!r}"

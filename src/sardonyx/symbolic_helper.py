@@ -565,21 +565,21 @@ def quantized_args(
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def dequantizing(g: GraphContext, *args: Any, **kwargs: Any) -> Any:
-            descriptors = [*arg_q_descriptors, *[False] * len(args)]
-            asked = list(zip(descriptors, args, strict=False))
-            if not any(marked and _is_quantized(a) for marked, a in asked):
+            marked = [*arg_q_descriptors, *[False] * len(args)]
+            quantized = [m and _is_quantized(a) for m, a in zip(marked, args, strict=False)]
+            if not any(quantized):
                 return function(g, *args, **kwargs)
-            first = next(a for marked, a in asked if marked and _is_quantized(a))
-            _, own_scale, own_zero_point, _ = _unpack_quantized_tensor(first)
+            first = args[quantized.index(True)]
             plain = [
-                dequantize_helper(g, a)[0] if marked and _is_quantized(a) else a
-                for marked, a in asked
+                dequantize_helper(g, a)[0] if is_quantized else a
+                for is_quantized, a in zip(quantized, args, strict=True)
             ]
             result = function(g, *plain, **kwargs)
             if not quantize_output:
                 return result
-            by_scale = own_scale if scale is None else _constant(g, torch.tensor(scale))
-            by_zero = own_zero_point
+            _, by_scale, by_zero, _ = _unpack_quantized_tensor(first)
+            if scale is not None:
+                by_scale = _constant(g, torch.tensor(scale))
             if zero_point is not None:
                 by_zero = _constant(g, torch.tensor(zero_point))
             return quantize_helper(g, result, by_scale, by_zero)

@@ -23,19 +23,10 @@ def fallback_for(kind: OperatorExportTypes) -> Fallback | None:
     """What becomes of operators that ONNX lacks, or of all of them; None where they are refused."""
     if kind is OperatorExportTypes.ONNX:
         return None
-    if kind is OperatorExportTypes.ONNX_ATEN:
-        return Fallback(_aten_node, _is_aten, replaces_all=True)
-    if kind is OperatorExportTypes.ONNX_ATEN_FALLBACK:
-        return Fallback(_aten_node, _is_aten, replaces_all=False)
-    return Fallback(_own_node, _is_any, replaces_all=kind is OperatorExportTypes.RAW)
-
-
-def _is_aten(name: str) -> bool:
-    return name.startswith("aten::")
-
-
-def _is_any(name: str) -> bool:
-    return True
+    if kind in (OperatorExportTypes.ONNX_ATEN, OperatorExportTypes.ONNX_ATEN_FALLBACK):
+        replaces_all = kind is OperatorExportTypes.ONNX_ATEN
+        return Fallback(_aten_node, lambda name: name.startswith("aten::"), replaces_all)
+    return Fallback(_own_node, lambda name: True, replaces_all=kind is OperatorExportTypes.RAW)
 
 
 def _aten_node(call: Call) -> list[Tensor]:

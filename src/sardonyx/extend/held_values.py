@@ -40,8 +40,8 @@ def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
     if desc == "none" or value.node().mustBeNone():
         return None
     held = _held(value)
+    name = f"argument {arg_name!r}" if arg_name else "an argument"
     if held is _UNKNOWN:
-        name = f"argument {arg_name!r}" if arg_name else "an argument"
         raise SymbolicFunctionError(
             f"{name} must be {_DESCRIPTORS[desc]} that is known at export time, but {value!r} is"
             " computed"
@@ -49,7 +49,6 @@ def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
     try:
         return _CONVERTERS[desc](held)
     except (TypeError, ValueError, RuntimeError) as error:
-        name = f"argument {arg_name!r}" if arg_name else "an argument"
         raise SymbolicFunctionError(f"{name} is not {_DESCRIPTORS[desc]}: {held!r}") from error
 
 

@@ -12,7 +12,7 @@ import torch
 from sardonyx.capture.graph import Dim
 from sardonyx.extend.symbolic_values import SymbolicValue, ValueType
 from sardonyx.lower.schemas import OpSchema
-from sardonyx.lower.shapes import inferred_types, shape_of, tensor_type
+from sardonyx.lower.shapes import inferred_types, shape_data, shape_of, tensor_type
 from sardonyx.lower.values import ONNX_TO_TORCH
 
 _UNKNOWN = ValueType.of_tensor(None, None)
@@ -54,8 +54,8 @@ def _inferred(
     types = [None if v is None else _type_proto(v.type(), dims) for v in inputs]
     if any(t is None and v is not None for v, t in zip(inputs, types, strict=True)):
         return [_UNKNOWN] * len(node.outputs)
-    constants = [None if v is None else v.const for v in inputs]
-    found = inferred_types(schema, node, types, constants, opset)
+    data = [None if v is None else shape_data(v.const) for v in inputs]
+    found = inferred_types(schema, node, types, data, opset) or [None] * len(node.outputs)
     return [_value_type(type_, dims) for type_ in found]
 
 

@@ -280,6 +280,8 @@ _RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
 
 _READABLE = (torch.int64, torch.int32, torch.float32)
 """The dtypes of inputs whose values decide a shape (sizes, pads, scales)."""
+MOST_SHAPE_DATA = 64
+"""Elements of such an input."""
 
 
 def output_shapes(
@@ -297,8 +299,8 @@ def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: in
         return [None] * count
     names: dict[str, Dim] = {}
     types = [None if t is None else tensor_type(t.dtype, t.shape, names) for t in inputs]
-    constants = [None if t is None else t.const for t in inputs]
-    found = inferred_types(schema, node, types, constants, NEWEST_OPSET)
+    data = [None if t is None else shape_data(t.const) for t in inputs]
+    found = inferred_types(schema, node, types, data, NEWEST_OPSET) or [None] * count
     return [None if type_ is None else shape_of(type_, names) for type_ in found]
 
 
@@ -306,35 +308,37 @@ def inferred_types(
     schema: OpSchema,
     node: ir.Node,
     types: Sequence[onnx.TypeProto | None],
-    constants: Sequence[torch.Tensor | None],
+    data: Sequence[onnx.TensorProto | None],
     opset: int,
-) -> list[onnx.TypeProto | None]:
-    """What onnx's own inference says of the node's results. `types` and `constants` are those of
-    its inputs, None for what is left out or not known."""
-    unknown: list[onnx.TypeProto | None] = [None] * len(node.outputs)
+) -> list[onnx.TypeProto | None] | None:
+    """What onnx's own inference says of the node's results; None where it fails, or they follow
+    from bodies. `types` and `data` are those of the inputs, None for what is left out or not known.
+    """
     attributes = list(node.attributes.values())
     if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
-        return unknown
+        return None
     proto = onnx.NodeProto(op_type=schema.name)
     proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes)
     proto.input.extend("" if t is None else f"i{k}" for k, t in enumerate(types))
-    proto.output.extend(f"o{k}" for k in range(len(unknown)))
-    data = {
-        f"i{k}": onnx.numpy_helper.from_array(array_of(constant.cpu()))
-        for k, constant in enumerate(constants)
-        if constant is not None and constant.dtype in _READABLE and constant.numel() <= 64
-    }
+    proto.output.extend(f"o{k}" for k in range(len(node.outputs)))
     try:
         found = onnx.shape_inference.infer_node_outputs(
             schema.raw,
             proto,
             {f"i{k}": t for k, t in enumerate(types) if t is not None},
-            data,
+            {f"i{k}": tensor for k, tensor in enumerate(data) if tensor is not None},
             opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
-    except onnx.shape_inference.InferenceError:
-        return unknown
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+        return None
     return [found.get(name) for name in proto.output]
+
+
+def shape_data(constant: torch.Tensor | None) -> onnx.TensorProto | None:
+    """A constant as the inference reads it, if shapes may follow from it."""
+    if constant is None or constant.dtype not in _READABLE or constant.numel() > MOST_SHAPE_DATA:
+        return None
+    return onnx.numpy_helper.from_array(array_of(constant.cpu()))
 
 
 def tensor_type(dtype: torch.dtype, shape: Shape, names: dict[str, Dim]) -> onnx.TypeProto:
