@@ -22,8 +22,10 @@ import onnxruntime
 from onnx import TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from sardonyx.legalize.legality import Signature, signature_of
-from sardonyx.legalize.runtime_kernels import OLDEST_OPSET, TABLE, TYPE_ATTRIBUTES
+from sardonyx.legalize.legality import signature_of
+from sardonyx.legalize.runtime_kernels import OLDEST_OPSET, TABLE
+from sardonyx.legalize.wider_types import TYPE_ATTRIBUTES
+from sardonyx.lower.schemas import OpSchema
 
 Types = dict[str, str]
 """The type each type variable of an operator stands for."""
@@ -86,7 +88,7 @@ class Form:
     """A version of an operator, and the attribute that makes it a variant."""
 
     op_type: str
-    signature: Signature
+    signature: OpSchema
     variant: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -99,9 +101,9 @@ class Form:
     def variables(self) -> dict[str, list[str]]:
         """The tensor types that each type variable may stand for, of those PyTorch computes in."""
         return {
-            parameter.type_variable: [n for n in DTYPES if f"tensor({n})" in parameter.types]
+            parameter.type_name: [n for n in DTYPES if f"tensor({n})" in parameter.types]
             for parameter in (*self.signature.inputs, *self.signature.outputs)
-            if not parameter.type_variable.startswith("tensor(")
+            if not parameter.type_name.startswith("tensor(")
         }
 
     @property
@@ -115,13 +117,15 @@ def forms() -> Iterator[Form]:
     """Every version of every operator that an opset of ours uses and the runtime may know."""
     names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
     for name in sorted(names.difference(WITHOUT_CHOICE)):
-        signatures = dict.fromkeys(
-            signature_of(name, opset) for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1)
-        )
+        versions = {
+            signature.since_version: signature
+            for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1)
+            if (signature := signature_of(name, opset)) is not None
+        }
         attribute, values = VARIANTS.get(name, ("", ()))
         for variant in ({}, *({attribute: value} for value in values)):
-            for signature in signatures:
-                if signature is None or signature.deprecated:
+            for signature in versions.values():
+                if signature.raw.deprecated:
                     continue
                 form = Form(name, signature, variant)
                 if not (_has_bodies(form) or _has_strings(form)) and all(form.variables.values()):
@@ -129,7 +133,7 @@ def forms() -> Iterator[Form]:
 
 
 def _has_strings(form: Form) -> bool:
-    return any(parameter.type_variable == "tensor(string)" for parameter in form.signature.inputs)
+    return any(parameter.type_name == "tensor(string)" for parameter in form.signature.inputs)
 
 
 def _has_bodies(form: Form) -> bool:
@@ -138,7 +142,7 @@ def _has_bodies(form: Form) -> bool:
 
 
 def _schema(form: Form) -> onnx.defs.OpSchema:
-    return onnx.defs.get_schema(form.op_type, form.signature.since_version, "")
+    return form.signature.raw
 
 
 def runs(form: Form, types: Types) -> bool:
@@ -146,7 +150,8 @@ def runs(form: Form, types: Types) -> bool:
     opsets = [
         opset
         for opset in range(OLDEST_OPSET, NEWEST_OPSET + 1)
-        if signature_of(form.op_type, opset) == form.signature
+        if (signature := signature_of(form.op_type, opset)) is not None
+        and signature.since_version == form.signature.since_version
     ]
     # A definition as a function may be written in operators that changed in between.
     return all(_runs_at(opset, form, types) for opset in {opsets[0], opsets[-1]})
@@ -176,7 +181,7 @@ def _single_node(opset: int, form: Form, types: Types) -> onnx.ModelProto:
     signature, name = form.signature, form.op_type
     dtypes = {
         parameter.name: DTYPES[
-            types.get(parameter.type_variable) or parameter.type_variable[len("tensor(") : -1]
+            types.get(parameter.type_name) or parameter.type_name[len("tensor(") : -1]
         ]
         for parameter in signature.inputs
     }
@@ -207,7 +212,7 @@ def _attributes(form: Form, types: Types) -> dict[str, Any]:
     for attribute in known.values():
         if attribute.required and attribute.name not in attributes:
             attributes[attribute.name] = _any_value(attribute)
-    from_inputs = {parameter.type_variable for parameter in form.signature.inputs}
+    from_inputs = {parameter.type_name for parameter in form.signature.inputs}
     for variable, dtype in types.items():
         if variable in from_inputs:
             continue

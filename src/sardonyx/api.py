@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import threading
@@ -19,24 +20,18 @@ from sardonyx.capture.module_calls import ModuleClass, module_classes
 from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
 from sardonyx.capture.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
-from sardonyx.errors import InternalError, InvalidOptionError
+from sardonyx.errors import InternalError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
-from sardonyx.legalize import SUPPORTED_OPSETS, legalize, store_constants, use_available_kernels
+from sardonyx.legalize import legalize, store_constants, supported_opset, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.option_names import told_names
-from sardonyx.options import (
-    DEFAULT_OPSET,
-    ExternalData,
-    OperatorExportTypes,
-    Options,
-    TrainingMode,
-)
+from sardonyx.option_names import OF_OTHER_EXPORTERS, told_names
+from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
 from sardonyx.serialize.interface import name_dims, rename_parameters
@@ -53,13 +48,7 @@ _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
-def _of_other_exporters() -> Mapping[str, str]:
-    from sardonyx.torch_onnx.former_calls import ELSEWHERE
-
-    return ELSEWHERE
-
-
-@told_names("export", _of_other_exporters)
+@told_names("export", OF_OTHER_EXPORTERS)
 def export(
     model: Any,
     args: Any = (),
@@ -133,32 +122,7 @@ def export(
             in ONNX Runtime.
         progress: Called with the name of each stage as it starts.
     """
-    options = _options(
-        export_params=export_params,
-        verbose=verbose,
-        training=training,
-        input_names=input_names,
-        output_names=output_names,
-        operator_export_type=operator_export_type,
-        custom_opsets=custom_opsets,
-        export_modules_as_functions=export_modules_as_functions,
-        autograd_inlining=autograd_inlining,
-        opset_version=opset_version,
-        do_constant_folding=do_constant_folding,
-        dynamic_axes=dynamic_axes,
-        keep_initializers_as_inputs=keep_initializers_as_inputs,
-        capture=capture,
-        dynamic_shapes=dynamic_shapes,
-        external_data=external_data,
-        optimize=optimize,
-        verify=verify,
-        rtol=rtol,
-        atol=atol,
-        state_outputs=state_outputs,
-        custom_translation_table=custom_translation_table,
-        custom_op_libraries=custom_op_libraries,
-        progress=progress,
-    )
+    options = _options({name: o for name, o in locals().items() if name in _OPTION_NAMES})
     with _ONE_AT_A_TIME, older_objects_set_aside():
         return run_stages(unwrapped(model), args, kwargs, f, options)
 
@@ -324,6 +288,8 @@ def _blaming_the_model_first(eager: EagerModel | None) -> Iterator[None]:
         raise
 
 
+_OPTION_NAMES = frozenset(field.name for field in dataclasses.fields(Options))
+
 _DEFAULTS: Mapping[str, Any] = {
     "input_names": (),
     "output_names": (),
@@ -334,14 +300,8 @@ _DEFAULTS: Mapping[str, Any] = {
 """What None stands for in a call of `export`."""
 
 
-def _options(**given: Any) -> Options:
-    opset = DEFAULT_OPSET if given["opset_version"] is None else given["opset_version"]
-    given["opset_version"] = opset
-    if type(opset) is not int or opset not in SUPPORTED_OPSETS:
-        raise InvalidOptionError(
-            f"opset_version={opset!r} is not supported:"
-            f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
-        )
+def _options(given: dict[str, Any]) -> Options:
+    given["opset_version"] = supported_opset(given["opset_version"])
     given["training"] = TrainingMode.of(given["training"])
     given["operator_export_type"] = OperatorExportTypes.of(given["operator_export_type"])
     for name, default in _DEFAULTS.items():

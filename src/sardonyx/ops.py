@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
 import torch
 
 from sardonyx.errors import InvalidOptionError
+from sardonyx.extend.node_attributes import letter_of
 from sardonyx.extend.onnx_operators import OWN_NAMESPACE
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 
@@ -138,16 +138,13 @@ _KINDS: dict[str, type] = {"i": int, "f": float, "s": str}
 
 
 def _letter(name: str, items: Sequence[Any]) -> str:
-    """The first kind that holds them all: a list of 1 and 2.0 is one of floats."""
-    if items and all(isinstance(item, Integral) for item in items):
-        return "i"
-    if items and all(isinstance(item, Real) for item in items):
-        return "f"
-    if items and all(isinstance(item, str) for item in items):
-        return "s"
-    raise InvalidOptionError(
-        f"the attribute {name} must be a number, a string or a list of either, not {list(items)!r}"
-    )
+    letter = letter_of(items)
+    if letter not in _KINDS or isinstance(items[0], bytes):
+        raise InvalidOptionError(
+            f"the attribute {name} must be a number, a string or a list of either, not"
+            f" {list(items)!r}"
+        )
+    return letter
 
 
 __all__ = ["symbolic", "symbolic_multi_out"]

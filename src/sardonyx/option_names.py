@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from sardonyx.errors import UnknownOptionError
@@ -14,9 +15,28 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Class = TypeVar("Class", bound=type)
 
+OF_OTHER_EXPORTERS = {
+    "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
+    "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
+    "report": "the program that export returns has a report()",
+    "profile": "the program that export returns has stage_seconds",
+    "dump_exported_program": "there is none to dump; the program's to_text() prints the graph",
+    "artifacts_dir": "nothing is written but the model itself",
+    "example_outputs": "outputs are inferred, no example of them is needed",
+    "strip_doc_string": "source lines are in the nodes' metadata and never in doc strings",
+    "enable_onnx_checker": "every file is valid at its opset, or the export fails",
+    "onnx_shape_inference": "shapes come from PyTorch and are always in the file",
+    "propagate": "parameters are always exported with their values",
+    "export_type": "one file is written, and external_data= says where the weights are",
+    "google_printer": "str(program.model_proto) is the model as protobuf prints it",
+    "add_node_names": "nodes always have names",
+    "_retain_param_name": "parameters always keep their names",
+}
+"""Options of other exporters, and what to know of them here."""
+
 
 def told_names(
-    called: str, elsewhere: Callable[[], Mapping[str, str]] = dict
+    called: str, elsewhere: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function that, for options it does not have, says which one is meant. `called` is its name,
     `elsewhere` has what to know of the options of other functions of that name."""
@@ -38,12 +58,12 @@ def refuse_unknown(
     called: str,
     given: Mapping[str, Any],
     known: Collection[str],
-    elsewhere: Callable[[], Mapping[str, str]] = dict,
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Raises for the first of the options given that is not one of those known."""
     for name in given:
         if name not in known:
-            raise UnknownOptionError(_message(called, name, given[name], known, elsewhere()))
+            raise UnknownOptionError(_message(called, name, given[name], known, elsewhere))
 
 
 def told_fields(kind: Class) -> Class:

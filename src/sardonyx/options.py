@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 from sardonyx.errors import InvalidOptionError
 from sardonyx.option_names import told_fields
@@ -17,7 +17,22 @@ FIRST_OPSET_WITH_FUNCTIONS = 15
 CAPTURES: Collection[str] = ("auto", "export", "trace", "script")
 
 
-class TrainingMode(enum.IntEnum):
+class _Choice(enum.IntEnum):
+    """An option that is one of several, of which torch.onnx has an enum too."""
+
+    @classmethod
+    def _meant(cls, given: Any) -> Self | None:
+        name = getattr(given, "name", given)
+        if isinstance(name, str) and name in cls.__members__:
+            return cls[name]
+        return cls(given) if type(given) is int and given in set(cls) else None
+
+    @classmethod
+    def _listed(cls) -> str:
+        return ", ".join(f"{cls.__name__}.{member.name}" for member in cls)
+
+
+class TrainingMode(_Choice):
     """The mode a model is exported in."""
 
     EVAL = 0
@@ -28,18 +43,15 @@ class TrainingMode(enum.IntEnum):
     def of(cls, given: Any) -> TrainingMode:
         """The mode that `given` means: one of ours, its number, or torch.onnx's of that name; a
         bool, which it was once, says whether to train."""
-        name = getattr(given, "name", None)
-        if isinstance(name, str) and name in cls.__members__:
-            return cls[name]
         if isinstance(given, bool):
             return cls.TRAINING if given else cls.EVAL
-        if type(given) is int and given in set(cls):
-            return cls(given)
-        modes = ", ".join(f"TrainingMode.{mode.name}" for mode in cls)
-        raise InvalidOptionError(f"training={given!r} is no mode: give one of {modes}")
+        mode = cls._meant(given)
+        if mode is None:
+            raise InvalidOptionError(f"training={given!r} is no mode: give one of {cls._listed()}")
+        return mode
 
 
-class OperatorExportTypes(enum.IntEnum):
+class OperatorExportTypes(_Choice):
     """What becomes of operators that ONNX lacks."""
 
     ONNX = 0
@@ -51,15 +63,12 @@ class OperatorExportTypes(enum.IntEnum):
     @classmethod
     def of(cls, given: Any) -> OperatorExportTypes:
         """The type that `given` means: one of ours, its number, or torch.onnx's of that name."""
-        name = getattr(given, "name", None)
-        if isinstance(name, str) and name in cls.__members__:
-            return cls[name]
-        if type(given) is int and given in set(cls):
-            return cls(given)
-        types = ", ".join(f"OperatorExportTypes.{kind.name}" for kind in cls)
-        raise InvalidOptionError(
-            f"operator_export_type={given!r} is not known: give one of {types}"
-        )
+        kind = cls._meant(given)
+        if kind is None:
+            raise InvalidOptionError(
+                f"operator_export_type={given!r} is not known: give one of {cls._listed()}"
+            )
+        return kind
 
 
 @told_fields
@@ -130,11 +139,10 @@ class Options:
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        for name in _SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidOptionError(
-                    f"{name} must be True or False, not {getattr(self, name)!r}"
-                )
+        for option in fields(self):
+            given = getattr(self, option.name)
+            if option.type == "bool" and not isinstance(given, bool):
+                raise InvalidOptionError(f"{option.name} must be True or False, not {given!r}")
         for name in ("input_names", "output_names"):
             _check_names(name, getattr(self, name))
         for name in ("rtol", "atol"):
@@ -166,18 +174,6 @@ class Options:
     def keeps_parameters(self) -> bool:
         """Whether every parameter must stay in the file as it is in the model."""
         return not self.export_params or self.keep_initializers_as_inputs
-
-
-_SWITCHES = (
-    "export_params",
-    "verbose",
-    "do_constant_folding",
-    "keep_initializers_as_inputs",
-    "optimize",
-    "verify",
-    "state_outputs",
-    "autograd_inlining",
-)
 
 
 def check_external_data(given: object) -> None:

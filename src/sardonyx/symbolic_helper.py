@@ -43,21 +43,33 @@ from sardonyx.extend.interpolation import (
     _interpolate_get_scales_if_available,
     _interpolate_size_to_scales,
 )
-from sardonyx.extend.scalar_types import SCALAR_TYPES, dtype_of_name, scalar_type_number
+from sardonyx.extend.scalar_types import (
+    SCALAR_TYPES,
+    dtype_of_name,
+    scalar_type_name,
+    scalar_type_number,
+)
 from sardonyx.extend.symbolic_calls import exported_opset, note_reason
 from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
 from sardonyx.lower.schemas import onnx_dtype
+from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
 
 logger = logging.getLogger("sardonyx")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-cast_pytorch_to_onnx: dict[str, int] = {}
+cast_pytorch_to_onnx: dict[str, int] = {
+    scalar_type_name(dtype): int(TORCH_TO_ONNX[dtype])
+    for dtype in SCALAR_TYPES
+    if dtype in TORCH_TO_ONNX
+}
 """ONNX's number of a dtype by TorchScript's name: `cast_pytorch_to_onnx["Float"]`."""
 scalar_type_to_pytorch_type: list[torch.dtype | None] = list(SCALAR_TYPES)
 """The dtype of TorchScript's number of it."""
-scalar_type_to_onnx: list[int | None] = []
+scalar_type_to_onnx: list[int | None] = [
+    int(TORCH_TO_ONNX[dtype]) if dtype in TORCH_TO_ONNX else None for dtype in SCALAR_TYPES
+]
 """ONNX's number of a dtype by TorchScript's number of it."""
 scalar_name_to_pytorch = {t.torch_name(): t.scalar_name() for t in JitScalarType}
 """TorchScript's name of a dtype by C++'s: `scalar_name_to_pytorch["int64_t"]` is "Long"."""
@@ -65,20 +77,6 @@ pytorch_name_to_type = {
     t.scalar_name(): t.dtype() for t in JitScalarType if t is not JitScalarType.UNDEFINED
 }
 """The dtype of TorchScript's name."""
-
-
-def _fill_tables() -> None:
-    from sardonyx.extend.scalar_types import scalar_type_name
-    from sardonyx.lower.values import TORCH_TO_ONNX
-
-    for dtype in SCALAR_TYPES:
-        number = None if dtype not in TORCH_TO_ONNX else int(TORCH_TO_ONNX[dtype])
-        scalar_type_to_onnx.append(number)
-        if dtype is not None and number is not None:
-            cast_pytorch_to_onnx[scalar_type_name(dtype)] = number
-
-
-_fill_tables()
 
 
 class _Globals:
@@ -233,8 +231,6 @@ def _is_bool(value: Any) -> bool:
 
 def _try_get_scalar_type(*args: Any) -> str | None:
     """TorchScript's name of the dtype of the first value that has one."""
-    from sardonyx.extend.scalar_types import scalar_type_name
-
     for value in args:
         dtype = _dtype_of(value)
         if dtype is not None:
@@ -319,8 +315,7 @@ def _onnx_opset_unsupported_detailed(
 
 
 def _constant(g: GraphContext, tensor: torch.Tensor) -> SymbolicValue:
-    made: SymbolicValue = g.op("Constant", value_t=tensor)
-    return made
+    return g.op("Constant", value_t=tensor)
 
 
 def _ints(g: GraphContext, numbers: Sequence[int]) -> SymbolicValue:
@@ -333,28 +328,17 @@ def _reshape_helper(
     shape = _maybe_get_const(shape, "is")
     if isinstance(shape, (list, tuple)) and all(isinstance(s, int) for s in shape):
         shape = _ints(g, shape)
-    made: SymbolicValue = g.op("Reshape", input, shape, allowzero_i=allowzero or None)
-    return made
+    return g.op("Reshape", input, shape, allowzero_i=allowzero or None)
 
 
 def _squeeze_helper(g: GraphContext, input: SymbolicValue, axes_i: Sequence[int]) -> SymbolicValue:
-    made: SymbolicValue
-    if g.opset >= 13:
-        made = g.op("Squeeze", input, _ints(g, axes_i))
-    else:
-        made = g.op("Squeeze", input, axes_i=list(axes_i))
-    return made
+    return g.op("Squeeze", input, axes_i=list(axes_i))
 
 
 def _unsqueeze_helper(
     g: GraphContext, input: SymbolicValue, axes_i: Sequence[int]
 ) -> SymbolicValue:
-    made: SymbolicValue
-    if g.opset >= 13:
-        made = g.op("Unsqueeze", input, _ints(g, axes_i))
-    else:
-        made = g.op("Unsqueeze", input, axes_i=list(axes_i))
-    return made
+    return g.op("Unsqueeze", input, axes_i=list(axes_i))
 
 
 def _reducesum_helper(
@@ -364,19 +348,14 @@ def _reducesum_helper(
     keepdims_i: int = 1,
     noop_with_empty_axes_i: int = 0,
 ) -> SymbolicValue:
-    made: SymbolicValue
-    if g.opset >= 13:
-        axes = None if not axes_i else _ints(g, axes_i)
-        made = g.op(
-            "ReduceSum",
-            input,
-            axes,
-            keepdims_i=keepdims_i,
-            noop_with_empty_axes_i=noop_with_empty_axes_i,
-        )
-    else:
-        made = g.op("ReduceSum", input, axes_i=axes_i or None, keepdims_i=keepdims_i)
-    return made
+    noop = noop_with_empty_axes_i if g.opset >= 13 else None
+    return g.op(
+        "ReduceSum",
+        input,
+        axes_i=list(axes_i) if axes_i else None,
+        keepdims_i=keepdims_i,
+        noop_with_empty_axes_i=noop,
+    )
 
 
 def _slice_helper(
@@ -387,14 +366,11 @@ def _slice_helper(
     ends: Any,
     steps: Any = None,
 ) -> SymbolicValue:
-    made: SymbolicValue
     if g.opset < 10:
-        bounds = {"axes_i": axes, "starts_i": starts, "ends_i": ends}
-        made = g.op("Slice", input, **{k: _get_const(v, "is") for k, v in bounds.items()})
-        return made
+        axes, starts, ends = (_get_const(bound, "is") for bound in (axes, starts, ends))
+        return g.op("Slice", input, axes_i=axes, starts_i=starts, ends_i=ends)
     given = [starts, ends, axes, steps]
-    made = g.op("Slice", input, *(v if v is None else _positions(g, v) for v in given))
-    return made
+    return g.op("Slice", input, *(v if v is None else _positions(g, v) for v in given))
 
 
 def _positions(g: GraphContext, given: Any) -> Any:
@@ -425,8 +401,7 @@ def _select_helper(
         index = _reshape_helper(g, index, [1])
     if _dtype_of(index) not in (torch.int64, torch.int32):
         index = g.op("Cast", index, to_i=int(onnx_dtype(torch.int64)))
-    made: SymbolicValue = g.op("Gather", self, index, axis_i=dim)
-    return made
+    return g.op("Gather", self, index, axis_i=dim)
 
 
 def _cast_helper(g: GraphContext, input: SymbolicValue, to: Any) -> SymbolicValue:
@@ -443,15 +418,13 @@ def _cast_helper(g: GraphContext, input: SymbolicValue, to: Any) -> SymbolicValu
     held = input.content if input.is_python else input.const
     if isinstance(held, (bool, int, float, torch.Tensor)):
         return _constant(g, torch.as_tensor(held).to(dtype))
-    made: SymbolicValue = g.op("Cast", input, to_i=int(onnx_dtype(dtype)))
-    return made
+    return g.op("Cast", input, to_i=int(onnx_dtype(dtype)))
 
 
 def _size_helper(g: GraphContext, self: SymbolicValue, dim: Any) -> SymbolicValue:
     """One size of a tensor, as a 0-d tensor."""
     shape = g.op("Shape", self)
-    made: SymbolicValue = g.op("Gather", shape, torch.tensor(_get_const(dim, "i")), axis_i=0)
-    return made
+    return g.op("Gather", shape, torch.tensor(_get_const(dim, "i")), axis_i=0)
 
 
 def _topk_helper(
@@ -495,34 +468,29 @@ def _maybe_cast_to_type(
 
 
 def _numel_helper(g: GraphContext, self: SymbolicValue) -> SymbolicValue:
-    made: SymbolicValue = g.op("Size", self)
-    return made
+    return g.op("Size", self)
 
 
 def _lt_helper(g: GraphContext, input: Any, other: Any) -> SymbolicValue:
-    made: SymbolicValue = g.op("Less", input, other)
-    return made
+    return g.op("Less", input, other)
 
 
 def _scatter_helper(
     g: GraphContext, self: SymbolicValue, dim: Any, index: Any, src: Any
 ) -> SymbolicValue:
-    made: SymbolicValue = g.op("ScatterElements", self, index, src, axis_i=_get_const(dim, "i"))
-    return made
+    return g.op("ScatterElements", self, index, src, axis_i=_get_const(dim, "i"))
 
 
 def _argmin_argmax_helper(
     g: GraphContext, input: SymbolicValue, dim: Any, keepdim: bool, op_name: str
 ) -> SymbolicValue:
     """The position of the first of the extremes, along a dim or of all elements."""
-    made: SymbolicValue
     if _is_none(dim):
         flat = _reshape_helper(g, input, [-1])
         made = g.op(op_name, flat, axis_i=0, keepdims_i=0)
         rank = _get_tensor_rank(input)
         return _reshape_helper(g, made, [1] * rank) if keepdim and rank is not None else made
-    made = g.op(op_name, input, axis_i=_get_const(dim, "i"), keepdims_i=int(keepdim))
-    return made
+    return g.op(op_name, input, axis_i=_get_const(dim, "i"), keepdims_i=int(keepdim))
 
 
 def _sort_helper(
@@ -597,21 +565,21 @@ def quantized_args(
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def dequantizing(g: GraphContext, *args: Any, **kwargs: Any) -> Any:
-            descriptors = [*arg_q_descriptors, *[False] * len(args)]
-            asked = list(zip(descriptors, args, strict=False))
-            if not any(marked and _is_quantized(a) for marked, a in asked):
+            marked = [*arg_q_descriptors, *[False] * len(args)]
+            quantized = [m and _is_quantized(a) for m, a in zip(marked, args, strict=False)]
+            if not any(quantized):
                 return function(g, *args, **kwargs)
-            first = next(a for marked, a in asked if marked and _is_quantized(a))
-            _, own_scale, own_zero_point, _ = _unpack_quantized_tensor(first)
+            first = args[quantized.index(True)]
             plain = [
-                dequantize_helper(g, a)[0] if marked and _is_quantized(a) else a
-                for marked, a in asked
+                dequantize_helper(g, a)[0] if is_quantized else a
+                for is_quantized, a in zip(quantized, args, strict=True)
             ]
             result = function(g, *plain, **kwargs)
             if not quantize_output:
                 return result
-            by_scale = own_scale if scale is None else _constant(g, torch.tensor(scale))
-            by_zero = own_zero_point
+            _, by_scale, by_zero, _ = _unpack_quantized_tensor(first)
+            if scale is not None:
+                by_scale = _constant(g, torch.tensor(scale))
             if zero_point is not None:
                 by_zero = _constant(g, torch.tensor(zero_point))
             return quantize_helper(g, result, by_scale, by_zero)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import onnx
 import onnxscript
 import pytest
@@ -12,7 +10,7 @@ from onnxscript import FLOAT
 from onnxscript.onnx_opset import opset12, opset15, opset18, opset22
 
 import sardonyx
-from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
+from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
 
 custom_opset = onnxscript.values.Opset(domain="onnx-script", version=1)
 op = opset15
@@ -235,11 +233,3 @@ def test_a_function_whose_operators_changed_is_refused():
             (torch.randn(2, 3),),
             custom_translation_table={torch.ops.aten.relu.default: OldSoftmax},
         )
-
-
-def test_without_onnxscript(monkeypatch):
-    from sardonyx.extend import onnx_functions
-
-    monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(MissingDependencyError, match=r"sardonyx\[functions\]"):
-        onnx_functions._onnxscript()

@@ -9,24 +9,23 @@ import onnx
 import pytest
 import torch
 
-from sardonyx.serialize.metadata import short_source, stamp_metadata
+from sardonyx.serialize.metadata import short_source, source_folders, stamp_metadata
 from sardonyx.serialize.write import write_model
 from tests.serialize.models import linear
 
 
-def stamped(source: str, **options):
+def stamped(source: str):
     model = linear(torch.ones(4, 3), torch.zeros(4))
     model.graph.node(0).metadata_props["sardonyx.source"] = source
     model.graph.outputs[0].metadata_props["sardonyx.source"] = source
-    stamp_metadata(model, **options)
+    stamp_metadata(model)
     return model
 
 
-def test_producer_and_properties():
-    model = stamped("a.py:1", properties={"capture": "export"})
+def test_producer():
+    model = stamped("a.py:1")
     assert model.producer_name == "sardonyx"
     assert model.producer_version
-    assert model.metadata_props == {"capture": "export"}
 
 
 @pytest.mark.parametrize(
@@ -40,14 +39,14 @@ def test_producer_and_properties():
     ],
 )
 def test_short_source(location, short):
-    assert short_source(location) == short
+    assert short_source(location, source_folders()) == short
 
 
 def test_source_below_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert short_source(f"{tmp_path}/nets/model.py:3") == "nets/model.py:3"
+    assert short_source(f"{tmp_path}/nets/model.py:3", source_folders()) == "nets/model.py:3"
     monkeypatch.chdir("/")
-    assert short_source("/no_such_place/nets/model.py:3") == "model.py:3"
+    assert short_source("/no_such_place/nets/model.py:3", source_folders()) == "model.py:3"
 
 
 def test_no_absolute_path_reaches_the_file(tmp_path):
@@ -58,10 +57,3 @@ def test_no_absolute_path_reaches_the_file(tmp_path):
     props = {entry.key: entry.value for entry in node.metadata_props}
     assert props["sardonyx.source"] == "my_model.py:57"
     assert props["sardonyx.module"] == "fc"
-
-
-def test_provenance_can_be_left_out():
-    model = linear(torch.ones(4, 3), torch.zeros(4))
-    model.graph.node(0).metadata_props["theirs"] = "kept"
-    stamp_metadata(model, keep_provenance=False)
-    assert model.graph.node(0).metadata_props == {"theirs": "kept"}

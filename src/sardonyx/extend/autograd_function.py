@@ -14,14 +14,15 @@ import torch
 from sardonyx.capture.autograd_functions import FunctionCalls, KeptFunction
 from sardonyx.extend.custom_symbolics import PYTHON_OP, registered_function
 from sardonyx.extend.graph_context import Block, GraphContext
+from sardonyx.extend.node_attributes import letter_of
 from sardonyx.extend.symbolic_calls import (
     bound_results,
-    collected_reasons,
     context_for,
+    refuse_complex,
+    results_of,
     telling_where,
 )
 from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
-from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
@@ -81,19 +82,15 @@ def function_forms(calls: FunctionCalls, opset: int) -> dict[str, CustomForm]:
 
 def _form(function: KeptFunction, opset: int) -> CustomForm:
     def form(call: Call) -> list[Tensor | None]:
-        if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
-            raise Refusal("symbolic functions are not given complex tensors")
+        refuse_complex(call)
         g = context_for(call, opset)
         operands = [_argument(g, a) for a in call.arguments.values()]
         args, kwargs = function.form.arguments(operands)
         node = _python_op_node(g, function, [*args, *kwargs.values()])
         g.original_node = node
         writer, given = _writer(function, g, opset)
-        with telling_where(writer, call, opset), collected_reasons() as reasons:
-            results = writer(*given, *args, **kwargs)
-            g.finish_blocks()
-            if results is None:
-                raise Refusal("; ".join(reasons) or "its symbolic function returned None")
+        with telling_where(writer, call, opset):
+            results = results_of(writer, g, [*given, *args], kwargs)
             return bound_results(g, call, _tensors_of(function, results))
 
     return form
@@ -162,7 +159,6 @@ def _python_op_node(
 ) -> PythonOpNode:
     call = g.original_node
     node = PythonOpNode(
-        g.values,
         PYTHON_OP,
         [a for a in call.inputs() if a.is_tensor],
         list(call.outputs()),
@@ -206,14 +202,8 @@ def python_op(
 
 
 def _attribute_name(function: KeptFunction, name: str, argument: Any) -> str:
-    items = argument if isinstance(argument, (list, tuple)) and argument else [argument]
-    if all(isinstance(item, int) for item in items):
-        letter = "i"
-    elif all(isinstance(item, (int, float)) for item in items):
-        letter = "f"
-    elif all(isinstance(item, str) for item in items):
-        letter = "s"
-    else:
+    letter = letter_of(argument)
+    if letter not in ("i", "f", "s"):
         raise Refusal(
             f"{function.name} as a PythonOp: no attribute can hold its argument {name},"
             f" which is {argument!r}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,14 +17,15 @@ _SYNONYMS = {"input": "self", "self": "input"}
 
 
 def arguments_for(
-    function: Callable[..., Any], arguments: Mapping[str, Any], defaults: Mapping[str, Any]
+    parameters: Sequence[inspect.Parameter],
+    arguments: Mapping[str, Any],
+    defaults: Mapping[str, Any],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What to call `function` with after `g`: in order as far as possible, and by name.
+    """What to call a function of these `parameters` with: in order as far as possible, and by name.
 
     By name, where every argument that it requires has a name of the schema; else in the schema's
     order. What it does not take must hold its default.
     """
-    parameters = list(inspect.signature(function).parameters.values())[1:]
     kinds = {p.kind for p in parameters}
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return [torchscript_argument(a) for a in arguments.values()], {}

@@ -9,8 +9,8 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.extend.call_arguments import torchscript_argument
 from sardonyx.extend.graph_context import ATEN_DOMAIN
-from sardonyx.extend.scalar_types import scalar_type_number
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, Fallback
@@ -18,32 +18,15 @@ from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.options import OperatorExportTypes
 
-_MEMORY_FORMATS = (
-    torch.contiguous_format,
-    torch.preserve_format,
-    torch.channels_last,
-    torch.channels_last_3d,
-)
-"""In the order of PyTorch's numbers for them."""
-
 
 def fallback_for(kind: OperatorExportTypes) -> Fallback | None:
     """What becomes of operators that ONNX lacks, or of all of them; None where they are refused."""
     if kind is OperatorExportTypes.ONNX:
         return None
-    if kind is OperatorExportTypes.ONNX_ATEN:
-        return Fallback(_aten_node, _is_aten, replaces_all=True)
-    if kind is OperatorExportTypes.ONNX_ATEN_FALLBACK:
-        return Fallback(_aten_node, _is_aten, replaces_all=False)
-    return Fallback(_own_node, _is_any, replaces_all=kind is OperatorExportTypes.RAW)
-
-
-def _is_aten(name: str) -> bool:
-    return name.startswith("aten::")
-
-
-def _is_any(name: str) -> bool:
-    return True
+    if kind in (OperatorExportTypes.ONNX_ATEN, OperatorExportTypes.ONNX_ATEN_FALLBACK):
+        replaces_all = kind is OperatorExportTypes.ONNX_ATEN
+        return Fallback(_aten_node, lambda name: name.startswith("aten::"), replaces_all)
+    return Fallback(_own_node, lambda name: True, replaces_all=kind is OperatorExportTypes.RAW)
 
 
 def _aten_node(call: Call) -> list[Tensor]:
@@ -108,12 +91,8 @@ def _tensor(b: Builder, name: str, argument: Any) -> Tensor:
         return b.scalar(argument)
     if isinstance(argument, float):
         return b.const(torch.tensor(argument, dtype=torch.float64))
-    if isinstance(argument, torch.dtype):
-        return b.const(torch.tensor(scalar_type_number(argument)))
-    if isinstance(argument, torch.memory_format):
-        return b.const(torch.tensor(_MEMORY_FORMATS.index(argument)))
-    if argument is torch.strided:
-        return b.const(torch.tensor(0))
+    if isinstance(argument, torch.dtype | torch.memory_format) or argument is torch.strided:
+        return b.const(torch.tensor(torchscript_argument(argument)))
     raise Refusal(f"its argument {name}={argument!r} cannot be an input of a node")
 
 

@@ -113,10 +113,7 @@ def _op_with_optional_float_cast(
         for value in args
     ]
     assert before is not None
-    result: SymbolicValue = g.op(
-        "Cast", g.op(op_name, *cast, **kwargs), to_i=int(onnx_dtype(before))
-    )
-    return result
+    return g.op("Cast", g.op(op_name, *cast, **kwargs), to_i=int(onnx_dtype(before)))
 
 
 def _generate_wrapped_number(g: GraphContext, scalar: Any) -> Any:

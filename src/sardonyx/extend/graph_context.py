@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, Literal, overload
 
 import onnx
 import onnx_ir as ir
@@ -148,8 +148,7 @@ class GraphContext:
         block: Block | None = None,
         blocks: list[Block] | None = None,
     ) -> None:
-        self._values = values
-        self._blocks: list[Block] = [] if blocks is None else blocks
+        self.values = values
         self.opset = opset
         """The opset of the file: the nodes that are written are of its form."""
         self.original_node = original_node
@@ -160,6 +159,7 @@ class GraphContext:
         self.env: dict[SymbolicValue, SymbolicValue] = {}
         """Free for use by symbolic functions."""
         self.new_nodes: list[SymbolicNode] = []
+        self._blocks: list[Block] = [] if blocks is None else blocks
 
     @property
     def graph(self) -> GraphContext:
@@ -167,13 +167,17 @@ class GraphContext:
 
     @property
     def builder(self) -> Builder:
-        return self._values.b
-
-    @property
-    def values(self) -> Values:
-        return self._values
+        return self.values.b
 
     # -- writing ---------------------------------------------------------------------------------
+
+    @overload
+    def op(
+        self, opname: str, *raw_args: Any, outputs: Literal[1] = 1, **kwargs: Any
+    ) -> SymbolicValue: ...
+
+    @overload
+    def op(self, opname: str, *raw_args: Any, outputs: int, **kwargs: Any) -> Any: ...
 
     def op(self, opname: str, *raw_args: Any, outputs: int = 1, **kwargs: Any) -> Any:
         """Write a node: `g.op("Elu", x, alpha_f=1.0)`; its result, or a tuple of `outputs`.
@@ -208,26 +212,21 @@ class GraphContext:
         self, onnx_fn: Any, *raw_args: Any, outputs: int | None = None, **kwargs: Any
     ) -> Any:
         """Write a call of an onnxscript function, which becomes a function of the file."""
-        from sardonyx.extend.onnx_functions import function_of
+        from sardonyx.extend.onnx_functions import functions_of
 
-        function = function_of(onnx_fn)
-        count = len(function.body.outputs) if outputs is None else outputs
-        for each in function.all():
+        functions = functions_of(onnx_fn)
+        body = functions[0]
+        count = len(body.outputs) if outputs is None else outputs
+        for each in functions:
             self.builder.functions.setdefault(each.identifier(), each)
-        made = self.op(
-            f"{function.body.domain}::{function.body.name}", *raw_args, outputs=count, **kwargs
-        )
-        self._tell_types(made if isinstance(made, tuple) else (made,), list(function.all()))
-        return made
-
-    def _tell_types(
-        self, results: Sequence[SymbolicValue], functions: Sequence[ir.Function]
-    ) -> None:
+        made = self.op(f"{body.domain}::{body.name}", *raw_args, outputs=count, **kwargs)
+        results = made if isinstance(made, tuple) else (made,)
         node = results[0].content.producer()
-        given = [None if v is None else self._values.of_onnx(v) for v in node.inputs]
+        given = [None if v is None else self.values.of_onnx(v) for v in node.inputs]
         types = function_result_types(node, given, functions)
         for result, type_ in zip(results, types, strict=True):
             result.setType(type_)
+        return made
 
     aten_op = at
 
@@ -241,21 +240,11 @@ class GraphContext:
         if len(names) != n_blocks:
             raise SymbolicFunctionError(f"{opname} has {len(names)} bodies, not {n_blocks}")
         types = _loop_types(raw_args) if name == "Loop" else ()
-        blocks = [Block(self._values, ir.Graph([], [], nodes=[], name=n), types) for n in names]
+        blocks = [Block(self.values, ir.Graph([], [], nodes=[], name=n), types) for n in names]
         self._blocks += blocks
         bodies = {f"{n}_g": block for n, block in zip(names, blocks, strict=True)}
         results = self.op(opname, *raw_args, outputs=outputs, **bodies, **kwargs)
-        contexts = tuple(
-            GraphContext(
-                self._values,
-                self.opset,
-                self.original_node,
-                params_dict=self.params_dict,
-                block=block,
-                blocks=self._blocks,
-            )
-            for block in blocks
-        )
+        contexts = tuple(self._context(self.opset, block) for block in blocks)
         first = results if outputs == 1 else results[0]
         return results, contexts, first.node()
 
@@ -267,12 +256,15 @@ class GraphContext:
         """A context whose nodes have the form of another opset."""
         if opset is None or opset == self.opset:
             return self
+        return self._context(opset, self.block)
+
+    def _context(self, opset: int, block: Block | None) -> GraphContext:
         return GraphContext(
-            self._values,
+            self.values,
             opset,
             self.original_node,
             params_dict=self.params_dict,
-            block=self.block,
+            block=block,
             blocks=self._blocks,
         )
 
@@ -292,15 +284,15 @@ class GraphContext:
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
     ) -> Any:
         """What nodes of TorchScript's lists and constants give: no file has those."""
-        values = [self._values.of_argument(argument) for argument in given]
+        values = [self.values.of_argument(argument) for argument in given]
         if name == "Constant":
             if attributes:
                 return self.op("Constant", **attributes)
-            return SymbolicValue.of_python(self._values, None)
+            return SymbolicValue.of_python(self.values, None)
         if name == "TupleConstruct":
-            return self._values.of_tuple(values)
+            return self.values.of_tuple(values)
         if name == "ListConstruct":
-            return SymbolicValue.of_python(self._values, values)
+            return SymbolicValue.of_python(self.values, values)
         (packed,) = values
         if packed.is_list:
             items = tuple(packed.content)
@@ -316,7 +308,7 @@ class GraphContext:
         inputs = [self._tensor(argument, None) for argument in given]
         made = attributes_of(f"{domain}::{name}", attributes, None)
         node = self._node(domain, name, inputs, made, outputs)
-        return [self._values.new(v, _UNKNOWN) for v in node.outputs]
+        return [self.values.new(v, _UNKNOWN) for v in node.outputs]
 
     def _onnx_node(
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
@@ -333,7 +325,7 @@ class GraphContext:
         node.meta[WRITTEN_AT] = self.opset
         const = _constant_of(node)
         types = result_types(schema, node, inputs, self.opset)
-        return [self._values.new(v, t, const) for v, t in zip(node.outputs, types, strict=True)]
+        return [self.values.new(v, t, const) for v, t in zip(node.outputs, types, strict=True)]
 
     def _with_statistics_copied(
         self, inputs: Sequence[SymbolicValue | None]
@@ -343,7 +335,7 @@ class GraphContext:
             return list(inputs)
         x, scale, shift, *old = (self.as_tensor(value) for value in inputs if value is not None)
         copies = [copied_at_run_time(self.builder, each, x) for each in old]
-        return [self._values.of_tensor(tensor) for tensor in (x, scale, shift, *copies)]
+        return [self.values.of_tensor(tensor) for tensor in (x, scale, shift, *copies)]
 
     def _node(
         self,
@@ -355,7 +347,7 @@ class GraphContext:
     ) -> ir.Node:
         contents = [None if v is None else v.content for v in inputs]
         node = self.builder.node(domain, name, contents, attributes, outputs)
-        self.new_nodes.append(node_of_onnx(self._values, node))
+        self.new_nodes.append(node_of_onnx(self.values, node))
         return node
 
     def _check_counts(
@@ -418,7 +410,7 @@ class GraphContext:
     def _cast(self, value: SymbolicValue, dtype: torch.dtype) -> SymbolicValue:
         assert value.dtype is not None
         tensor = Tensor(value.content, value.dtype, value.shape, value.const)
-        return self._values.of_tensor(self.builder.cast(tensor, dtype))
+        return self.values.of_tensor(self.builder.cast(tensor, dtype))
 
     def _tensor(self, argument: Any, dtype: torch.dtype | None) -> SymbolicValue | None:
         """An input of a node as a tensor of the graph; None for one that is left out."""
@@ -437,11 +429,11 @@ class GraphContext:
         if isinstance(argument, SymbolicValue):
             return argument
         if isinstance(argument, torch.Tensor):
-            return self._values.of_tensor(b.const(argument))
+            return self.values.of_tensor(b.const(argument))
         if isinstance(argument, (bool, int, float, complex, sympy.Basic)):
-            return self._values.of_tensor(b.scalar(argument, dtype))
+            return self.values.of_tensor(b.scalar(argument, dtype))
         if isinstance(argument, (list, tuple)):
-            return self._values.of_tensor(self._list(argument, dtype))
+            return self.values.of_tensor(self._list(argument, dtype))
         raise SymbolicFunctionError(
             f"{argument!r} is no input of a node: give values, tensors or numbers"
         )

@@ -40,8 +40,8 @@ def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
     if desc == "none" or value.node().mustBeNone():
         return None
     held = _held(value)
+    name = f"argument {arg_name!r}" if arg_name else "an argument"
     if held is _UNKNOWN:
-        name = f"argument {arg_name!r}" if arg_name else "an argument"
         raise SymbolicFunctionError(
             f"{name} must be {_DESCRIPTORS[desc]} that is known at export time, but {value!r} is"
             " computed"
@@ -49,7 +49,6 @@ def _parse_arg(value: Any, desc: str, arg_name: str = "") -> Any:
     try:
         return _CONVERTERS[desc](held)
     except (TypeError, ValueError, RuntimeError) as error:
-        name = f"argument {arg_name!r}" if arg_name else "an argument"
         raise SymbolicFunctionError(f"{name} is not {_DESCRIPTORS[desc]}: {held!r}") from error
 
 
@@ -104,9 +103,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _get_const(value: Any, desc: str, arg_name: str = "") -> Any:
-    """What a value holds; raises where it is computed."""
-    return _parse_arg(value, desc, arg_name)
+_get_const = _parse_arg
 
 
 def _maybe_get_const(value: Any, descriptor: str) -> Any:

@@ -35,8 +35,7 @@ def _interpolate_get_scales_if_available(
             numbers.append(float(number))
     if not numbers:
         return None
-    made: SymbolicValue = g.op("Constant", value_t=torch.tensor([1.0, 1.0, *numbers]))
-    return made
+    return g.op("Constant", value_t=torch.tensor([1.0, 1.0, *numbers]))
 
 
 def _interpolate_get_scales(g: GraphContext, factor: Any, rank: int) -> SymbolicValue:
@@ -49,8 +48,7 @@ def _interpolate_get_scales(g: GraphContext, factor: Any, rank: int) -> Symbolic
     scale = g.op("Reshape", g.op("Cast", factor, to_i=1), torch.tensor([-1]))
     if scale.type().sizes() == [1]:
         scale = g.op("Expand", scale, torch.tensor([rank - 2]))
-    made: SymbolicValue = g.op("Concat", torch.ones(2), scale, axis_i=0)
-    return made
+    return g.op("Concat", torch.ones(2), scale, axis_i=0)
 
 
 def _interpolate_size_to_scales(
@@ -60,5 +58,4 @@ def _interpolate_size_to_scales(
     wanted = g.op("Reshape", g.op("Cast", output_size, to_i=1), torch.tensor([-1]))
     sizes = g.op("Slice", g.op("Shape", input), torch.tensor([2]), torch.tensor([rank]))
     ratios = g.op("Div", wanted, g.op("Cast", sizes, to_i=1))
-    made: SymbolicValue = g.op("Concat", torch.ones(2), ratios, axis_i=0)
-    return made
+    return g.op("Concat", torch.ones(2), ratios, axis_i=0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -72,16 +74,23 @@ def _listed(value: Any, letter: str) -> Any:
     return value
 
 
-def letter_of(value: Any) -> str:
-    """The letter for an attribute whose value says what it is."""
-    first = value[0] if isinstance(value, (list, tuple)) and value else value
-    if isinstance(first, (str, bytes)):
-        return "s"
-    if isinstance(first, (torch.Tensor, np.ndarray)):
-        return "t"
-    if isinstance(first, (onnx.GraphProto, ir.Graph)):
-        return "g"
-    return "f" if isinstance(first, float) else "i"
+def letter_of(value: Any) -> str | None:
+    """The letter for an attribute whose value says what it is: a list of 1 and 2.0 is one of
+    floats. None for what no attribute holds, and for an empty list."""
+    items = value if isinstance(value, (list, tuple)) and value else [value]
+    for letter, kind in _HELD.items():
+        if all(isinstance(item, kind) for item in items):
+            return letter
+    return None
+
+
+_HELD: dict[str, type | tuple[type, ...]] = {
+    "i": Integral,
+    "f": Real,
+    "s": (str, bytes),
+    "t": (torch.Tensor, np.ndarray),
+    "g": (onnx.GraphProto, ir.Graph),
+}
 
 
 def _no_letter(operator: str, specifier: str, known: Mapping[str, ir.AttributeType] | None) -> str:
@@ -123,25 +132,17 @@ def _described(kind: ir.AttributeType) -> str:
 
 
 def _attribute(name: str, kind: ir.AttributeType, value: Any) -> ir.Attr:
-    if kind == ir.AttributeType.FLOAT:
-        return ir.AttrFloat32(name, float(value))
-    if kind == ir.AttributeType.INT:
-        return ir.AttrInt64(name, _integer(value))
-    if kind == ir.AttributeType.STRING:
-        return ir.AttrString(name, _text(value))
-    if kind == ir.AttributeType.FLOATS:
-        return ir.AttrFloat32s(name, [float(v) for v in value])
-    if kind == ir.AttributeType.INTS:
-        return ir.AttrInt64s(name, [_integer(v) for v in value])
-    if kind == ir.AttributeType.STRINGS:
-        return ir.AttrStrings(name, [_text(v) for v in value])
-    if kind == ir.AttributeType.TENSOR:
-        return ir.AttrTensor(name, _tensor(name, value))
-    if kind == ir.AttributeType.TENSORS:
-        return ir.AttrTensors(name, [_tensor(name, v) for v in value])
-    if kind == ir.AttributeType.GRAPH:
-        return ir.AttrGraph(name, _graph(value))
-    return ir.AttrGraphs(name, [_graph(v) for v in value])
+    converters: dict[ir.AttributeType, Callable[[Any], Any]] = {
+        ir.AttributeType.FLOAT: float,
+        ir.AttributeType.INT: _integer,
+        ir.AttributeType.STRING: _text,
+        ir.AttributeType.TENSOR: functools.partial(_tensor, name),
+        ir.AttributeType.GRAPH: _graph,
+    }
+    if kind in converters:
+        return ir.Attr(name, kind, converters[kind](value))
+    convert = next(converters[one] for one, several in _SEVERAL.items() if several == kind)
+    return ir.Attr(name, kind, [convert(item) for item in value])
 
 
 def _integer(value: Any) -> int:

@@ -7,17 +7,15 @@ from collections.abc import Sequence
 import onnx
 import onnx.shape_inference
 import onnx_ir as ir
-import sympy
 import torch
 
 from sardonyx.capture.graph import Dim
-from sardonyx.capture.storage import array_of
 from sardonyx.extend.symbolic_values import SymbolicValue, ValueType
-from sardonyx.lower.schemas import OpSchema, onnx_dtype
+from sardonyx.lower.schemas import OpSchema
+from sardonyx.lower.shapes import inferred_types, shape_data, shape_of, tensor_type
 from sardonyx.lower.values import ONNX_TO_TORCH
 
 _UNKNOWN = ValueType.of_tensor(None, None)
-_READABLE = (torch.int64, torch.int32, torch.float32)
 
 
 def result_types(
@@ -52,35 +50,13 @@ def _dtypes_by_schema(
 def _inferred(
     schema: OpSchema, node: ir.Node, inputs: Sequence[SymbolicValue | None], opset: int
 ) -> list[ValueType]:
-    count = len(node.outputs)
-    attributes = list(node.attributes.values())
-    if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
-        return [_UNKNOWN] * count
-    proto = onnx.NodeProto(op_type=schema.name)
-    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes)
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
     dims: dict[str, Dim] = {}
-    for position, value in enumerate(inputs):
-        name = "" if value is None else f"i{position}"
-        proto.input.append(name)
-        if value is None:
-            continue
-        type_ = _type_proto(value.type(), dims)
-        if type_ is None:
-            return [_UNKNOWN] * count
-        types[name] = type_
-        const = value.const
-        if const is not None and const.dtype in _READABLE and const.numel() <= 64:
-            data[name] = onnx.numpy_helper.from_array(array_of(const.cpu()))
-    proto.output.extend(f"o{place}" for place in range(count))
-    try:
-        found = onnx.shape_inference.infer_node_outputs(
-            schema.raw, proto, types, data, opset_imports=[onnx.helper.make_opsetid("", opset)]
-        )
-    except onnx.shape_inference.InferenceError:
-        return [_UNKNOWN] * count
-    return [_value_type(found.get(f"o{place}"), dims) for place in range(count)]
+    types = [None if v is None else _type_proto(v.type(), dims) for v in inputs]
+    if any(t is None and v is not None for v, t in zip(inputs, types, strict=True)):
+        return [_UNKNOWN] * len(node.outputs)
+    data = [None if v is None else shape_data(v.const) for v in inputs]
+    found = inferred_types(schema, node, types, data, opset) or [None] * len(node.outputs)
+    return [_value_type(type_, dims) for type_ in found]
 
 
 def function_result_types(
@@ -126,14 +102,7 @@ def _type_proto(type_: ValueType, dims: dict[str, Dim]) -> onnx.TypeProto | None
         return None if inner is None else onnx.helper.make_sequence_type_proto(inner)
     if type_.tensor_dtype is None:
         return None
-    sizes = None
-    if type_.shape is not None:
-        sizes = []
-        for dim in type_.shape:
-            if isinstance(dim, sympy.Expr):
-                dims[str(dim)] = dim
-            sizes.append(str(dim) if isinstance(dim, sympy.Expr) else dim)
-    return onnx.helper.make_tensor_type_proto(onnx_dtype(type_.tensor_dtype), sizes)
+    return tensor_type(type_.tensor_dtype, type_.shape, dims)
 
 
 def _value_type(proto: onnx.TypeProto | None, dims: dict[str, Dim]) -> ValueType:
@@ -141,11 +110,5 @@ def _value_type(proto: onnx.TypeProto | None, dims: dict[str, Dim]) -> ValueType
         return _UNKNOWN
     if proto.HasField("sequence_type"):
         return ValueType("ListType", element=_value_type(proto.sequence_type.elem_type, dims))
-    tensor = proto.tensor_type
-    shape = None
-    if tensor.HasField("shape"):
-        shape = tuple(
-            d.dim_value if d.HasField("dim_value") else dims.get(d.dim_param)
-            for d in tensor.shape.dim
-        )
-    return ValueType.of_tensor(ONNX_TO_TORCH.get(ir.DataType(tensor.elem_type)), shape)
+    dtype = ONNX_TO_TORCH.get(ir.DataType(proto.tensor_type.elem_type))
+    return ValueType.of_tensor(dtype, shape_of(proto, dims))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import onnx_ir as ir
 
 from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.quantized.kept import QuantizedArgument
-from sardonyx.errors import InvalidOptionError, MissingDependencyError, SymbolicFunctionError
+from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
 from sardonyx.extend.call_arguments import arguments_for
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.node_attributes import letter_of
@@ -31,31 +29,20 @@ from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Refusal
 from sardonyx.lower.values import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class OnnxFunction:
-    """A function of the file, and those that it calls."""
-
-    body: ir.Function
-    called: tuple[ir.Function, ...] = ()
-
-    def all(self) -> Iterator[ir.Function]:
-        yield self.body
-        yield from self.called
-
-
 def is_onnx_function(given: Any) -> bool:
     """Whether it is what `@onnxscript.script(...)` makes of a function."""
     return hasattr(given, "to_function_proto") and hasattr(given, "function_ir")
 
 
-def function_of(given: Any) -> OnnxFunction:
-    """An onnxscript function as this package's `ir.Function`s, a copy that is ours to change."""
+def functions_of(given: Any) -> list[ir.Function]:
+    """An onnxscript function as a function of the file, a copy that is ours to change, and after it
+    those that it calls."""
     if not is_onnx_function(given):
         raise SymbolicFunctionError(
             f"{given!r} is no onnxscript function: decorate it with @onnxscript.script(opset)"
         )
     called = given.function_ir.get_called_functions()
-    return OnnxFunction(_copy(given), tuple(map(_copy, called.values())))
+    return [_copy(given), *map(_copy, called.values())]
 
 
 def _copy(given: Any) -> ir.Function:
@@ -114,9 +101,9 @@ def translation(function: Any, opset: int) -> CustomForm:
 
 
 def _function_form(given: Any, opset: int) -> CustomForm:
-    function = function_of(given)
-    inputs = [value.name or "" for value in function.body.inputs]
-    attributes = list(function.body.attributes)
+    function = functions_of(given)[0]
+    inputs = [value.name or "" for value in function.inputs]
+    attributes = list(function.attributes)
 
     def form(call: Call) -> list[Tensor | None]:
         g = context_for(call, opset)
@@ -143,7 +130,7 @@ def _sorted_arguments(
         if name in arguments:
             value = arguments.pop(name)
             if value is not None:
-                settings[f"{name}_{letter_of(value)}"] = value
+                settings[f"{name}_{letter_of(value) or 'i'}"] = value
     if all(name in arguments for name in inputs):
         operands = [arguments.pop(name) for name in inputs]
     else:
@@ -165,11 +152,8 @@ def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
     def form(call: Call) -> list[Tensor | None]:
         g = context_for(call, opset)
         plain = getattr(function, "func", function)
-
-        def with_graph(g: GraphContext, *args: Any, **kwargs: Any) -> Any: ...
-
-        with_graph.__signature__ = _behind_graph(plain)  # type: ignore[attr-defined]
-        args, kwargs = arguments_for(with_graph, call.arguments, default_arguments(call.node.op))
+        parameters = list(inspect.signature(plain).parameters.values())
+        args, kwargs = arguments_for(parameters, call.arguments, default_arguments(call.node.op))
         with telling_where(plain, call, opset), _recording(g):
             results = plain(
                 *(_recordable(g, a) for a in args),
@@ -178,12 +162,6 @@ def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
             return bound_results(g, call, _plain_values(results))
 
     return form
-
-
-def _behind_graph(function: Callable[..., Any]) -> inspect.Signature:
-    graph = inspect.Parameter("g", inspect.Parameter.POSITIONAL_ONLY)
-    given = inspect.signature(function)
-    return given.replace(parameters=[graph, *given.parameters.values()])
 
 
 def _recordable(g: GraphContext, argument: Any) -> Any:
@@ -209,25 +187,12 @@ def _plain_values(results: Any) -> Any:
 @contextmanager
 def _recording(g: GraphContext) -> Iterator[None]:
     try:
-        evaluator = _onnxscript().evaluator
-    except MissingDependencyError:  # then the function cannot be one of its operators
+        from onnxscript import evaluator
+    except ImportError:  # then the function cannot be one of its operators
         yield
         return
     with evaluator.default_as(_Recorder(g)):
         yield
-
-
-def _onnxscript() -> ModuleType:
-    try:
-        import onnxscript
-        import onnxscript.evaluator
-    except ImportError as error:
-        raise MissingDependencyError(
-            "functions of ONNX operators need onnxscript, which is not installed:"
-            ' pip install "sardonyx[functions]"'
-        ) from error
-    module: ModuleType = onnxscript
-    return module
 
 
 class _Recorder:
@@ -238,45 +203,39 @@ class _Recorder:
 
     def eval_op(self, op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         name = f"{op.domain}::{op.name}" if op.domain else op.name
-        signature = op.op_signature
-        operands = [a.value if isinstance(a, RecordedValue) else a for a in args]
-        settings: dict[str, Any] = {}
-        formals = [] if signature is None else [p.name for p in signature.inputs]
-        for key, value in kwargs.items():
-            if key in formals:
-                place = formals.index(key)
-                operands += [None] * (place + 1 - len(operands))
-                operands[place] = value.value if isinstance(value, RecordedValue) else value
-            elif value is not None:
-                settings[f"{key}_{letter_of(value)}"] = value
+        formals = [] if op.op_signature is None else [p.name for p in op.op_signature.inputs]
+        operands, settings = _sorted_by_name(formals, args, kwargs)
         version = op.opset.version if not op.domain else None
         made = self._g.written_at(version).op(
-            name, *map(_operand, operands), outputs=_output_count(op, settings), **settings
+            name, *operands, outputs=_output_count(op, settings), **settings
         )
-        if isinstance(made, tuple):
-            return tuple(RecordedValue(self._g, value) for value in made)
-        return RecordedValue(self._g, made)
+        return self._recorded(made)
 
     def eval_function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        body = function_of(function).body
-        operands = list(args)
-        settings: dict[str, Any] = {}
-        names = [value.name for value in body.inputs]
-        for key, value in kwargs.items():
-            if key in names:
-                place = names.index(key)
-                operands += [None] * (place + 1 - len(operands))
-                operands[place] = value
-            elif value is not None:
-                settings[f"{key}_{letter_of(value)}"] = value
-        made = self._g.onnxscript_op(function, *map(_operand, operands), **settings)
+        formals = [value.name for value in functions_of(function)[0].inputs]
+        operands, settings = _sorted_by_name(formals, args, kwargs)
+        return self._recorded(self._g.onnxscript_op(function, *operands, **settings))
+
+    def _recorded(self, made: Any) -> Any:
         if isinstance(made, tuple):
             return tuple(RecordedValue(self._g, value) for value in made)
         return RecordedValue(self._g, made)
 
 
-def _operand(given: Any) -> Any:
-    return given.value if isinstance(given, RecordedValue) else given
+def _sorted_by_name(
+    formals: Sequence[str | None], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The inputs of a call, those given by name in their places, and its attributes."""
+    operands = list(args)
+    settings: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        if key in formals:
+            place = formals.index(key)
+            operands += [None] * (place + 1 - len(operands))
+            operands[place] = value
+        elif value is not None:
+            settings[f"{key}_{letter_of(value) or 'i'}"] = value
+    return _plain_values(operands), settings
 
 
 def _output_count(op: Any, settings: Mapping[str, Any]) -> int:

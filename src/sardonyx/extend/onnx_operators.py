@@ -3,8 +3,7 @@ by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -80,16 +79,10 @@ def _since(name: str, opset: int) -> int | None:
 def _results(
     g: GraphContext, call: Call, write: Callable[[GraphContext, Call], Any]
 ) -> list[Tensor | None]:
-    with _refusing():
-        return bound_results(g, call, write(g, call), advice="")
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """There is no function of the user's to blame: the call itself cannot be written."""
     try:
-        yield
+        return bound_results(g, call, write(g, call), advice="")
     except SymbolicFunctionError as error:
+        # There is no function of the user's to blame: the call itself cannot be written.
         raise Refusal(str(error)) from error
 
 

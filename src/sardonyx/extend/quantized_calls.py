@@ -127,21 +127,13 @@ def _are_equal(one: Any, other: SymbolicValue) -> bool:
 
 
 def _real(g: GraphContext, given: QuantizedArgument) -> SymbolicValue:
-    made: SymbolicValue = g.op(
-        "DequantizeLinear", given.integers, given.scale, given.zero_point, **_axis(given)
+    return g.op(
+        "DequantizeLinear", given.integers, given.scale, given.zero_point, axis_i=given.axis
     )
-    return made
 
 
 def _quantized(g: GraphContext, x: SymbolicValue, wanted: QuantizedArgument) -> SymbolicValue:
-    made: SymbolicValue = g.op(
-        "QuantizeLinear", x, wanted.scale, wanted.zero_point, **_axis(wanted)
-    )
-    return made
-
-
-def _axis(of: QuantizedArgument) -> Mapping[str, int]:
-    return {} if of.axis is None else {"axis_i": of.axis}
+    return g.op("QuantizeLinear", x, wanted.scale, wanted.zero_point, axis_i=wanted.axis)
 
 
 def flattened(arguments: Mapping[str, Any]) -> dict[str, Any]:

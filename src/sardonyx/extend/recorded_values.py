@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.graph_context import GraphContext
 from sardonyx.extend.symbolic_values import SymbolicValue
+from sardonyx.lower.schemas import onnx_dtype
+
+
+def _recording(
+    operator: str, *, is_reflected: bool = False
+) -> Callable[[RecordedValue, Any], RecordedValue]:
+    """A method for two operands, the other one first where it is reflected."""
+
+    def method(self: RecordedValue, other: Any) -> RecordedValue:
+        operands = (other, self) if is_reflected else (self, other)
+        return self._op(operator, *operands)
+
+    return method
 
 
 class RecordedValue:
@@ -26,64 +40,23 @@ class RecordedValue:
 
     @property
     def dtype(self) -> Any:
-        from sardonyx.lower.schemas import onnx_dtype
-
         return None if self.value.dtype is None else onnx_dtype(self.value.dtype)
 
     def _op(self, name: str, *operands: Any) -> RecordedValue:
         given = [o.value if isinstance(o, RecordedValue) else o for o in operands]
         return RecordedValue(self._g, self._g.op(name, *given))
 
-    def __add__(self, other: Any) -> RecordedValue:
-        return self._op("Add", self, other)
-
-    def __radd__(self, other: Any) -> RecordedValue:
-        return self._op("Add", other, self)
-
-    def __sub__(self, other: Any) -> RecordedValue:
-        return self._op("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> RecordedValue:
-        return self._op("Sub", other, self)
-
-    def __mul__(self, other: Any) -> RecordedValue:
-        return self._op("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> RecordedValue:
-        return self._op("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> RecordedValue:
-        return self._op("Div", self, other)
-
-    def __rtruediv__(self, other: Any) -> RecordedValue:
-        return self._op("Div", other, self)
-
-    def __matmul__(self, other: Any) -> RecordedValue:
-        return self._op("MatMul", self, other)
-
-    def __pow__(self, other: Any) -> RecordedValue:
-        return self._op("Pow", self, other)
+    __add__, __radd__ = _recording("Add"), _recording("Add", is_reflected=True)
+    __sub__, __rsub__ = _recording("Sub"), _recording("Sub", is_reflected=True)
+    __mul__, __rmul__ = _recording("Mul"), _recording("Mul", is_reflected=True)
+    __truediv__, __rtruediv__ = _recording("Div"), _recording("Div", is_reflected=True)
+    __matmul__, __pow__ = _recording("MatMul"), _recording("Pow")
+    __lt__, __le__ = _recording("Less"), _recording("LessOrEqual")
+    __gt__, __ge__ = _recording("Greater"), _recording("GreaterOrEqual")
+    __and__, __or__ = _recording("And"), _recording("Or")
 
     def __neg__(self) -> RecordedValue:
         return self._op("Neg", self)
-
-    def __lt__(self, other: Any) -> RecordedValue:
-        return self._op("Less", self, other)
-
-    def __le__(self, other: Any) -> RecordedValue:
-        return self._op("LessOrEqual", self, other)
-
-    def __gt__(self, other: Any) -> RecordedValue:
-        return self._op("Greater", self, other)
-
-    def __ge__(self, other: Any) -> RecordedValue:
-        return self._op("GreaterOrEqual", self, other)
-
-    def __and__(self, other: Any) -> RecordedValue:
-        return self._op("And", self, other)
-
-    def __or__(self, other: Any) -> RecordedValue:
-        return self._op("Or", self, other)
 
     def __bool__(self) -> bool:
         raise SymbolicFunctionError(

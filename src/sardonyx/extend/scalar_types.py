@@ -15,6 +15,7 @@ _NAMES: dict[torch.dtype, str] = {
     torch.float8_e5m2: "Float8_e5m2", torch.float8_e4m3fn: "Float8_e4m3fn",
     torch.float8_e5m2fnuz: "Float8_e5m2fnuz", torch.float8_e4m3fnuz: "Float8_e4m3fnuz",
     torch.uint16: "UInt16", torch.uint32: "UInt32", torch.uint64: "UInt64",
+    torch.float8_e8m0fnu: "Float8_e8m0fnu",
 }  # fmt: skip
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -45,23 +46,37 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
     """`function(g, *arguments)` as the form of an operator at `opset`."""
 
     def form(call: Call) -> list[Tensor | None]:
-        if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
-            raise Refusal("symbolic functions are not given complex tensors")
-        args, kwargs = arguments_for(function, call.arguments, default_arguments(call.node.op))
+        refuse_complex(call)
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        args, kwargs = arguments_for(parameters, call.arguments, default_arguments(call.node.op))
         g = context_for(call, opset)
-        values = g.values
-        with telling_where(function, call, opset), collected_reasons() as reasons:
-            results = function(
-                g,
-                *map(values.of_argument, args),
-                **{name: values.of_argument(a) for name, a in kwargs.items()},
-            )
-            g.finish_blocks()
-            if results is None:
-                raise Refusal("; ".join(reasons) or "its symbolic function returned None")
-            return bound_results(g, call, results)
+        operands = [g, *map(g.values.of_argument, args)]
+        named = {name: g.values.of_argument(a) for name, a in kwargs.items()}
+        with telling_where(function, call, opset):
+            return bound_results(g, call, results_of(function, g, operands, named))
 
     return form
+
+
+def refuse_complex(call: Call) -> None:
+    if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
+        raise Refusal("symbolic functions are not given complex tensors")
+
+
+def results_of(
+    function: Callable[..., Any], g: GraphContext, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What a symbolic function gives, which may say why it gives nothing."""
+    reasons: list[str] = []
+    token = _reasons.set(reasons)
+    try:
+        results = function(*args, **kwargs)
+    finally:
+        _reasons.reset(token)
+    g.finish_blocks()
+    if results is None:
+        raise Refusal("; ".join(reasons) or "its symbolic function returned None")
+    return results
 
 
 def context_for(call: Call, opset: int) -> GraphContext:
@@ -74,16 +89,6 @@ def context_for(call: Call, opset: int) -> GraphContext:
     return GraphContext(
         values, opset, node_of_call(values, call.node, listed), params_dict=parameters
     )
-
-
-@contextmanager
-def collected_reasons() -> Iterator[list[str]]:
-    reasons: list[str] = []
-    token = _reasons.set(reasons)
-    try:
-        yield reasons
-    finally:
-        _reasons.reset(token)
 
 
 @contextmanager

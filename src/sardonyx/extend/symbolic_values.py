@@ -96,8 +96,7 @@ class ValueType:
     def requiresGrad(self) -> bool:
         return self.needs_grad
 
-    def requires_grad(self) -> bool:
-        return self.needs_grad
+    requires_grad = requiresGrad
 
     def getElementType(self) -> ValueType:
         if self.element is None:
@@ -168,9 +167,10 @@ class SymbolicValue:
         const: torch.Tensor | None = None,
     ) -> None:
         self._values = values
-        self._content = content
+        self.content = content
         self._type = type_
-        self._const = const
+        self.const = const
+        """What a tensor holds, where that is known now."""
 
     @classmethod
     def of_tensor(cls, values: Values, tensor: Tensor) -> SymbolicValue:
@@ -194,25 +194,16 @@ class SymbolicValue:
     # -- for this package ------------------------------------------------------------------------
 
     @property
-    def content(self) -> Any:
-        return self._content
-
-    @property
-    def const(self) -> torch.Tensor | None:
-        """What a tensor holds, where that is known now."""
-        return self._const
-
-    @property
     def is_tensor(self) -> bool:
-        return isinstance(self._content, ir.Value)
+        return isinstance(self.content, ir.Value)
 
     @property
     def is_list(self) -> bool:
-        return isinstance(self._content, list)
+        return isinstance(self.content, list)
 
     @property
     def is_computed_size(self) -> bool:
-        return isinstance(self._content, sympy.Basic)
+        return isinstance(self.content, sympy.Basic)
 
     @property
     def is_python(self) -> bool:
@@ -247,19 +238,19 @@ class SymbolicValue:
 
     def node(self) -> SymbolicNode:
         """What computes it: `onnx::Elu`, `onnx::Constant`, `prim::ListConstruct`, `prim::Param`."""
-        if not isinstance(self._content, ir.Value):
-            return _node_of_python(self._values, self)
-        producer = self._content.producer()
+        if not isinstance(self.content, ir.Value):
+            return _node_of_python(self)
+        producer = self.content.producer()
         if producer is None:
-            return SymbolicNode(self._values, "prim::Param", [], [self], {})
+            return SymbolicNode("prim::Param", [], [self], {})
         return node_of_onnx(self._values, producer)
 
     def debugName(self) -> str:
-        return str(self._content.name) if self.is_tensor else f"{self._content}"
+        return str(self.content.name) if self.is_tensor else f"{self.content}"
 
     def setDebugName(self, name: str) -> SymbolicValue:
         if self.is_tensor:
-            self._content.name = name
+            self.content.name = name
         return self
 
     def isCompleteTensor(self) -> bool:
@@ -273,9 +264,9 @@ class SymbolicValue:
 
     def uses(self) -> list[Use]:
         """The nodes written so far that read it."""
-        if not isinstance(self._content, ir.Value):
+        if not isinstance(self.content, ir.Value):
             return []
-        return [Use(node_of_onnx(self._values, use.node), use.idx) for use in self._content.uses()]
+        return [Use(node_of_onnx(self._values, use.node), use.idx) for use in self.content.uses()]
 
     def __repr__(self) -> str:
         return f"%{self.debugName()} : {self._type}"
@@ -286,7 +277,6 @@ class SymbolicNode:
 
     def __init__(
         self,
-        values: Values,
         kind: str,
         inputs: Sequence[SymbolicValue],
         outputs: Sequence[SymbolicValue],
@@ -294,7 +284,6 @@ class SymbolicNode:
         onnx_node: ir.Node | None = None,
         original: Node | None = None,
     ) -> None:
-        self._values = values
         self._kind = kind
         self._inputs = list(inputs)
         self._outputs = list(outputs)
@@ -362,20 +351,15 @@ class SymbolicNode:
     def scopeName(self) -> str:
         if self.original is not None:
             return self.original.location.class_path
-        return (
-            ""
-            if self.onnx_node is None
-            else self.onnx_node.metadata_props.get("sardonyx.scope", "")
-        )
+        return self._property("sardonyx.scope")
 
     def sourceRange(self) -> str:
         if self.original is not None:
             return self.original.location.describe()
-        return (
-            ""
-            if self.onnx_node is None
-            else self.onnx_node.metadata_props.get("sardonyx.source", "")
-        )
+        return self._property("sardonyx.source")
+
+    def _property(self, name: str) -> str:
+        return "" if self.onnx_node is None else self.onnx_node.metadata_props.get(name, "")
 
     def __repr__(self) -> str:
         outputs = ", ".join(map(repr, self._outputs))
@@ -385,13 +369,13 @@ class SymbolicNode:
         return f"{outputs} = {self._kind}{listed}({inputs})"
 
 
-def _node_of_python(values: Values, value: SymbolicValue) -> SymbolicNode:
+def _node_of_python(value: SymbolicValue) -> SymbolicNode:
     if value.is_list:
         kind = "Tuple" if value.type().kind() == "TupleType" else "List"
-        return SymbolicNode(values, f"prim::{kind}Construct", value.content, [value], {})
+        return SymbolicNode(f"prim::{kind}Construct", value.content, [value], {})
     if value.is_computed_size:
-        return SymbolicNode(values, "aten::size", [], [value], {})
-    return SymbolicNode(values, "prim::Constant", [], [value], {"value": value.content})
+        return SymbolicNode("aten::size", [], [value], {})
+    return SymbolicNode("prim::Constant", [], [value], {"value": value.content})
 
 
 def node_of_onnx(values: Values, node: ir.Node) -> SymbolicNode:
@@ -401,7 +385,6 @@ def node_of_onnx(values: Values, node: ir.Node) -> SymbolicNode:
         if not attribute.is_ref()
     }
     return SymbolicNode(
-        values,
         f"{node.domain or 'onnx'}::{node.op_type}",
         [values.of_onnx(v) for v in node.inputs if v is not None],
         [values.of_onnx(v) for v in node.outputs],
@@ -429,7 +412,6 @@ def node_of_call(values: Values, node: Node, arguments: Sequence[SymbolicValue])
 
     attributes = {k: a for k, a in node.arguments.items() if not list(values_in(a))}
     return SymbolicNode(
-        values,
         node.name.partition(".")[0],
         arguments,
         [typed(v) for v in node.outputs],

@@ -1,6 +1,6 @@
 """Stage 3: rewrite a model of the newest opset into the opset asked for, and for its runtime."""
 
-from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize
+from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize, supported_opset
 from sardonyx.legalize.legality import newest_opset
 from sardonyx.legalize.runtime_kernels import use_available_kernels
 from sardonyx.legalize.stored_constants import store_constants
@@ -10,5 +10,6 @@ __all__ = [
     "legalize",
     "newest_opset",
     "store_constants",
+    "supported_opset",
     "use_available_kernels",
 ]

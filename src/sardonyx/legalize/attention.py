@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_rank
 from sardonyx.legalize.emitter import (
     Emitter,
     input_of,
@@ -141,9 +142,7 @@ def _bias(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> _Bias:
     if nonpad is not None:
         keys = _positions(b, k)
         allowed.append(b.Less(keys, b.Reshape(nonpad, b.ints(-1, 1, 1, 1))))
-    both: ir.Value | None = None
-    for condition in allowed:
-        both = condition if both is None else b.And(both, condition)
+    both = functools.reduce(b.And, allowed) if allowed else None
     # A causal mask alone leaves every query at least the first key.
     only_causal = is_causal and left < 0 and right < 0 and mask is None and nonpad is None
     return _Bias(additive, both, may_mask_whole_rows=not only_causal)
@@ -162,9 +161,7 @@ def _padded_mask(b: Emitter, mask: ir.Value, k: ir.Value) -> ir.Value:
     """The mask as long as the keys: a shorter one allows none of the rest."""
     if same_dim(mask, -1, k, 2):
         return mask
-    rank = rank_of(mask)
-    if rank is None:
-        raise InexpressibleError("the rank of its mask is not known")
+    rank = known_rank(mask, "mask")
     missing = b.Sub(b.dim(k, 2), b.dim(mask, -1))
     pads = b.Concat(b.ints(*[0] * (2 * rank - 1)), missing, axis=0)
     if mask.dtype == ir.DataType.BOOL:

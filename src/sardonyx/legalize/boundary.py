@@ -3,19 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import Emitter
+from sardonyx.legalize.emitter import Emitter, constant_of, input_of, rank_of
 
 # A rule returns the values that replace the node's outputs, or None to leave the node as it is.
 Rule = Callable[[Emitter, ir.Node], "ir.Value | Sequence[ir.Value] | None"]
+
+
+REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSumSquare",
+)
+"""The axes of ReduceSum, which is none of them, became an input earlier."""
 
 
 class InexpressibleError(Exception):
     """Raised by a rule: this node has no form at the lower opset. Carries the reason."""
 
 
+def known_rank(value: ir.Value, of: str = "input") -> int:
+    """The rank of a node's input, which a rule cannot do without."""
+    rank = rank_of(value)
+    if rank is None:
+        raise InexpressibleError(f"the rank of its {of} is not known")
+    return rank
+
+
+def known_dtype(value: ir.Value) -> ir.DataType:
+    if value.dtype is None:
+        raise InexpressibleError("its element type is not known")
+    return value.dtype
+
+
+def constant_axes(node: ir.Node, index: int = 1) -> list[int] | None:
+    """The axes that an input of the node gives; None without it."""
+    value = input_of(node, index)
+    if value is None:
+        return None
+    axes = constant_of(value)
+    if axes is None:
+        raise InexpressibleError("its axes are computed by the model")
+    return [int(axis) for axis in axes.reshape(-1)]
+
+
+@dataclass(frozen=True)
 class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
@@ -24,16 +65,10 @@ class Boundary:
     are types that no operator takes there, not even Cast.
     """
 
-    def __init__(
-        self,
-        opset: int,
-        refused: Mapping[str, str] | None = None,
-        refused_dtypes: Mapping[ir.DataType, str] | None = None,
-    ) -> None:
-        self.opset = opset
-        self.refused_dtypes: Mapping[ir.DataType, str] = dict(refused_dtypes or {})
-        self.rules: dict[str, Rule] = {}
-        self.refused: Mapping[str, str] = dict(refused or {})
+    opset: int
+    refused: Mapping[str, str] = field(default_factory=dict)
+    refused_dtypes: Mapping[ir.DataType, str] = field(default_factory=dict)
+    rules: dict[str, Rule] = field(default_factory=dict)
 
     def rewrite(self, *op_types: str) -> Callable[[Rule], Rule]:
         """Register a rule for operators that opset `self.opset + 1` added or changed."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
-from sardonyx.legalize.emitter import Emitter, constant_of, known_dims, rank_of, required_input
+from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
+from sardonyx.legalize.emitter import Emitter, constant_int, known_dims, required_input
 from sardonyx.legalize.padding import pad_by_joining
 from sardonyx.legalize.positions import joined, sizes_of
 
 
 def sums_in_turn(b: Emitter, node: ir.Node) -> ir.Value:
-    x, axis_input = required_input(node, 0), constant_of(required_input(node, 1))
-    rank = rank_of(x)
-    if axis_input is None or rank is None or x.dtype is None:
-        raise InexpressibleError("its axis or the rank of its input is not known")
-    axis = int(axis_input.reshape(())) % rank
+    x, axis = required_input(node, 0), constant_int(required_input(node, 1))
+    rank, dtype = known_rank(x), known_dtype(x)
+    if axis is None:
+        raise InexpressibleError("its axis is computed by the model")
+    axis %= rank
     dims = known_dims(x)
     if 0 in dims:
         return x
@@ -27,7 +27,7 @@ def sums_in_turn(b: Emitter, node: ir.Node) -> ir.Value:
     may_be_empty = dims[axis] is None
     if may_be_empty:
         one_more = b.ints(*[0] * rank, 1, *[0] * (rank - 1))
-        scanned = pad_by_joining(b, scanned, one_more, b.const(0, x.dtype), rank)
+        scanned = pad_by_joining(b, scanned, one_more, b.const(0, dtype), rank)
     sums = _scanned(b, node, scanned, joined(b, rest), [dims[a] for a in order[1:]])
     sums.type, sums.shape = x.type, scanned.shape
     if may_be_empty:
@@ -39,8 +39,7 @@ def _scanned(
     b: Emitter, node: ir.Node, x: ir.Value, rest: ir.Value, rest_dims: list[int | None]
 ) -> ir.Value:
     """Sums along the first axis."""
-    dtype = required_input(node, 0).dtype
-    assert dtype is not None
+    dtype = known_dtype(x)
     nothing = b.ConstantOfShape(rest, value=ir.tensor([0], dtype=dtype))
     state, element = (b.graph_input(name, dtype, rest_dims) for name in ("state", "element"))
 

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 import onnx
 import onnx_ir as ir
 
-from sardonyx.errors import InternalError, UnsupportedOpsetError, format_message
-from sardonyx.legalize import (
-    to_opset_7,
-    to_opset_8,
-    to_opset_9,
-    to_opset_10,
-    to_opset_11,
-    to_opset_12,
-    to_opset_13,
-    to_opset_14,
-    to_opset_15,
-    to_opset_16,
-    to_opset_17,
-    to_opset_18,
-    to_opset_19,
-    to_opset_20,
-    to_opset_22,
-    to_opset_23,
-    to_opset_24,
-    to_opset_25,
-    to_opset_26,
-    to_opset_27,
+from sardonyx.errors import (
+    InternalError,
+    InvalidOptionError,
+    UnsupportedOpsetError,
+    format_message,
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted
@@ -47,37 +31,28 @@ from sardonyx.legalize.legality import (
 from sardonyx.legalize.ranks import complete_ranks
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.wider_types import in_wider_types
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.bodies import all_nodes, roots_of, subgraphs_of
 from sardonyx.lower.builder import WRITTEN_AT
+from sardonyx.options import DEFAULT_OPSET
 
-# A boundary that needs no file only widens types.
 BOUNDARIES: dict[int, Boundary] = {
-    module.BOUNDARY.opset: module.BOUNDARY
-    for module in (
-        to_opset_7,
-        to_opset_8,
-        to_opset_9,
-        to_opset_10,
-        to_opset_11,
-        to_opset_12,
-        to_opset_13,
-        to_opset_14,
-        to_opset_15,
-        to_opset_16,
-        to_opset_17,
-        to_opset_18,
-        to_opset_19,
-        to_opset_20,
-        to_opset_22,
-        to_opset_23,
-        to_opset_24,
-        to_opset_25,
-        to_opset_26,
-        to_opset_27,
-    )
+    opset: import_module(f"sardonyx.legalize.to_opset_{opset}").BOUNDARY
+    for opset in (*range(7, 21), *range(22, 28))
 }
+"""What has no file, the boundary between 22 and 21, only widens types."""
 _FIRST_OPSET_WITHOUT_RANKS = 13
 SUPPORTED_OPSETS = range(min(BOUNDARIES), newest_opset() + 1)
+
+
+def supported_opset(given: int | None) -> int:
+    """The opset of an export that was asked for `given`."""
+    opset = DEFAULT_OPSET if given is None else given
+    if type(opset) is not int or opset not in SUPPORTED_OPSETS:
+        raise InvalidOptionError(
+            f"opset_version={opset!r} is not supported:"
+            f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
+        )
+    return opset
 
 
 @dataclass(frozen=True)
@@ -104,14 +79,14 @@ def legalize(model: ir.Model, opset: int) -> None:
     if current < opset:
         raise InternalError(f"a model of opset {current} cannot be legalized up to opset {opset}")
     refused: dict[ir.Node, _Refusal] = {}
-    names = UniqueNames(names_in(model))
+    names = UniqueNames.beside(model)
     if opset < _FIRST_OPSET_WITHOUT_RANKS:
-        for container in _containers(model):
-            complete_ranks(container, current)
+        for graph in roots_of(model):
+            complete_ranks(graph, current)
     for step in range(current - 1, opset - 1, -1):
         descent = _Descent(step, names, refused)
-        for container in _containers(model):
-            descent.cross(container)
+        for graph in roots_of(model):
+            descent.cross(graph)
     _declare_opset(model, opset)
     store_constants(model)
     for node in all_nodes(model):
@@ -138,8 +113,8 @@ class _Descent:
         self._changed = ops_changed_by(opset + 1)
         self._valid_kinds: set[Hashable] = set()
 
-    def cross(self, container: ir.Graph | ir.Function) -> None:
-        for node in tuple(container):
+    def cross(self, graph: ir.Graph) -> None:
+        for node in tuple(graph):
             for subgraph in subgraphs_of(node):
                 self.cross(subgraph)
             if (
@@ -148,13 +123,13 @@ class _Descent:
                 and self._is_above(node)
                 and _kind_of(node) not in self._valid_kinds
             ):
-                self._rewrite(container, node)
+                self._rewrite(graph, node)
 
     def _is_above(self, node: ir.Node) -> bool:
         written_at = node.meta.get(WRITTEN_AT)
         return node not in self._refused and (written_at is None or written_at > self._opset)
 
-    def _rewrite(self, container: ir.Graph | ir.Function, node: ir.Node) -> None:
+    def _rewrite(self, graph: ir.Graph, node: ir.Node) -> None:
         emitter = Emitter(node, self._opset, self._names)
         try:
             replacements = self._replacements(emitter, node)
@@ -162,7 +137,7 @@ class _Descent:
             self._refused[node] = _refusal(node, str(error), self._opset + 1)
             return
         if replacements is not None:
-            replace_node(container, node, emitter, replacements)
+            replace_node(graph, node, emitter, replacements)
 
     def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
         for value in (*node.inputs, *node.outputs):
@@ -213,7 +188,7 @@ def _drop_default_attributes(node: ir.Node, opset: int) -> None:
 
 
 def replace_node(
-    container: ir.Graph | ir.Function,
+    graph: ir.Graph,
     node: ir.Node,
     emitter: Emitter,
     replacements: Sequence[ir.Value],
@@ -233,39 +208,13 @@ def replace_node(
         new.metadata_props.update(old.metadata_props)
         new.meta.update(old.meta)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
-    container.insert_before(node, emitter.nodes)
-    container.remove(node, safe=True)
-
-
-def _containers(model: ir.Model) -> Iterator[ir.Graph | ir.Function]:
-    yield model.graph
-    yield from model.functions.values()
-
-
-def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """Those of bodies and functions too."""
-    for container in _containers(model):
-        yield from ir.traversal.RecursiveGraphIterator(container)
-
-
-def names_in(model: ir.Model) -> set[str]:
-    """Every name that a value or a node has."""
-    names: set[str | None] = set()
-    for container in _containers(model):
-        names.update(value.name for value in container.inputs)
-    names.update(model.graph.initializers)
-    for node in all_nodes(model):
-        names.add(node.name)
-        names.update(value.name for value in node.outputs)
-        for subgraph in subgraphs_of(node):
-            names.update(value.name for value in subgraph.inputs)
-            names.update(subgraph.initializers)
-    return {name for name in names if name}
+    graph.insert_before(node, emitter.nodes)
+    graph.remove(node, safe=True)
 
 
 def _declare_opset(model: ir.Model, opset: int) -> None:
-    for container in _containers(model):
-        container.opset_imports[""] = opset
+    for graph in roots_of(model):
+        graph.opset_imports[""] = opset
     imports = [onnx.helper.make_opsetid("", opset)]
     # Model-local functions came with IR version 8; before 4, every weight was an input.
     oldest = 8 if model.functions else 4

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx import shape_inference
 
 from sardonyx.errors import InternalError
-from sardonyx.legalize.legality import parameters_given, schema_of, signature_of
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.legalize.legality import parameters_given, signature_of
+from sardonyx.lower.bodies import graphs_of, subgraphs_of
+from sardonyx.lower.schemas import OpSchema
+from sardonyx.lower.shapes import MOST_SHAPE_DATA, inferred_types
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
 
 HALF_DTYPES = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-_LARGEST_SHAPE_DATA = 64
 
 
 class UniqueNames:
-    """Hands out value and node names that occur nowhere in a model."""
+    """Hands out names that are not taken, each once."""
 
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    @classmethod
+    def beside(cls, model: ir.Model) -> UniqueNames:
+        """Names that no value and no node of the model has, in bodies and functions either."""
+        taken: set[str | None] = set()
+        for graph in graphs_of(model):
+            taken.update(value.name for value in graph.inputs)
+            taken.update(graph.initializers)
+            for node in graph:
+                taken.update((node.name, *(value.name for value in node.outputs)))
+        return cls(name for name in taken if name)
 
     def derived_from(self, base: str) -> str:
         number = 0
@@ -70,6 +81,12 @@ def constant_of(value: ir.Value | None) -> np.ndarray[Any, Any] | None:
         return None
     tensor = ir.convenience.get_const_tensor(value)
     return None if tensor is None else tensor.numpy()
+
+
+def constant_int(value: ir.Value) -> int | None:
+    """The number that a value of one element holds, if it is a constant."""
+    constant = constant_of(value)
+    return None if constant is None else int(constant.reshape(()))
 
 
 def input_of(node: ir.Node, index: int) -> ir.Value | None:
@@ -217,44 +234,39 @@ class Emitter:
 
 def infer_output_types(node: ir.Node, opset: int) -> None:
     """Set the dtype and shape of a node's outputs as far as ONNX's own inference knows them."""
-    schema = schema_of(node.op_type, opset)
+    signature = signature_of(node.op_type, opset)
     given = [value for value in node.inputs if value is not None]
-    if schema is None or any(value.type is None for value in given) or subgraphs_of(node):
+    if signature is None or any(value.type is None for value in given) or subgraphs_of(node):
         return
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
-    for value in given:
-        name = str(value.name)
-        proto = ir.serde.serialize_value(value)
-        types[name] = proto.type
-        producer = value.producer()
-        if producer is not None and producer.op_type != "Constant":
-            continue
-        tensor = ir.convenience.get_const_tensor(value)
-        if tensor is not None and tensor.size <= _LARGEST_SHAPE_DATA:
-            data[name] = ir.serde.serialize_tensor(tensor)
-    try:
-        inferred = shape_inference.infer_node_outputs(
-            schema, ir.serde.serialize_node(node), types, data
-        )
-    except (shape_inference.InferenceError, onnx.checker.ValidationError):
-        _bind_output_types(node, opset)  # legality will have its say about the node
+    types = [
+        None if value is None else ir.serde.serialize_value(value).type for value in node.inputs
+    ]
+    data = [_shape_data(value) for value in node.inputs]
+    inferred = inferred_types(signature, node, types, data, opset)
+    if inferred is None:
+        _bind_output_types(node, signature)  # legality will have its say about the node
         return
-    for output in node.outputs:
-        proto_type = inferred.get(str(output.name))
+    for output, proto_type in zip(node.outputs, inferred, strict=True):
         if proto_type is not None:
             output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
             output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
 
 
-def _bind_output_types(node: ir.Node, opset: int) -> None:
+def _shape_data(value: ir.Value | None) -> onnx.TensorProto | None:
+    producer = None if value is None else value.producer()
+    if value is None or (producer is not None and producer.op_type != "Constant"):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.size > MOST_SHAPE_DATA:
+        return None
+    return ir.serde.serialize_tensor(tensor)
+
+
+def _bind_output_types(node: ir.Node, signature: OpSchema) -> None:
     """Give each output the type of the first input that shares its type variable."""
-    signature = signature_of(node.op_type, opset)
-    if signature is None:
-        return
     bound = {
-        parameter.type_variable: value.type
+        parameter.type_name: value.type
         for value, parameter in reversed(list(parameters_given(node.inputs, signature.inputs)))
     }
     for output, parameter in parameters_given(node.outputs, signature.outputs):
-        output.type = bound.get(parameter.type_variable)
+        output.type = bound.get(parameter.type_name)

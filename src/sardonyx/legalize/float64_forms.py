@@ -75,22 +75,16 @@ def _thresholded_relu(b: Emitter, node: ir.Node) -> ir.Value:
     return b.Where(above, x, _number(b, 0.0))
 
 
-def _soft_plus(b: Emitter, x: ir.Value) -> ir.Value:
+def _softplus(b: Emitter, x: ir.Value) -> ir.Value:
     tail = _log1p(b, b.Exp(b.Neg(b.Abs(x))))
     return b.Add(b.Max(x, _number(b, 0.0)), tail)
 
 
-def _softplus(b: Emitter, node: ir.Node) -> ir.Value:
-    return _soft_plus(b, required_input(node, 0))
+def _mish(b: Emitter, x: ir.Value) -> ir.Value:
+    return b.Mul(x, b.Tanh(_softplus(b, x)))
 
 
-def _mish(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    return b.Mul(x, b.Tanh(_soft_plus(b, x)))
-
-
-def _softsign(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
+def _softsign(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Div(x, b.Add(b.Abs(x), _number(b, 1.0)))
 
 
@@ -104,32 +98,25 @@ def _hard_sigmoid(b: Emitter, node: ir.Node) -> ir.Value:
     return _ramp(b, required_input(node, 0), alpha, beta)
 
 
-def _hard_swish(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
+def _hard_swish(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Mul(x, _ramp(b, x, 1 / 6, 0.5))
 
 
-def _tan(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
+def _tan(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Div(b.Sin(x), b.Cos(x))
 
 
-def _hyperbolic_cosine(b: Emitter, x: ir.Value) -> ir.Value:
+def _cosh(b: Emitter, x: ir.Value) -> ir.Value:
     """exp(x) / 2 + exp(-x) / 2, halved in the exponent so as to overflow no sooner than cosh."""
     log_2 = _number(b, math.log(2))
     return b.Add(b.Exp(b.Sub(x, log_2)), b.Exp(b.Sub(b.Neg(x), log_2)))
 
 
-def _sinh(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    return b.Mul(b.Tanh(x), _hyperbolic_cosine(b, x))
+def _sinh(b: Emitter, x: ir.Value) -> ir.Value:
+    return b.Mul(b.Tanh(x), _cosh(b, x))
 
 
-def _cosh(b: Emitter, node: ir.Node) -> ir.Value:
-    return _hyperbolic_cosine(b, required_input(node, 0))
-
-
-def _asinh(b: Emitter, node: ir.Node) -> ir.Value:
+def _asinh(b: Emitter, x: ir.Value) -> ir.Value:
     def of_size(size: ir.Value) -> ir.Value:
         one, square = _number(b, 1.0), b.Mul(size, size)
         above = b.Div(square, b.Add(b.Sqrt(b.Add(square, one)), one))
@@ -137,24 +124,24 @@ def _asinh(b: Emitter, node: ir.Node) -> ir.Value:
         far = b.Add(b.Log(size), _number(b, math.log(2)))  # the square would overflow
         return b.Where(b.Greater(size, _number(b, 1e100)), far, near)
 
-    return _odd(b, required_input(node, 0), of_size)
+    return _odd(b, x, of_size)
 
 
-def _acosh(b: Emitter, node: ir.Node) -> ir.Value:
-    above = b.Sub(required_input(node, 0), _number(b, 1.0))
+def _acosh(b: Emitter, x: ir.Value) -> ir.Value:
+    above = b.Sub(x, _number(b, 1.0))
     root = b.Mul(b.Sqrt(above), b.Sqrt(b.Add(above, _number(b, 2.0))))
     return _log1p(b, b.Add(above, root))
 
 
-def _atanh(b: Emitter, node: ir.Node) -> ir.Value:
+def _atanh(b: Emitter, x: ir.Value) -> ir.Value:
     def of_size(size: ir.Value) -> ir.Value:
         ratio = b.Div(b.Mul(size, _number(b, 2.0)), b.Sub(_number(b, 1.0), size))
         return b.Mul(_log1p(b, ratio), _number(b, 0.5))
 
-    return _odd(b, required_input(node, 0), of_size)
+    return _odd(b, x, of_size)
 
 
-def _arc_tangent(b: Emitter, x: ir.Value) -> ir.Value:
+def _atan(b: Emitter, x: ir.Value) -> ir.Value:
     """The angle in float32, and what that leaves of it: atan of (x - tan a) / (1 + x tan a)."""
     x = b.Min(b.Max(x, _number(b, -1e300)), _number(b, 1e300))
     angle = b.cast(b.Atan(b.cast(x, ir.DataType.FLOAT)), ir.DataType.DOUBLE)
@@ -163,40 +150,41 @@ def _arc_tangent(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Add(angle, rest)
 
 
-def _atan(b: Emitter, node: ir.Node) -> ir.Value:
-    return _arc_tangent(b, required_input(node, 0))
-
-
-def _asin(b: Emitter, node: ir.Node) -> ir.Value:
-    x, one = required_input(node, 0), _number(b, 1.0)
+def _asin(b: Emitter, x: ir.Value) -> ir.Value:
+    one = _number(b, 1.0)
     cosine = b.Sqrt(b.Mul(b.Sub(one, x), b.Add(one, x)))
-    return _arc_tangent(b, b.Div(x, cosine))
+    return _atan(b, b.Div(x, cosine))
 
 
-def _acos(b: Emitter, node: ir.Node) -> ir.Value:
-    x, one = required_input(node, 0), _number(b, 1.0)
-    half = _arc_tangent(b, b.Sqrt(b.Div(b.Sub(one, x), b.Add(one, x))))
+def _acos(b: Emitter, x: ir.Value) -> ir.Value:
+    one = _number(b, 1.0)
+    half = _atan(b, b.Sqrt(b.Div(b.Sub(one, x), b.Add(one, x))))
     return b.Mul(half, _number(b, 2.0))
 
 
+def _of_input(function: Callable[[Emitter, ir.Value], ir.Value]) -> Form:
+    """The form of an operator that is a function of its first input alone."""
+    return lambda b, node: function(b, required_input(node, 0))
+
+
 FLOAT64_FORMS: Mapping[str, Form] = {
-    "Acos": _acos,
-    "Acosh": _acosh,
-    "Asin": _asin,
-    "Asinh": _asinh,
-    "Atan": _atan,
-    "Atanh": _atanh,
-    "Cosh": _cosh,
+    "Acos": _of_input(_acos),
+    "Acosh": _of_input(_acosh),
+    "Asin": _of_input(_asin),
+    "Asinh": _of_input(_asinh),
+    "Atan": _of_input(_atan),
+    "Atanh": _of_input(_atanh),
+    "Cosh": _of_input(_cosh),
     "Elu": _elu,
     "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
+    "HardSwish": _of_input(_hard_swish),
     "LeakyRelu": _leaky_relu,
-    "Mish": _mish,
+    "Mish": _of_input(_mish),
     "PRelu": _prelu,
     "Selu": _selu,
-    "Sinh": _sinh,
-    "Softplus": _softplus,
-    "Softsign": _softsign,
-    "Tan": _tan,
+    "Sinh": _of_input(_sinh),
+    "Softplus": _of_input(_softplus),
+    "Softsign": _of_input(_softsign),
+    "Tan": _of_input(_tan),
     "ThresholdedRelu": _thresholded_relu,
 }

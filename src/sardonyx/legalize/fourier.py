@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import InexpressibleError
-from sardonyx.legalize.emitter import Emitter, constant_of, rank_of, static_dim
+from sardonyx.legalize.emitter import Emitter, constant_int, rank_of, static_dim
 
 
 def _int_scalar(b: Emitter, number: int) -> ir.Value:
@@ -30,7 +30,7 @@ def fourier_transform(
     order = [*(a for a in range(rank - 1) if a != axis), axis, rank - 1]
     moved = b.Transpose(x, perm=order)
     size = static_dim(x, axis)
-    count = size if length is None else _known_int(length)
+    count = size if length is None else constant_int(length)
     if size is not None and count is not None:
         cosine, sine = (
             b.const(table.astype(dtype.numpy()), dtype)
@@ -58,11 +58,6 @@ def fourier_transform(
     if inverse:
         out = b.Div(out, total)
     return b.Transpose(out, perm=[order.index(a) for a in range(rank)])
-
-
-def _known_int(value: ir.Value) -> int | None:
-    constant = constant_of(value)
-    return None if constant is None else int(constant.reshape(()))
 
 
 def _tables(
@@ -107,7 +102,7 @@ def framed_fourier_transform(
         if window is None:
             raise InexpressibleError("it has neither a window nor a length of its frames")
         length = b.dim(window, 0)
-    known = _known_int(length)
+    known = constant_int(length)
     length, step = _as_scalar(b, length), _as_scalar(b, step)
     zero, one = _int_scalar(b, 0), _int_scalar(b, 1)
     rest = b.Sub(_as_scalar(b, b.dim(signal, 1)), length)

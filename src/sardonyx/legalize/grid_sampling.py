@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.cubic_weights import cubic_weights
-from sardonyx.legalize.emitter import Emitter, rank_of, required_input
+from sardonyx.legalize.emitter import Emitter, required_input
 
 _CUBIC_A = -0.75
 
@@ -39,11 +40,8 @@ class _Sampler:
         self.mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
         self.padding = node.attributes.get_string("padding_mode", "zeros")
         self.align_corners = bool(node.attributes.get_int("align_corners", 0))
-        rank = rank_of(self.x)
-        if rank is None or self.grid.dtype is None:
-            raise InexpressibleError("the rank of its input is not known")
-        self.rank = rank
-        self.dtype = self.grid.dtype
+        self.rank = known_rank(self.x)
+        self.dtype = known_dtype(self.grid)
 
     def number(self, value: float) -> ir.Value:
         return self.b.const(value, self.dtype)
@@ -64,11 +62,9 @@ class _Sampler:
         channels_last = b.Transpose(self.x, perm=[0, *range(2, self.rank), 1])
         flat = b.Reshape(channels_last, b.Concat(b.ints(-1), b.dim(self.x, 1), axis=0))
         first = self._first_of_each_image(axes)
-        total: ir.Value | None = None
-        for combination in itertools.product(*taps):
-            part = self._weighted(flat, first, combination, axes)
-            total = part if total is None else b.Add(total, part)
-        assert total is not None
+        combinations = itertools.product(*taps)
+        parts = (self._weighted(flat, first, combination, axes) for combination in combinations)
+        total = functools.reduce(b.Add, parts)
         return b.Transpose(total, perm=[0, self.rank - 1, *range(1, self.rank - 1)])
 
     def _axis(self, axis: int) -> _Axis:

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import onnx
 import onnx_ir as ir
 
+from sardonyx.lower.schemas import Formal, OpSchema, op_schema
+
 _STANDARD_DOMAINS = ("", "ai.onnx")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A formal input or output of an operator."""
-
-    name: str
-    type_variable: str
-    types: frozenset[str]
-    optional: bool
-    homogeneous: bool
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What one version of an operator accepts: its `onnx.defs` schema, read once."""
-
-    since_version: int
-    deprecated: bool
-    inputs: tuple[Parameter, ...]
-    input_counts: tuple[int, int]
-    outputs: tuple[Parameter, ...]
-    output_counts: tuple[int, int]
-    attributes: frozenset[str]
-    required_attributes: frozenset[str]
 
 
 def newest_opset() -> int:
@@ -51,39 +27,9 @@ def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
         return None
 
 
-@functools.cache
-def signature_of(op_type: str, opset: int) -> Signature | None:
-    schema = schema_of(op_type, opset)
-    if schema is None:
-        return None
-    return Signature(
-        since_version=schema.since_version,
-        deprecated=schema.deprecated,
-        inputs=_parameters(schema.inputs),
-        input_counts=(schema.min_input, schema.max_input),
-        outputs=_parameters(schema.outputs),
-        output_counts=(schema.min_output, schema.max_output),
-        attributes=frozenset(schema.attributes),
-        required_attributes=frozenset(
-            name for name, attribute in schema.attributes.items() if attribute.required
-        ),
-    )
-
-
-def _parameters(
-    formals: Sequence[onnx.defs.OpSchema.FormalParameter],
-) -> tuple[Parameter, ...]:
-    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
-    return tuple(
-        Parameter(
-            name=formal.name,
-            type_variable=formal.type_str,
-            types=frozenset(formal.types),
-            optional=formal.option == optional,
-            homogeneous=formal.is_homogeneous,
-        )
-        for formal in formals
-    )
+def signature_of(op_type: str, opset: int) -> OpSchema | None:
+    """What `op_type` accepts at `opset`, or None if it does not exist there."""
+    return None if schema_of(op_type, opset) is None else op_schema(op_type, opset)
 
 
 @functools.cache
@@ -116,12 +62,13 @@ def why_illegal(node: ir.Node, opset: int) -> str | None:
     signature = signature_of(node.op_type, opset)
     if signature is None:
         return "the operator does not exist there"
-    if signature.deprecated:
+    raw = signature.raw
+    if raw.deprecated:
         return "the operator is deprecated there"
     return (
         _attribute_fault(node, signature)
-        or _count_fault("input", node.inputs, signature.inputs, signature.input_counts)
-        or _count_fault("output", node.outputs, signature.outputs, signature.output_counts)
+        or _count_fault("input", node.inputs, signature.inputs, raw.min_input, raw.max_input)
+        or _count_fault("output", node.outputs, signature.outputs, raw.min_output, raw.max_output)
         or _type_fault(node, signature)
     )
 
@@ -154,7 +101,7 @@ def means_another_thing(node: ir.Node, written_at: int, opset: int) -> str | Non
     return f"it was written for opset {written_at}, and since opset {changed} {how}"
 
 
-def _attribute_fault(node: ir.Node, signature: Signature) -> str | None:
+def _attribute_fault(node: ir.Node, signature: OpSchema) -> str | None:
     for name in node.attributes:
         if name not in signature.attributes:
             return f"attribute {name} does not exist there"
@@ -167,10 +114,10 @@ def _attribute_fault(node: ir.Node, signature: Signature) -> str | None:
 def _count_fault(
     kind: str,
     values: Sequence[ir.Value | None],
-    parameters: Sequence[Parameter],
-    counts: tuple[int, int],
+    parameters: Sequence[Formal],
+    fewest: int,
+    most: int,
 ) -> str | None:
-    fewest, most = counts
     given = len(values)
     while given and values[given - 1] is None:
         given -= 1
@@ -186,12 +133,18 @@ def _count_fault(
 
 
 def parameters_given(
-    values: Sequence[ir.Value | None], parameters: Sequence[Parameter]
-) -> Iterator[tuple[ir.Value, Parameter]]:
+    values: Sequence[ir.Value | None], parameters: Sequence[Formal]
+) -> Iterator[tuple[ir.Value, Formal]]:
     """Each given value beside the formal parameter it stands for."""
     for index, value in enumerate(values):
         if value is not None and parameters:
             yield value, parameters[min(index, len(parameters) - 1)]
+
+
+def all_parameters_given(node: ir.Node, signature: OpSchema) -> Iterator[tuple[ir.Value, Formal]]:
+    """The same for the inputs of a node and then its outputs."""
+    yield from parameters_given(node.inputs, signature.inputs)
+    yield from parameters_given(node.outputs, signature.outputs)
 
 
 _TENSOR_TYPES: dict[ir.DataType, str] = {
@@ -221,21 +174,17 @@ def _spelled(type_: ir.TypeProtocol) -> str | None:
     return None
 
 
-def _type_fault(node: ir.Node, signature: Signature) -> str | None:
+def _type_fault(node: ir.Node, signature: OpSchema) -> str | None:
     """A type that the signature does not take; an unknown type is never a fault."""
     bound: dict[str, tuple[str, str]] = {}
-    for values, parameters in (
-        (node.inputs, signature.inputs),
-        (node.outputs, signature.outputs),
-    ):
-        for value, parameter in parameters_given(values, parameters):
-            given = type_string(value)
-            if given is None:
-                continue
-            if given not in parameter.types:
-                return f"{parameter.name} may not be {given} there"
-            if parameter.homogeneous:
-                first, name = bound.setdefault(parameter.type_variable, (given, parameter.name))
-                if first != given:
-                    return f"{parameter.name} is {given} but {name} is {first}"
+    for value, parameter in all_parameters_given(node, signature):
+        given = type_string(value)
+        if given is None:
+            continue
+        if given not in parameter.types:
+            return f"{parameter.name} may not be {given} there"
+        if parameter.homogeneous:
+            first, name = bound.setdefault(parameter.type_name, (given, parameter.name))
+            if first != given:
+                return f"{parameter.name} is {given} but {name} is {first}"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, rank_of, required_input, static_dim
 from sardonyx.legalize.positions import (
     counted_from_the_start,
@@ -18,9 +18,7 @@ from sardonyx.legalize.positions import (
 
 def gather_elements(b: Emitter, node: ir.Node) -> ir.Value:
     data, indices = required_input(node, 0), required_input(node, 1)
-    rank = rank_of(data)
-    if rank is None:
-        raise InexpressibleError("the rank of its data is not known")
+    rank = known_rank(data, "data")
     axis = node.attributes.get_int("axis", 0) % rank
     sizes, counts = sizes_of(b, data, rank), sizes_of(b, indices, rank)
     index = counted_from_the_start(b, b.cast(indices, ir.DataType.INT64), sizes[axis])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
-from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
+from sardonyx.legalize.boundary import InexpressibleError, known_rank
+from sardonyx.legalize.emitter import Emitter, input_of, required_input
 
 
 def along_last_axis(b: Emitter, op_type: str, x: ir.Value, axis: int, rank: int) -> ir.Value:
@@ -19,10 +19,7 @@ def along_last_axis(b: Emitter, op_type: str, x: ir.Value, axis: int, rank: int)
 
 
 def log_probabilities(b: Emitter, scores: ir.Value) -> ir.Value:
-    rank = rank_of(scores)
-    if rank is None:
-        raise InexpressibleError("the rank of its scores is not known")
-    return along_last_axis(b, "LogSoftmax", scores, 1, rank)
+    return along_last_axis(b, "LogSoftmax", scores, 1, known_rank(scores, "scores"))
 
 
 def negative_log_likelihood(b: Emitter, node: ir.Node, log_prob: ir.Value) -> ir.Value:

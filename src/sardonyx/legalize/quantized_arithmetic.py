@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
 
 _RANGES = {
@@ -25,9 +25,7 @@ def _along_its_axis(b: Emitter, value: ir.Value, node: ir.Node) -> ir.Value:
     """A scale or zero point, shaped to broadcast over the tensor it is for."""
     if rank_of(value) == 0:
         return value
-    rank = rank_of(required_input(node, 0))
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(required_input(node, 0))
     axis = node.attributes.get_int("axis", 1) % rank
     return b.Reshape(value, b.ints(-1, *[1] * (rank - 1 - axis)))
 

@@ -15,9 +15,9 @@ from sardonyx.legalize.legality import is_standard
 from sardonyx.lower.bodies import subgraphs_of
 
 
-def complete_ranks(container: ir.Graph | ir.Function, opset: int) -> None:
+def complete_ranks(graph: ir.Graph, opset: int) -> None:
     """Infer the shapes of values that have none, of nodes of `opset`."""
-    for node in container:
+    for node in graph:
         for subgraph in subgraphs_of(node):
             complete_ranks(subgraph, opset)
         lacking = [v for v in node.outputs if v.shape is None and not is_omitted(v)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.cubic_weights import cubic_weights
 from sardonyx.legalize.emitter import Emitter, constant_of, rank_of, same_dim, static_dim
 from sardonyx.legalize.positions import clamped, positions
@@ -45,12 +46,10 @@ def resize_by_gathering(
     sampling: Sampling,
 ) -> ir.Value:
     """`sizes`, or else `scales`, have an element for each axis; `out` is what the node gives."""
-    rank = rank_of(x)
-    if rank is None or x.dtype is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(x)
     if sampling.mode not in ("nearest", "linear", "cubic"):
         raise InexpressibleError(f"its mode {sampling.mode} is not known")
-    if sampling.mode != "nearest" and not x.dtype.is_floating_point():
+    if sampling.mode != "nearest" and not known_dtype(x).is_floating_point():
         raise InexpressibleError("it interpolates between integers")
     result = x
     for axis in _changing_axes(b, x, scales, sizes, out, rank):
@@ -112,13 +111,12 @@ def _resized(b: Emitter, x: ir.Value, axis: _Axis, sampling: Sampling, rank: int
     else:
         offsets = (-1.0, 0.0, 1.0, 2.0)
         weights = cubic_weights(b, rest, sampling.cubic_coeff_a)
-    total: ir.Value | None = None
-    for offset, weight in zip(offsets, weights, strict=True):
+
+    def weighted(offset: float, weight: ir.Value) -> ir.Value:
         factor = b.Reshape(b.cast(weight, x.dtype), b.ints(-1, *[1] * (rank - 1 - axis.number)))
-        part = b.Mul(elements_at(b.Add(base, b.const(offset, _FLOAT))), factor)
-        total = part if total is None else b.Add(total, part)
-    assert total is not None
-    return total
+        return b.Mul(elements_at(b.Add(base, b.const(offset, _FLOAT))), factor)
+
+    return functools.reduce(b.Add, map(weighted, offsets, weights))
 
 
 def _coordinates(b: Emitter, axis: _Axis, mode: str) -> ir.Value:

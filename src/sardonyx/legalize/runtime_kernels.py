@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.legalize.descend import all_nodes, names_in, replace_node
+from sardonyx.legalize.descend import replace_node
 from sardonyx.legalize.emitter import (
     Emitter,
     UniqueNames,
@@ -27,10 +27,12 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.float64_forms import FLOAT64_FORMS, Form
-from sardonyx.legalize.legality import Parameter, Signature, is_standard, signature_of
+from sardonyx.legalize.float64_forms import FLOAT64_FORMS
+from sardonyx.legalize.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.legalize.slicing import slice_by_gathering
-from sardonyx.legalize.wider_types import wider_types
+from sardonyx.legalize.wider_types import cast_around, wider_types
+from sardonyx.lower.bodies import all_nodes
+from sardonyx.lower.schemas import OpSchema
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
 OLDEST_OPSET = 7
@@ -40,9 +42,6 @@ Types = Mapping[str, ir.DataType]
 """The type that each type variable of an operator stands for."""
 
 D: TypeAlias = ir.DataType
-
-TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype")
-"""Attributes that say the type of an output which no input has."""
 
 _LOSSY: Mapping[D, Sequence[D]] = {D.DOUBLE: (D.FLOAT,)}
 _COST_OF_LOSS = 1000
@@ -56,8 +55,8 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
     narrowed: Counter[str] = Counter()
     for node in tuple(all_nodes(model)):
         if opset == _OPSET_OF_WRONG_SLICES and _slices_a_named_dim(node):
-            names = names or UniqueNames(names_in(model))
-            _spell_out(node, opset, names, slice_by_gathering)
+            names = names or UniqueNames.beside(model)
+            _replace(node, opset, names, slice_by_gathering)
             continue
         signature = signature_of(node.op_type, opset) if is_standard(node) else None
         rows = () if signature is None else _rows(node, signature.since_version)
@@ -67,12 +66,13 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
         changes = _nearest(node.op_type, types, rows)
         if not changes:
             continue
-        names = names or UniqueNames(names_in(model))
+        names = names or UniqueNames.beside(model)
         lossy = any(new in _LOSSY.get(types[variable], ()) for variable, new in changes.items())
         if lossy and node.op_type in FLOAT64_FORMS:
-            _spell_out(node, opset, names, FLOAT64_FORMS[node.op_type])
+            _replace(node, opset, names, FLOAT64_FORMS[node.op_type])
         else:
-            _cast_around(node, signature, changes, names)
+            around = partial(cast_around, signature=signature, changes=changes)
+            _replace(node, opset, names, around)
             narrowed[node.op_type] += lossy
     return _notes(+narrowed)
 
@@ -85,10 +85,16 @@ def _slices_a_named_dim(node: ir.Node) -> bool:
     return axes is not None and any(static_dim(x, int(axis)) is None for axis in axes)
 
 
-def _spell_out(node: ir.Node, opset: int, names: UniqueNames, form: Form) -> None:
+def _replace(
+    node: ir.Node,
+    opset: int,
+    names: UniqueNames,
+    form: Callable[[Emitter, ir.Node], ir.Value | Sequence[ir.Value]],
+) -> None:
     assert node.graph is not None
     emitter = Emitter(node, opset, names)
-    replace_node(node.graph, node, emitter, [form(emitter, node)])
+    made = form(emitter, node)
+    replace_node(node.graph, node, emitter, [made] if isinstance(made, ir.Value) else made)
 
 
 def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
@@ -127,23 +133,12 @@ def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataT
     ]
 
 
-def _types_of(node: ir.Node, signature: Signature) -> dict[str, ir.DataType]:
+def _types_of(node: ir.Node, signature: OpSchema) -> dict[str, ir.DataType]:
     return {
-        parameter.type_variable: value.dtype
-        for value, parameter in (
-            *_given(node.inputs, signature.inputs),
-            *_given(node.outputs, signature.outputs),
-        )
-        if value.dtype is not None
+        parameter.type_name: value.dtype
+        for value, parameter in all_parameters_given(node, signature)
+        if value.dtype is not None and not is_omitted(value)
     }
-
-
-def _given(
-    values: Sequence[ir.Value | None], parameters: Sequence[Parameter]
-) -> Iterator[tuple[ir.Value, Parameter]]:
-    for index, value in enumerate(values):
-        if value is not None and not is_omitted(value):
-            yield value, parameters[min(index, len(parameters) - 1)]
 
 
 def _nearest(
@@ -176,56 +171,3 @@ def _stand_ins(op_type: str, dtype: ir.DataType) -> Iterator[tuple[int, ir.DataT
     """Types to compute in instead, nearest first, each with its price."""
     yield from enumerate(wider_types(op_type, dtype), start=1)
     yield from enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS)
-
-
-def _cast_around(node: ir.Node, signature: Signature, changes: Types, names: UniqueNames) -> None:
-    graph = node.graph
-    assert graph is not None
-    for index, value in enumerate(node.inputs):
-        if value is None:
-            continue
-        parameter = signature.inputs[min(index, len(signature.inputs) - 1)]
-        dtype = changes.get(parameter.type_variable)
-        if dtype is not None:
-            wide = ir.Value(
-                name=names.derived_from(f"{value.name}.{dtype.name.lower()}"),
-                type=ir.TensorType(dtype),
-                shape=value.shape,
-            )
-            graph.insert_before(node, _cast(value, wide, node))
-            node.replace_input_with(index, wide)
-    from_inputs = {parameter.type_variable for parameter in signature.inputs}
-    for value, parameter in tuple(_given(node.outputs, signature.outputs)):
-        dtype = changes.get(parameter.type_variable)
-        if dtype is None:
-            continue
-        if parameter.type_variable not in from_inputs:
-            _ask_for(node, dtype)
-        _cast_back(value, dtype, node, names)
-
-
-def _ask_for(node: ir.Node, dtype: ir.DataType) -> None:
-    for attribute in TYPE_ATTRIBUTES:
-        if attribute in node.attributes:
-            node.attributes[attribute] = ir.AttrInt64(attribute, int(dtype))
-
-
-def _cast_back(value: ir.Value, dtype: ir.DataType, node: ir.Node, names: UniqueNames) -> None:
-    """Compute `value` in `dtype`; what used it gets a cast of it, under the name it had."""
-    graph = node.graph
-    assert graph is not None
-    back = ir.Value(type=value.type, shape=value.shape, metadata_props=value.metadata_props)
-    back.meta.update(value.meta)
-    value.replace_all_uses_with(back, replace_graph_outputs=True)
-    name, value.name = value.name, names.derived_from(f"{value.name}.{dtype.name.lower()}")
-    back.name = name
-    value.type = ir.TensorType(dtype)
-    graph.insert_after(node, _cast(value, back, node))
-
-
-def _cast(source: ir.Value, target: ir.Value, around: ir.Node) -> ir.Node:
-    assert target.dtype is not None
-    attributes: dict[str, Any] = {"to": int(target.dtype)}
-    cast = ir.node("Cast", [source], attributes, outputs=[target])
-    cast.metadata_props.update(around.metadata_props)
-    return cast

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, known_dims, rank_of, required_input, static_dim
 from sardonyx.legalize.padding import pad_by_joining
 from sardonyx.legalize.positions import joined
@@ -22,9 +22,7 @@ def scatter_elements_in_turn(
     if operator is None:
         return None
     data, indices, updates = (required_input(node, index) for index in range(3))
-    rank = rank_of(data)
-    if rank is None:
-        raise InexpressibleError("the rank of its data is not known")
+    rank = known_rank(data, "data")
     axis = node.attributes.get_int("axis", 0) % rank
 
     def step(inner: Emitter, state: ir.Value, index: ir.Value, update: ir.Value) -> ir.Value:

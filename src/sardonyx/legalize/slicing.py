@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
+from sardonyx.legalize.boundary import InexpressibleError, constant_axes
 from sardonyx.legalize.emitter import Emitter, constant_of, input_of, required_input, static_dim
 from sardonyx.legalize.positions import clamped, larger, positions
 
@@ -46,16 +46,14 @@ def _ints(constant: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int
 
 def _axes_and_steps(node: ir.Node, starts: ir.Value) -> tuple[list[int], list[int] | None]:
     """Steps are None where the model computes them."""
-    axes_input, steps_input = input_of(node, 3), input_of(node, 4)
-    axes, steps = constant_of(axes_input), constant_of(steps_input)
-    if (axes is None) != (axes_input is None):
-        raise InexpressibleError("its axes are computed by the model")
+    axes, steps_input = constant_axes(node, 3), input_of(node, 4)
+    steps = constant_of(steps_input)
     count = static_dim(starts, 0) if axes is None else len(axes)
     if count is None:
         raise InexpressibleError("the number of its axes is not known")
     known_steps = [1] * count if steps_input is None else None
     return (
-        list(range(count)) if axes is None else _ints(axes),
+        list(range(count)) if axes is None else axes,
         known_steps if steps is None else _ints(steps),
     )
 

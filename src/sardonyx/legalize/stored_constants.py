@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx_ir as ir
 
 from sardonyx.legalize.emitter import UniqueNames
 from sardonyx.legalize.legality import is_standard, signature_of, type_string_of
-from sardonyx.lower.bodies import subgraphs_of
 
 
 def store_constants(model: ir.Model) -> None:
@@ -17,7 +14,7 @@ def store_constants(model: ir.Model) -> None:
     if signature is None or type_string_of(ir.DataType.INT64) in signature.outputs[0].types:
         return
     allowed = signature.outputs[0].types
-    names = UniqueNames({name for value in _values(model.graph) if (name := value.name)})
+    names = UniqueNames.beside(model)
     for node in tuple(ir.traversal.RecursiveGraphIterator(model.graph)):
         if node.op_type != "Constant" or not is_standard(node) or "value" not in node.attributes:
             continue
@@ -37,14 +34,3 @@ def store_constants(model: ir.Model) -> None:
         old.replace_all_uses_with(stored)
         graph.register_initializer(stored)
         graph.remove(node, safe=True)
-
-
-def _values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """All that have a name, those of bodies too."""
-    yield from graph.inputs
-    yield from graph.initializers.values()
-    for node in ir.traversal.RecursiveGraphIterator(graph):
-        yield from node.outputs
-        for body in subgraphs_of(node):
-            yield from body.inputs
-            yield from body.initializers.values()

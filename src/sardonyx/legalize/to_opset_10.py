@@ -8,14 +8,21 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.legalize import linear_indexing
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import (
+    REDUCTIONS,
+    Boundary,
+    InexpressibleError,
+    constant_axes,
+    known_dtype,
+    known_rank,
+)
 from sardonyx.legalize.branch_shapes import with_open_shapes
 from sardonyx.legalize.cumulative_sums import sums_in_turn
 from sardonyx.legalize.emitter import (
     Emitter,
+    constant_int,
     constant_of,
     input_of,
-    rank_of,
     required_input,
     static_dim,
 )
@@ -52,16 +59,11 @@ BOUNDARY = Boundary(
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-@BOUNDARY.rewrite("If")
-def branch(b: Emitter, node: ir.Node) -> None:
-    with_open_shapes(b, node)
-
-
-def _known_rank(value: ir.Value) -> int:
-    rank = rank_of(value)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
-    return rank
+BOUNDARY.rewrite("CumSum")(sums_in_turn)
+BOUNDARY.rewrite("GatherElements")(linear_indexing.gather_elements)
+BOUNDARY.rewrite("GatherND")(linear_indexing.gather_nd)
+BOUNDARY.rewrite("If")(with_open_shapes)
+BOUNDARY.rewrite("ScatterND")(linear_indexing.scatter_nd)
 
 
 @BOUNDARY.rewrite(
@@ -80,7 +82,7 @@ def axis_from_the_start(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
     axis = node.attributes.get_int("axis", 0)
     if axis >= 0:
         return None
-    return b.again(axis=axis + _known_rank(required_input(node, 0)))
+    return b.again(axis=axis + known_rank(required_input(node, 0)))
 
 
 @BOUNDARY.rewrite("OneHot")
@@ -94,30 +96,17 @@ def one_hot(b: Emitter, node: ir.Node) -> ir.Value:
     index = b.Where(from_the_end, b.Add(wide, count), wide)
     # What is still negative is off everywhere, which any index out of range stands for.
     index = b.Where(b.Less(index, b.const(0, ir.DataType.INT64)), count, index)
-    rank = _known_rank(indices)
+    rank = known_rank(indices)
     last = axis if axis in (-1, rank) else axis % (rank + 1)
     return b.again([index, depth, node.inputs[2]], axis=-1 if last == rank else last)[0]
 
 
-@BOUNDARY.rewrite(
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "Squeeze",
-    "Unsqueeze",
-)
+@BOUNDARY.rewrite(*REDUCTIONS, "ReduceSum", "Squeeze", "Unsqueeze")
 def axes_from_the_start(b: Emitter, node: ir.Node) -> ir.Value | None:
     axes = node.attributes.get_ints("axes") or ()
     if all(axis >= 0 for axis in axes):
         return None
-    rank = _known_rank(required_input(node, 0))
+    rank = known_rank(required_input(node, 0))
     rank += len(axes) if node.op_type == "Unsqueeze" else 0
     return b.again(axes=[axis % rank for axis in axes])[0]
 
@@ -158,21 +147,6 @@ def gather(b: Emitter, node: ir.Node) -> ir.Value | None:
     return b.again([data, b.const(np.where(known < 0, known + size, known), indices.dtype)])[0]
 
 
-@BOUNDARY.rewrite("GatherElements")
-def gather_elements(b: Emitter, node: ir.Node) -> ir.Value:
-    return linear_indexing.gather_elements(b, node)
-
-
-@BOUNDARY.rewrite("GatherND")
-def gather_nd(b: Emitter, node: ir.Node) -> ir.Value:
-    return linear_indexing.gather_nd(b, node)
-
-
-@BOUNDARY.rewrite("ScatterND")
-def scatter_nd(b: Emitter, node: ir.Node) -> ir.Value:
-    return linear_indexing.scatter_nd(b, node)
-
-
 @BOUNDARY.rewrite("ScatterElements")
 def scatter_elements(b: Emitter, node: ir.Node) -> ir.Value:
     return b.Scatter(*node.inputs, axis=node.attributes.get_int("axis", 0))
@@ -180,15 +154,11 @@ def scatter_elements(b: Emitter, node: ir.Node) -> ir.Value:
 
 @BOUNDARY.rewrite("Slice")
 def slice_(b: Emitter, node: ir.Node) -> ir.Value | None:
-    axes = constant_of(input_of(node, 3))
-    if axes is None:
-        if input_of(node, 3) is not None:
-            raise InexpressibleError("its axes are computed by the model")
+    axes = constant_axes(node, 3)
+    if axes is None or all(axis >= 0 for axis in axes):
         return None
-    if (axes >= 0).all():
-        return None
-    rank = _known_rank(required_input(node, 0))
-    from_the_start = b.ints(*(int(axis) % rank for axis in axes))
+    rank = known_rank(required_input(node, 0))
+    from_the_start = b.ints(*(axis % rank for axis in axes))
     inputs = [b.cast(value, ir.DataType.INT64) for value in node.inputs[1:3] if value is not None]
     steps = input_of(node, 4)
     wide_steps = None if steps is None else b.cast(steps, ir.DataType.INT64)
@@ -244,9 +214,7 @@ def round_(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("BitShift")
 def bit_shift(b: Emitter, node: ir.Node) -> ir.Value:
     x, amount = required_input(node, 0), required_input(node, 1)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is not known")
-    bits = x.dtype.bitwidth
+    bits = known_dtype(x).bitwidth
     powers = b.const([1 << bit for bit in range(bits)], ir.DataType.UINT64)
     wide = ir.DataType.UINT64
     index = b.cast(amount, ir.DataType.INT64)
@@ -260,9 +228,7 @@ def bit_shift(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("Range")
 def range_(b: Emitter, node: ir.Node) -> ir.Value:
     start, limit, delta = (required_input(node, index) for index in range(3))
-    dtype = start.dtype
-    if dtype is None:
-        raise InexpressibleError("its element type is not known")
+    dtype = known_dtype(start)
     one, zero = b.ints(1), b.ints(0)
     scalar = b.ints(1)
     if dtype in _FLOATS:
@@ -272,8 +238,7 @@ def range_(b: Emitter, node: ir.Node) -> ir.Value:
         first, last, step = (
             b.Reshape(b.cast(value, ir.DataType.INT64), scalar) for value in (start, limit, delta)
         )
-        known = constant_of(delta)
-        if known is not None and int(known.reshape(())) == 1:
+        if constant_int(delta) == 1:
             count = b.Sub(last, first)
         else:
             size = b.Abs(step)
@@ -281,11 +246,6 @@ def range_(b: Emitter, node: ir.Node) -> ir.Value:
             count = b.Div(b.Sub(b.Add(way, size), one), size)
         count = larger(b, count, zero)
     return b.Add(b.Mul(b.cast(positions(b, count), dtype), delta), start)
-
-
-@BOUNDARY.rewrite("CumSum")
-def cumulative_sum(b: Emitter, node: ir.Node) -> ir.Value:
-    return sums_in_turn(b, node)
 
 
 @BOUNDARY.rewrite("DepthToSpace")
@@ -305,7 +265,7 @@ def depth_to_space(b: Emitter, node: ir.Node) -> ir.Value | None:
 @BOUNDARY.rewrite("TopK")
 def top_k(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     x, count = required_input(node, 0), required_input(node, 1)
-    axis, dtype = node.attributes.get_int("axis", -1) % _known_rank(x), x.dtype
+    axis, dtype = node.attributes.get_int("axis", -1) % known_rank(x), x.dtype
     smallest = not node.attributes.get_int("largest", 1)
     wide = x
     if dtype not in _FLOATS:
@@ -323,20 +283,19 @@ def pad(b: Emitter, node: ir.Node) -> ir.Value:
     x, pads, filler = required_input(node, 0), required_input(node, 1), input_of(node, 2)
     mode, rank, amounts = (
         node.attributes.get_string("mode", "constant"),
-        _known_rank(x),
+        known_rank(x),
         constant_of(pads),
     )
     value = 0.0 if filler is None else constant_of(filler)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is not known")
-    if amounts is not None and x.dtype in _FLOATS:
+    dtype = known_dtype(x)
+    if amounts is not None and dtype in _FLOATS:
         number = None if value is None else float(np.reshape(value, ()))
         if mode != "constant" or (number is not None and np.float32(number) == number):
             attributes = {"pads": [int(amount) for amount in amounts], "value": number or 0.0}
             return b.again([x], **attributes)[0]
     if mode != "constant":
         return pad_by_gathering(b, x, pads, mode, rank)
-    filler = b.const(0, x.dtype) if filler is None else filler
+    filler = b.const(0, dtype) if filler is None else filler
     return pad_by_joining(b, x, pads, filler, rank)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, constant_axes, known_rank
 from sardonyx.legalize.emitter import (
     Emitter,
     constant_of,
@@ -18,17 +18,6 @@ from sardonyx.legalize.losses import along_last_axis
 from sardonyx.legalize.quantized_arithmetic import dequantized, is_per_tensor, quantized
 
 BOUNDARY = Boundary(12, refused_dtypes={ir.DataType.BFLOAT16: "bfloat16 came with opset 13"})
-
-
-def constant_axes(node: ir.Node, index: int = 1) -> list[int] | None:
-    """The axes that an input of the node gives; None without it."""
-    value = input_of(node, index)
-    if value is None:
-        return None
-    axes = constant_of(value)
-    if axes is None:
-        raise InexpressibleError("its axes are computed by the model")
-    return [int(axis) for axis in axes.reshape(-1)]
 
 
 @BOUNDARY.rewrite("Squeeze", "Unsqueeze")
@@ -75,9 +64,7 @@ def split(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
 def along_one_axis(b: Emitter, node: ir.Node) -> ir.Value:
     """Below 13 these take all axes from one on: that is one axis if it is the last."""
     x = required_input(node, 0)
-    rank = rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(x)
     if rank == 0:
         return b.Squeeze(b.again([b.Unsqueeze(x, axes=[0])], axis=0)[0], axes=[0])
     axis = node.attributes.get_int("axis", -1) % rank
@@ -91,15 +78,8 @@ def resize(b: Emitter, node: ir.Node) -> ir.Value:
     return b.again([x, roi or nothing, scales or nothing, sizes])[0]
 
 
-@BOUNDARY.rewrite("QuantizeLinear")
+@BOUNDARY.rewrite("QuantizeLinear", "DequantizeLinear")
 def quantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
     if is_per_tensor(node):
         return b.again(axis=None)[0]
-    return quantized(b, node)
-
-
-@BOUNDARY.rewrite("DequantizeLinear")
-def dequantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
-    if is_per_tensor(node):
-        return b.again(axis=None)[0]
-    return dequantized(b, node)
+    return quantized(b, node) if node.op_type == "QuantizeLinear" else dequantized(b, node)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.emitter import (
     HALF_DTYPES,
     Emitter,
@@ -39,8 +39,7 @@ def relu(b: Emitter, node: ir.Node) -> ir.Value | None:
 @BOUNDARY.rewrite("Trilu")
 def trilu(b: Emitter, node: ir.Node) -> ir.Value:
     x, offset = required_input(node, 0), input_of(node, 1)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is not known")
+    dtype = known_dtype(x)
     zero, one = b.const(0, ir.DataType.INT64), b.const(1, ir.DataType.INT64)
     row_count, column_count = (b.Squeeze(b.dim(x, axis), b.ints(0)) for axis in (-2, -1))
     rows = b.Unsqueeze(b.Range(zero, row_count, one), b.ints(1))
@@ -49,7 +48,7 @@ def trilu(b: Emitter, node: ir.Node) -> ir.Value:
         rows = b.Add(rows, offset)
     upper = node.attributes.get_int("upper", 1)
     dropped = b.Less(columns, rows) if upper else b.Greater(columns, rows)
-    return b.Where(dropped, b.const(0, x.dtype), x)
+    return b.Where(dropped, b.const(0, dtype), x)
 
 
 @BOUNDARY.rewrite("Reshape")
@@ -107,9 +106,7 @@ def batch_normalization(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
         one_type = mean.dtype if x.dtype in HALF_DTYPES else x.dtype
         inputs = [b.cast(value, one_type) for value in (x, scale, bias, mean, variance)]
         return [b.cast(b.again(inputs, training_mode=None)[0], x.dtype)]
-    rank = rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(x)
     # In training below 14, the statistics of a batch are outputs that runtimes have no kernel for.
     axes = [axis for axis in range(rank) if axis != 1]
     wide = b.at_least_float32(x)

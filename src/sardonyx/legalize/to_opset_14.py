@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, rank_of, required_input
 
 _OPTIONALS = "optional values came with opset 15"
@@ -45,15 +45,8 @@ def bernoulli(b: Emitter, node: ir.Node) -> ir.Value:
     chance = required_input(node, 0)
     seed = node.attributes.get("seed")
     drawn = b.RandomUniformLike(chance, seed=None if seed is None else seed.as_float())
-    return b.Cast(b.Less(drawn, chance), to=int(_bernoulli_dtype(node, chance)))
-
-
-def _bernoulli_dtype(node: ir.Node, chance: ir.Value) -> ir.DataType:
     asked = node.attributes.get_int("dtype", 0)
-    dtype = ir.DataType(asked) if asked else chance.dtype
-    if dtype is None:
-        raise InexpressibleError("its element type is not known")
-    return dtype
+    return b.Cast(b.Less(drawn, chance), to=asked or int(known_dtype(chance)))
 
 
 @BOUNDARY.rewrite("BatchNormalization")

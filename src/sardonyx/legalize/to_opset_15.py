@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
@@ -14,9 +16,9 @@ BOUNDARY = Boundary(15)
 _OPERATORS = {"add": "Add", "mul": "Mul"}
 
 
-@BOUNDARY.rewrite("GridSample")
-def grid_sample(b: Emitter, node: ir.Node) -> ir.Value:
-    return sample_by_gathering(b, node)
+BOUNDARY.rewrite("GridSample")(sample_by_gathering)
+BOUNDARY.rewrite("ScatterElements")(partial(scatter_elements_in_turn, operators=_OPERATORS))
+BOUNDARY.rewrite("ScatterND")(partial(scatter_nd_in_turn, operators=_OPERATORS))
 
 
 @BOUNDARY.rewrite("RoiAlign")
@@ -25,13 +27,3 @@ def roi_align(b: Emitter, node: ir.Node) -> ir.Value:
     if mode != "output_half_pixel":
         raise InexpressibleError("boxes shifted by half a pixel came with opset 16")
     return b.again(coordinate_transformation_mode=None)[0]
-
-
-@BOUNDARY.rewrite("ScatterElements")
-def scatter_elements(b: Emitter, node: ir.Node) -> ir.Value | None:
-    return scatter_elements_in_turn(b, node, _OPERATORS)
-
-
-@BOUNDARY.rewrite("ScatterND")
-def scatter_nd(b: Emitter, node: ir.Node) -> ir.Value | None:
-    return scatter_nd_in_turn(b, node, _OPERATORS)

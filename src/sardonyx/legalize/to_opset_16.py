@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
+from sardonyx.legalize.emitter import Emitter, input_of, required_input
 from sardonyx.legalize.fourier import fourier_transform, framed_fourier_transform
 
 _WINDOWS = "window functions came with opset 17"
@@ -26,10 +26,8 @@ BOUNDARY = Boundary(
 @BOUNDARY.rewrite("LayerNormalization")
 def layer_normalization(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     x, scale, bias = required_input(node, 0), required_input(node, 1), input_of(node, 2)
-    axis, rank = node.attributes.get_int("axis", -1), rank_of(x)
-    if axis >= 0 and rank is None:
-        raise InexpressibleError("the rank of its input is not known")
-    axes = list(range(axis - rank if axis >= 0 and rank is not None else axis, 0))
+    axis = node.attributes.get_int("axis", -1)
+    axes = list(range(axis if axis < 0 else axis - known_rank(x), 0))
     stash = ir.DataType(node.attributes.get_int("stash_type", int(ir.DataType.FLOAT)))
     # stash_type is for half precision: float64 in float32 would lose its digits.
     wide = x if x.dtype == ir.DataType.DOUBLE else b.cast(x, stash)
@@ -51,9 +49,7 @@ def layer_normalization(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
 @BOUNDARY.rewrite("DFT")
 def dft(b: Emitter, node: ir.Node) -> ir.Value:
     x = required_input(node, 0)
-    rank = rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(x)
     inverse = bool(node.attributes.get_int("inverse", 0))
     onesided = bool(node.attributes.get_int("onesided", 0))
     if inverse and onesided:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import (
+    REDUCTIONS,
+    Boundary,
+    InexpressibleError,
+    constant_axes,
+    known_dtype,
+    known_rank,
+)
 from sardonyx.legalize.emitter import (
     Emitter,
     constant_of,
@@ -23,30 +31,13 @@ BOUNDARY = Boundary(
     refused={"LpPool": "ceil_mode and dilations of LpPool came with opset 18"},
 )
 
-_REDUCTIONS = (
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSumSquare",
-)
 # What these reductions still compute when they reduce over no axis at all.
 _ELEMENTWISE_PART = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}
 
 
-@BOUNDARY.rewrite(*_REDUCTIONS)
+@BOUNDARY.rewrite(*REDUCTIONS)
 def reduction(b: Emitter, node: ir.Node) -> ir.Value:
-    x, axes_input = required_input(node, 0), input_of(node, 1)
-    axes: list[int] = []
-    if axes_input is not None:
-        constant = constant_of(axes_input)
-        if constant is None:
-            raise InexpressibleError("its axes are computed by the model")
-        axes = constant.tolist()
+    x, axes = required_input(node, 0), constant_axes(node)
     if not axes and node.attributes.get_int("noop_with_empty_axes", 0) == 1:
         if node.op_type == "ReduceSumSquare":
             return b.Mul(x, x)
@@ -92,14 +83,12 @@ def spread_over_axes(
 
 @BOUNDARY.rewrite("Pad")
 def pad(b: Emitter, node: ir.Node) -> ir.Value | None:
-    axes_input = input_of(node, 3)
-    if axes_input is None:
+    axes = constant_axes(node, 3)
+    if axes is None:
         return None
     x, pads = required_input(node, 0), required_input(node, 1)
-    axes, rank = constant_of(axes_input), rank_of(x)
-    if axes is None or rank is None:
-        raise InexpressibleError("its axes or its rank are not known")
-    both_ends = [int(axis) % rank + end for end in (0, rank) for axis in axes]
+    rank = known_rank(x)
+    both_ends = [axis % rank + end for end in (0, rank) for axis in axes]
     all_pads = spread_over_axes(b, b.ints(*[0] * 2 * rank), pads, both_ends, 2 * rank)
     return b.again([x, all_pads, input_of(node, 2)])[0]
 
@@ -109,14 +98,12 @@ def resize(b: Emitter, node: ir.Node) -> ir.Value:
     x, roi, scales, sizes = (input_of(node, index) for index in range(4))
     if x is None:
         raise InexpressibleError("it has no input")
-    rank = rank_of(x)
     if node.attributes.get_int("antialias", 0) and not _only_enlarges(x, scales, sizes, node):
         raise InexpressibleError("antialiasing came with opset 18")
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise InexpressibleError("keep_aspect_ratio_policy came with opset 18")
     if "axes" in node.attributes:
-        if rank is None:
-            raise InexpressibleError("the rank of its input is not known")
+        rank = known_rank(x)
         axes = [axis % rank for axis in node.attributes["axes"].as_ints()]
         if roi is not None and static_dim(roi, 0) != 0:
             both_ends = [axis + end for end in (0, rank) for axis in axes]
@@ -155,14 +142,8 @@ def _only_enlarges(
 _EXTREMES = {"max": "Max", "min": "Min"}
 
 
-@BOUNDARY.rewrite("ScatterElements")
-def scatter_elements(b: Emitter, node: ir.Node) -> ir.Value | None:
-    return scatter_elements_in_turn(b, node, _EXTREMES)
-
-
-@BOUNDARY.rewrite("ScatterND")
-def scatter_nd(b: Emitter, node: ir.Node) -> ir.Value | None:
-    return scatter_nd_in_turn(b, node, _EXTREMES)
+BOUNDARY.rewrite("ScatterElements")(partial(scatter_elements_in_turn, operators=_EXTREMES))
+BOUNDARY.rewrite("ScatterND")(partial(scatter_nd_in_turn, operators=_EXTREMES))
 
 
 @BOUNDARY.rewrite("Mish")
@@ -175,19 +156,15 @@ def mish(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("BitwiseNot")
 def bitwise_not(b: Emitter, node: ir.Node) -> ir.Value:
     x = required_input(node, 0)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is not known")
-    if x.dtype.is_signed():
-        return b.Sub(b.const(-1, x.dtype), x)
-    return b.Sub(b.const((1 << x.dtype.bitwidth) - 1, x.dtype), x)
+    dtype = known_dtype(x)
+    all_bits = -1 if dtype.is_signed() else (1 << dtype.bitwidth) - 1
+    return b.Sub(b.const(all_bits, dtype), x)
 
 
 @BOUNDARY.rewrite("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
     x, y = required_input(node, 0), required_input(node, 1)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is not known")
-    bits = x.dtype.bitwidth
+    bits = known_dtype(x).bitwidth
     shifts = b.const(np.arange(bits, dtype=np.uint64), ir.DataType.UINT64)
     two, last = b.const(2, ir.DataType.UINT64), b.ints(-1)
 
@@ -203,25 +180,23 @@ def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
     # int64 through float64, so no sum may need more than its 53 bits.
     rank = rank_of(node.outputs[0])
     bit_axis = last if rank is None else b.ints(rank)
-    total: ir.Value | None = None
-    for first in range(0, bits, 32):
+
+    def half(first: int) -> ir.Value:
         powers = np.arange(bits) - first
         weights = np.where((powers >= 0) & (powers < 32), 1 << (powers % 32), 0)
         weighted = b.Where(chosen, b.const(weights, ir.DataType.INT64), b.ints(0))
-        part = b.ReduceSum(weighted, bit_axis, keepdims=0)
-        if total is not None:
-            part = b.Add(total, b.Mul(part, b.const(1 << first, ir.DataType.INT64)))
-        total = part
-    assert total is not None
+        return b.ReduceSum(weighted, bit_axis, keepdims=0)
+
+    total = half(0)
+    if bits > 32:
+        total = b.Add(total, b.Mul(half(32), b.const(1 << 32, ir.DataType.INT64)))
     return b.cast(total, x.dtype)
 
 
 @BOUNDARY.rewrite("CenterCropPad")
 def center_crop_pad(b: Emitter, node: ir.Node) -> ir.Value:
     x, shape = required_input(node, 0), required_input(node, 1)
-    rank = rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    rank = known_rank(x)
     target = b.cast(shape, ir.DataType.INT64)
     axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
     growth = b.Sub(target, b.Gather(b.Shape(x), b.ints(*axes), axis=0))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import (
-    Emitter,
-    constant_of,
-    input_of,
-    rank_of,
-    required_input,
+from sardonyx.legalize.boundary import (
+    Boundary,
+    InexpressibleError,
+    constant_axes,
+    known_rank,
 )
+from sardonyx.legalize.emitter import Emitter, constant_of, required_input
 
 _FLOAT8 = "float8 types came with opset 19"
 BOUNDARY = Boundary(
@@ -30,16 +29,9 @@ BOUNDARY = Boundary(
 def pad(b: Emitter, node: ir.Node) -> ir.Value | None:
     if node.attributes.get_string("mode", "constant") != "wrap":
         return None
-    x, pads, axes_input = required_input(node, 0), required_input(node, 1), input_of(node, 3)
-    rank = rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
-    axes = list(range(rank))
-    if axes_input is not None:
-        constant = constant_of(axes_input)
-        if constant is None:
-            raise InexpressibleError("its axes are computed by the model")
-        axes = [int(axis) % rank for axis in constant]
+    x, pads = required_input(node, 0), required_input(node, 1)
+    rank, given = known_rank(x), constant_axes(node, 3)
+    axes = list(range(rank)) if given is None else [axis % rank for axis in given]
     amounts = constant_of(pads)
     out = x
     # Wrapping along an axis is a Gather whose indices run past both ends, modulo its size.

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import (
     Emitter,
-    constant_of,
+    constant_int,
     input_of,
     rank_of,
     required_input,
@@ -92,12 +92,9 @@ def grid_sample(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("DFT")
 def dft(b: Emitter, node: ir.Node) -> ir.Value:
     axis_input = input_of(node, 2)
-    axis = -2
-    if axis_input is not None:
-        constant = constant_of(axis_input)
-        if constant is None:
-            raise InexpressibleError("its axis is computed by the model")
-        axis = int(constant.reshape(()))
+    axis = -2 if axis_input is None else constant_int(axis_input)
+    if axis is None:
+        raise InexpressibleError("its axis is computed by the model")
     rank = rank_of(required_input(node, 0))
     if axis < 0 and rank is not None:
         axis += rank

@@ -6,7 +6,7 @@ import math
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
 
 BOUNDARY = Boundary(
@@ -21,9 +21,7 @@ BOUNDARY = Boundary(
 @BOUNDARY.rewrite("GroupNormalization")
 def group_normalization(b: Emitter, node: ir.Node) -> ir.Value:
     x, scale, bias = (required_input(node, index) for index in range(3))
-    groups, rank = node.attributes["num_groups"].as_int(), rank_of(x)
-    if rank is None:
-        raise InexpressibleError("the rank of its input is not known")
+    groups, rank = node.attributes["num_groups"].as_int(), known_rank(x)
     # Below 21 scale and bias are per group, so the channels' own are applied by hand.
     wide = x
     if node.attributes.get_int("stash_type", int(ir.DataType.FLOAT)) == ir.DataType.FLOAT:

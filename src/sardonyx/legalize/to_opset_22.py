@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from sardonyx.legalize.attention import decompose_attention
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
 
 BOUNDARY = Boundary(22)
 _INT64_MAX = (1 << 63) - 1
 
 
-@BOUNDARY.rewrite("Attention")
-def attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
-    return decompose_attention(b, node)
+BOUNDARY.rewrite("Attention")(decompose_attention)
 
 
 @BOUNDARY.rewrite("RMSNormalization")
 def rms_normalization(b: Emitter, node: ir.Node) -> ir.Value:
     x, scale = required_input(node, 0), required_input(node, 1)
-    axis, rank = node.attributes.get_int("axis", -1), rank_of(x)
-    if axis >= 0 and rank is None:
-        raise InexpressibleError("the rank of its input is not known")
-    axes = range(axis - rank if axis >= 0 and rank is not None else axis, 0)
+    axis = node.attributes.get_int("axis", -1)
+    axes = range(axis if axis < 0 else axis - known_rank(x), 0)
     stash = ir.DataType(node.attributes.get_int("stash_type", int(ir.DataType.FLOAT)))
     # stash_type is for half precision: float64 in float32 would lose its digits.
     wide = x if x.dtype == ir.DataType.DOUBLE else b.cast(x, stash)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from sardonyx.legalize.attention import decompose_attention
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
+from sardonyx.legalize.boundary import Boundary, known_rank
+from sardonyx.legalize.emitter import Emitter, input_of, required_input
 
 BOUNDARY = Boundary(
     23,
@@ -40,9 +40,7 @@ def attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
 def tensor_scatter(b: Emitter, node: ir.Node) -> ir.Value:
     cache, update = required_input(node, 0), required_input(node, 1)
     write_indices = input_of(node, 2)
-    rank = rank_of(cache)
-    if rank is None:
-        raise InexpressibleError("the rank of its cache is not known")
+    rank = known_rank(cache, "cache")
     axis = node.attributes.get_int("axis", -2) % rank
     zero, one = (b.const(number, ir.DataType.INT64) for number in (0, 1))
     length = b.Squeeze(b.dim(update, axis), b.ints(0))

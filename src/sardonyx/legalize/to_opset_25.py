@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import Emitter, constant_of, rank_of, required_input
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype, known_rank
+from sardonyx.legalize.emitter import Emitter, constant_int, required_input
 
 BOUNDARY = Boundary(25)
 
@@ -27,11 +27,10 @@ def bit_cast(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("CumProd")
 def cum_prod(b: Emitter, node: ir.Node) -> ir.Value:
     x = required_input(node, 0)
-    axis, rank = constant_of(required_input(node, 1)), rank_of(x)
-    dtype = x.dtype
-    if axis is None or rank is None or dtype is None:
-        raise InexpressibleError("its axis, rank or element type is not known")
-    along = int(axis.reshape(())) % rank
+    axis, rank, dtype = constant_int(required_input(node, 1)), known_rank(x), known_dtype(x)
+    if axis is None:
+        raise InexpressibleError("its axis is computed by the model")
+    along = axis % rank
     reverse = node.attributes.get_int("reverse", 0)
     # Runtimes do not scan what is empty: one more along every dynamic axis, taken away again.
     dynamic = [a for a in range(rank) if x.shape is None or not isinstance(x.shape[a], int)]

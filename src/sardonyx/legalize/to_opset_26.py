@@ -49,6 +49,4 @@ def causal_conv_with_state(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     return out, state
 
 
-@BOUNDARY.rewrite("LinearAttention")
-def linear_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
-    return decompose_linear_attention(b, node)
+BOUNDARY.rewrite("LinearAttention")(decompose_linear_attention)

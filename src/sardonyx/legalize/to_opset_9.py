@@ -9,6 +9,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import (
     Emitter,
+    constant_int,
     constant_of,
     input_of,
     rank_of,
@@ -86,14 +87,8 @@ def dropout(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
     return [b.Identity(x), b.ConstantOfShape(b.Shape(x), value=ir.tensor([True]))]
 
 
-@BOUNDARY.rewrite("QuantizeLinear")
-def quantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
-    return quantized(b, node)
-
-
-@BOUNDARY.rewrite("DequantizeLinear")
-def dequantize_linear(b: Emitter, node: ir.Node) -> ir.Value:
-    return dequantized(b, node)
+BOUNDARY.rewrite("QuantizeLinear")(quantized)
+BOUNDARY.rewrite("DequantizeLinear")(dequantized)
 
 
 @BOUNDARY.rewrite("MatMulInteger")
@@ -127,9 +122,9 @@ def slice_(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("TopK")
 def top_k(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     x, axis = required_input(node, 0), node.attributes.get_int("axis", -1)
-    count = constant_of(required_input(node, 1))
+    count = constant_int(required_input(node, 1))
     if count is not None:
-        return b.again([x], k=int(count.reshape(())))
+        return b.again([x], k=count)
     length = static_dim(x, axis)
     if length is None:
         raise InexpressibleError("the number of elements to choose is computed by the model")

@@ -7,18 +7,20 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, is_omitted
+from sardonyx.legalize.emitter import Emitter, is_omitted
 from sardonyx.legalize.legality import (
-    Parameter,
-    Signature,
-    parameters_given,
+    all_parameters_given,
     signature_of,
     type_string,
     type_string_of,
 )
 from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.schemas import Formal, OpSchema
 
 D: TypeAlias = ir.DataType
+
+TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype")
+"""Attributes that say the type of an output which no input has."""
 
 # Each holds every value of its own; results are cast back, and integers wrap as PyTorch's do.
 _WIDER: Mapping[D, Sequence[D]] = {
@@ -63,47 +65,49 @@ def wider_types(op_type: str, dtype: ir.DataType) -> Sequence[ir.DataType]:
     return (*_WIDER.get(dtype, ()), *holding)
 
 
-def in_wider_types(b: Emitter, node: ir.Node, signature: Signature) -> Sequence[ir.Value] | None:
+def in_wider_types(b: Emitter, node: ir.Node, signature: OpSchema) -> Sequence[ir.Value] | None:
     """The node with casts around it if a narrow type is all that `signature` has against it."""
     changes = dict(_stand_ins(node, signature, b.opset))
     if not changes or subgraphs_of(node):
         return None
+    return cast_around(b, node, signature, changes)
+
+
+def cast_around(
+    b: Emitter, node: ir.Node, signature: OpSchema, changes: Mapping[str, ir.DataType]
+) -> Sequence[ir.Value]:
+    """The node with other types for some of its type variables, between casts to and from them."""
     inputs = [
         None if value is None else b.cast(value, changes.get(_variable(signature.inputs, index)))
         for index, value in enumerate(node.inputs)
     ]
-    attributes: dict[str, int] = {}
-    asked = node.attributes.get_int("dtype", int(ir.DataType.UNDEFINED))
-    if asked in [int(dtype) for dtype in HALF_DTYPES]:
-        attributes["dtype"] = int(ir.DataType.FLOAT)
-    outputs = b.again(inputs, **attributes)
-    return [
-        b.cast(new, old.dtype)
-        if _variable(signature.outputs, index) in changes and not is_omitted(old)
-        else new
-        for index, (old, new) in enumerate(zip(node.outputs, outputs, strict=True))
-    ]
+    from_inputs = {parameter.type_name for parameter in signature.inputs}
+    asked = [int(dtype) for name, dtype in changes.items() if name not in from_inputs]
+    attributes = {name: asked[0] for name in TYPE_ATTRIBUTES if asked and name in node.attributes}
+    results = []
+    for index, (old, new) in enumerate(
+        zip(node.outputs, b.again(inputs, **attributes), strict=True)
+    ):
+        if _variable(signature.outputs, index) in changes and not is_omitted(old):
+            new.shape = new.shape if old.shape is None else old.shape
+            new = b.cast(new, old.dtype)
+        results.append(new)
+    return results
 
 
-def _variable(parameters: Sequence[Parameter], index: int) -> str:
-    return parameters[min(index, len(parameters) - 1)].type_variable
+def _variable(parameters: Sequence[Formal], index: int) -> str:
+    return parameters[min(index, len(parameters) - 1)].type_name
 
 
-def _stand_ins(
-    node: ir.Node, signature: Signature, opset: int
-) -> Iterator[tuple[str, ir.DataType]]:
+def _stand_ins(node: ir.Node, signature: OpSchema, opset: int) -> Iterator[tuple[str, ir.DataType]]:
     """The type variables that are bound to a type which they may not be, and another for each."""
     cast = signature_of("Cast", opset)
     castable = cast.inputs[0].types if cast is not None and node.op_type != "Cast" else ()
-    for values, parameters in (
-        (node.inputs, signature.inputs),
-        (node.outputs, signature.outputs),
-    ):
-        for value, parameter in parameters_given(values, parameters):
-            spelled = type_string(value)
-            if value.dtype is None or spelled in parameter.types or spelled not in castable:
-                continue
-            for wider in wider_types(node.op_type, value.dtype):
-                if type_string_of(wider) in parameter.types:
-                    yield parameter.type_variable, wider
-                    break
+    for value, parameter in all_parameters_given(node, signature):
+        spelled = type_string(value)
+        if value.dtype is None or spelled in parameter.types or spelled not in castable:
+            continue
+        for wider in wider_types(node.op_type, value.dtype):
+            if type_string_of(wider) in parameter.types:
+                yield parameter.type_name, wider
+                break

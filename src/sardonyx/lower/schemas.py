@@ -28,11 +28,14 @@ _TYPE_NAMES = {
 
 
 class Formal(NamedTuple):
-    """One formal input or output: its type variable and the dtypes allowed for it."""
+    """One formal input or output: its type variable and the types allowed for it."""
 
     name: str
     type_name: str
+    types: frozenset[str]
+    """As schemas spell them: `tensor(float)`."""
     dtypes: frozenset[torch.dtype]
+    """Those of tensors that PyTorch has, and of what sequences of them hold."""
     variadic: bool
     homogeneous: bool
     optional: bool
@@ -44,9 +47,14 @@ class OpSchema(NamedTuple):
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
     attributes: dict[str, ir.AttributeType]
+    required_attributes: tuple[str, ...]
     min_input: int
     max_input: int
     raw: onnx.defs.OpSchema
+
+    @property
+    def since_version(self) -> int:
+        return self.raw.since_version
 
     def input_formal(self, position: int) -> Formal:
         last = self.inputs[-1]
@@ -71,6 +79,7 @@ def op_schema(name: str, opset: int = NEWEST_OPSET) -> OpSchema:
         return Formal(
             parameter.name,
             parameter.type_str,
+            frozenset(names),
             frozenset(dtype for n in names if (dtype := _dtype_of(n)) is not None),
             parameter.option == option.Variadic,
             parameter.is_homogeneous,
@@ -83,6 +92,7 @@ def op_schema(name: str, opset: int = NEWEST_OPSET) -> OpSchema:
         tuple(map(formal, schema.inputs)),
         tuple(map(formal, schema.outputs)),
         {k: _attribute_type(a.type) for k, a in schema.attributes.items()},
+        tuple(k for k, a in schema.attributes.items() if a.required),
         schema.min_input,
         schema.max_input,
         schema,

@@ -6,7 +6,7 @@ onnx's own inference, which knows numbers but not our expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 import onnx.shape_inference
@@ -278,8 +278,10 @@ _RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
 }
 
 
-_READABLE = (torch.int64, torch.float32)
+_READABLE = (torch.int64, torch.int32, torch.float32)
 """The dtypes of inputs whose values decide a shape (sizes, pads, scales)."""
+MOST_SHAPE_DATA = 64
+"""Elements of such an input."""
 
 
 def output_shapes(
@@ -295,51 +297,63 @@ def output_shapes(
 def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: int) -> list[Shape]:
     if any(t is not None and t.is_sequence for t in inputs):
         return [None] * count
-    attributes = [a for a in node.attributes.values() if isinstance(a, ir.Attr)]
+    names: dict[str, Dim] = {}
+    types = [None if t is None else tensor_type(t.dtype, t.shape, names) for t in inputs]
+    data = [None if t is None else shape_data(t.const) for t in inputs]
+    found = inferred_types(schema, node, types, data, NEWEST_OPSET) or [None] * count
+    return [None if type_ is None else shape_of(type_, names) for type_ in found]
+
+
+def inferred_types(
+    schema: OpSchema,
+    node: ir.Node,
+    types: Sequence[onnx.TypeProto | None],
+    data: Sequence[onnx.TensorProto | None],
+    opset: int,
+) -> list[onnx.TypeProto | None] | None:
+    """What onnx's own inference says of the node's results; None where it fails, or they follow
+    from bodies. `types` and `data` are those of the inputs, None for what is left out or not known.
+    """
+    attributes = list(node.attributes.values())
     if any(a.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS) for a in attributes):
-        return [None] * count
+        return None
     proto = onnx.NodeProto(op_type=schema.name)
     proto.attribute.extend(ir.serde.serialize_attribute(a) for a in attributes)
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
-    names: dict[str, Dim] = {}
-    for position, tensor in enumerate(inputs):
-        name = "" if tensor is None else f"i{position}"
-        proto.input.append(name)
-        if tensor is None:
-            continue
-        dims = None
-        if tensor.shape is not None:
-            dims = []
-            for d in tensor.shape:
-                if isinstance(d, sympy.Expr):
-                    names[str(d)] = d
-                dims.append(str(d) if isinstance(d, sympy.Expr) else d)
-        types[name] = onnx.helper.make_tensor_type_proto(onnx_dtype(tensor.dtype), dims)
-        const = tensor.const
-        if const is not None and const.dtype in _READABLE and const.numel() <= 64:
-            data[name] = onnx.numpy_helper.from_array(array_of(const.cpu()))
-    proto.output.extend(f"o{k}" for k in range(count))
+    proto.input.extend("" if t is None else f"i{k}" for k, t in enumerate(types))
+    proto.output.extend(f"o{k}" for k in range(len(node.outputs)))
     try:
         found = onnx.shape_inference.infer_node_outputs(
             schema.raw,
             proto,
-            types,
-            data,
-            opset_imports=[onnx.helper.make_opsetid("", NEWEST_OPSET)],
+            {f"i{k}": t for k, t in enumerate(types) if t is not None},
+            {f"i{k}": tensor for k, tensor in enumerate(data) if tensor is not None},
+            opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
-    except onnx.shape_inference.InferenceError:
-        return [None] * count
-    shapes: list[Shape] = []
-    for k in range(count):
-        tensor_type = found[f"o{k}"].tensor_type if f"o{k}" in found else None
-        if tensor_type is None or not tensor_type.HasField("shape"):
-            shapes.append(None)
-            continue
-        shapes.append(
-            tuple(
-                d.dim_value if d.HasField("dim_value") else names.get(d.dim_param)
-                for d in tensor_type.shape.dim
-            )
-        )
-    return shapes
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+        return None
+    return [found.get(name) for name in proto.output]
+
+
+def shape_data(constant: torch.Tensor | None) -> onnx.TensorProto | None:
+    """A constant as the inference reads it, if shapes may follow from it."""
+    if constant is None or constant.dtype not in _READABLE or constant.numel() > MOST_SHAPE_DATA:
+        return None
+    return onnx.numpy_helper.from_array(array_of(constant.cpu()))
+
+
+def tensor_type(dtype: torch.dtype, shape: Shape, names: dict[str, Dim]) -> onnx.TypeProto:
+    """As onnx writes it; `names` keeps what the names of its symbolic dims stand for."""
+    sizes = None
+    if shape is not None:
+        names.update({str(dim): dim for dim in shape if isinstance(dim, sympy.Expr)})
+        sizes = [str(dim) if isinstance(dim, sympy.Expr) else dim for dim in shape]
+    return onnx.helper.make_tensor_type_proto(onnx_dtype(dtype), sizes)
+
+
+def shape_of(type_: onnx.TypeProto, names: Mapping[str, Dim]) -> Shape:
+    if not type_.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else names.get(dim.dim_param)
+        for dim in type_.tensor_type.shape.dim
+    )

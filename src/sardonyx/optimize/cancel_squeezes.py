@@ -13,9 +13,8 @@ _INVERSE = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}
 class CancelSqueezes(NodePass):
     op_types = frozenset(_INVERSE)
 
-    def rewrite(self, node: ir.Node) -> bool:
-        middle = node.inputs[0]
-        first = None if middle is None else middle.producer()
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        first = source.producer()
         if first is None or first.op_type != _INVERSE[node.op_type] or first.domain != "":
             return False
         origin = first.inputs[0]
@@ -23,8 +22,8 @@ class CancelSqueezes(NodePass):
             return False
         # Both count their axes in the larger of the two ranks.
         if node.op_type == "Squeeze":
-            first_axes = axes_of(first, rank(middle))
-            axes = axes_of(node, rank(middle))
+            first_axes = axes_of(first, rank(source))
+            axes = axes_of(node, rank(source))
         else:
             first_axes = axes_of(first, rank(origin))
             axes = axes_of(node, rank(node.outputs[0]))

@@ -7,21 +7,11 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
-from sardonyx.lower.bodies import subgraphs_of
-from sardonyx.optimize.remove_identities import is_training_dropout
+from sardonyx.lower.bodies import roots_of, subgraphs_of
+from sardonyx.optimize.facts import draws
 from sardonyx.optimize.rewrite import remove_node, replace_value
 from sardonyx.optimize.tensor_identity import content_key, memory_key
 
-_RANDOM_OPS = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 _PURE_DOMAINS = frozenset({"", "ai.onnx.ml"})
 
 
@@ -31,7 +21,7 @@ class CommonSubexpressions(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         pure_functions = _pure_functions(model)
         modified = False
-        for root in (model.graph, *(function.graph for function in model.functions.values())):
+        for root in roots_of(model):
             modified |= _merge_equal_nodes(root, ChainMap(), pure_functions)
         return ir.passes.PassResult(model, modified=modified)
 
@@ -68,9 +58,7 @@ def _saves_a_use(node: ir.Node) -> bool:
 def _is_pure(node: ir.Node, pure_functions: frozenset[ir.OperatorIdentifier]) -> bool:
     if node.domain not in _PURE_DOMAINS:
         return node.op_identifier() in pure_functions
-    if node.op_type == "Dropout":
-        return not is_training_dropout(node)
-    return node.op_type not in _RANDOM_OPS
+    return not draws(node)
 
 
 def _pure_functions(model: ir.Model) -> frozenset[ir.OperatorIdentifier]:

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import onnx_ir as ir
 import torch
 
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.bodies import roots_of, subgraphs_of
 from sardonyx.optimize.tensor_identity import content_key, memory_key
 
 
@@ -20,7 +20,7 @@ class DeduplicateConstants(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         modified = False
-        for root in (model.graph, *(function.graph for function in model.functions.values())):
+        for root in roots_of(model):
             modified |= _deduplicate(root, ChainMap())
         return ir.passes.PassResult(model, modified=modified)
 

@@ -83,3 +83,29 @@ def axes_of(node: ir.Node, axes_rank: int | None) -> tuple[int, ...] | None:
     if axes is None or (axes_rank is None and min(axes, default=0) < 0):
         return None
     return tuple(sorted(axis + (axes_rank or 0) if axis < 0 else axis for axis in axes))
+
+
+_RANDOM_OPERATORS = frozenset(
+    {
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def draws(node: ir.Node) -> bool:
+    """Whether an operator of ONNX gives other values each time."""
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    is_dropout = node.op_type == "Dropout"
+    return node.op_type in _RANDOM_OPERATORS or (is_dropout and is_training_dropout(node))
+
+
+def is_training_dropout(node: ir.Node) -> bool:
+    """Whether the Dropout drops, or may: its training_mode is not known to be false."""
+    training_mode = node.inputs[2] if len(node.inputs) > 2 else None
+    return training_mode is not None and constant_ints(training_mode) != [0]

@@ -86,9 +86,8 @@ class _Fold:
 class FoldBatchNorm(NodePass):
     op_types = frozenset({"BatchNormalization"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source = node.inputs[0]
-        conv = None if source is None else source.producer()
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        conv = source.producer()
         if conv is None or not _feeds_only(conv, node) or not _is_inference(node):
             return False
         fold = _fold_of(conv, node)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.bodies import roots_of, subgraphs_of
 from sardonyx.optimize.facts import (
     INTEGER_TYPES,
     MAX_KNOWN_ELEMENTS,
@@ -23,9 +23,8 @@ from sardonyx.optimize.shape_arithmetic import RULES, Element, KnownInts, known_
 
 class FoldShapes(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        roots = (model.graph, *(function.graph for function in model.functions.values()))
         modified = False
-        for root in roots:
+        for root in roots_of(model):
             modified |= _Sweep().fold(root)
         return ir.passes.PassResult(model, modified=modified)
 

@@ -15,12 +15,13 @@ import onnx_ir as ir
 
 from sardonyx.capture.module_calls import ModuleClass
 from sardonyx.errors import InternalError
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.legalize.emitter import UniqueNames
+from sardonyx.lower.bodies import subgraphs_of, with_bodies
 from sardonyx.optimize.call_stacks import Stack, module_path, read_call_stacks, share_sizes
 from sardonyx.optimize.call_structure import Structure, structure_of, values_of
 from sardonyx.optimize.common_subexpressions import attribute_key
-from sardonyx.optimize.facts import same_dim
-from sardonyx.optimize.rewrite import remove_node
+from sardonyx.optimize.facts import constant_tensor, same_dim
+from sardonyx.optimize.rewrite import release_inputs, remove_node
 from sardonyx.optimize.tensor_identity import content_key
 
 _MODULE_KEY = "sardonyx.module"
@@ -131,7 +132,7 @@ class _Outlining:
 
     def _take_out(self, graph: ir.Graph, stack: Stack, members: list[ir.Node]) -> _Call:
         structure = structure_of(members)
-        inside = set(_with_bodies(members))
+        inside = set(with_bodies(members))
         given = [
             (index, number)
             for index, member in enumerate(members)
@@ -164,10 +165,10 @@ class _Outlining:
         for values in zip(*(values_of(call.members) for call in calls), strict=True):
             _widen(values[0], values)
         constants, places = self._constants_and_inputs(calls)
-        names = _Names()
+        names = UniqueNames()
         inputs = {place: _like([call.node.inputs[place] for call in calls]) for place in places}
         for place, value in inputs.items():
-            value.name = names.unique(_input_name(first.node.inputs[place], path))
+            value.name = names.derived_from(_input_name(first.node.inputs[place], path))
         within = {first.node.inputs[place]: value for place, value in inputs.items()}
         within |= {
             first.node.inputs[place]: constant.outputs[0] for place, constant in constants.items()
@@ -175,14 +176,12 @@ class _Outlining:
         given = sorted({result for call in calls for result in call.given})
         outputs = [first.members[index].outputs[number] for index, number in given]
         for output in outputs:
-            output.name = names.unique("output")
+            output.name = names.derived_from("output")
         attributes, given_attributes = _attributes(calls)
-        for member in first.members:
-            _read_instead(member, within)
+        _read_instead(first.members, within)
         _make_relative(first.members, path)
         for call in calls[1:]:
-            for member in call.members:
-                _release(member)
+            release_inputs(call.members)
         function = self._function(
             kind, list(inputs.values()), outputs, [*constants.values(), *first.members], attributes
         )
@@ -206,7 +205,7 @@ class _Outlining:
         attributes: Sequence[ir.Attr],
     ) -> ir.Function:
         imports = self._model.opset_imports
-        used = {node.domain for node in _with_bodies(nodes)} | {""}
+        used = {node.domain for node in with_bodies(nodes)} | {""}
         graph = ir.Graph(
             inputs,
             outputs,
@@ -239,7 +238,7 @@ class _Outlining:
         constants: dict[int, ir.Node] = {}
         places: list[int] = []
         for place, value in enumerate(calls[0].node.inputs):
-            tensor = None if value is None else _constant(value)
+            tensor = constant_tensor(value)
             contents = {self._contents(call.node.inputs[place]) for call in calls}
             if value is None or tensor is None or len(contents) > 1 or None in contents:
                 places.append(place)
@@ -254,7 +253,7 @@ class _Outlining:
         """None for what is no constant, too large to repeat, or a weight of the model."""
         if value is None or value.is_graph_input() or value.name in self._parameters:
             return None
-        tensor = _constant(value)
+        tensor = constant_tensor(value)
         return None if tensor is None else content_key(tensor)
 
 
@@ -266,16 +265,6 @@ def _heights(stacks: Iterable[Stack]) -> dict[Stack, int]:
             height = 1 + len(stack) - depth
             heights[stack[:depth]] = max(height, heights.get(stack[:depth], 0))
     return heights
-
-
-def _constant(value: ir.Value) -> ir.TensorProtocol | None:
-    if value.is_initializer():
-        return value.const_value
-    producer = value.producer()
-    if producer is None or producer.op_type != "Constant" or producer.domain != "":
-        return None
-    attribute = producer.attributes.get("value")
-    return None if attribute is None or attribute.is_ref() else attribute.as_tensor()
 
 
 def _is_weight(value: ir.Value | None) -> bool:
@@ -308,15 +297,8 @@ def _gather(graph: ir.Graph, members: Sequence[ir.Node]) -> bool:
 
 def _values_read(node: ir.Node) -> Iterator[ir.Value]:
     """By the node or in its bodies."""
-    for each in _with_bodies([node]):
+    for each in with_bodies([node]):
         yield from (value for value in each.inputs if value is not None)
-
-
-def _with_bodies(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    for node in nodes:
-        yield node
-        for body in subgraphs_of(node):
-            yield from _with_bodies(body)
 
 
 def _hand_over(old: ir.Value, new: ir.Value, inside: Collection[ir.Node]) -> None:
@@ -332,17 +314,13 @@ def _hand_over(old: ir.Value, new: ir.Value, inside: Collection[ir.Node]) -> Non
                 graph.outputs[index] = new
 
 
-def _read_instead(node: ir.Node, replacements: Mapping[ir.Value | None, ir.Value]) -> None:
-    for each in _with_bodies([node]):
+def _read_instead(
+    nodes: Iterable[ir.Node], replacements: Mapping[ir.Value | None, ir.Value]
+) -> None:
+    for each in with_bodies(nodes):
         for index, value in enumerate(each.inputs):
             if value in replacements:
                 each.replace_input_with(index, replacements[value])
-
-
-def _release(node: ir.Node) -> None:
-    for each in _with_bodies([node]):
-        for index in range(len(each.inputs)):
-            each.replace_input_with(index, None)
 
 
 def _widen(value: ir.Value, others: Iterable[ir.Value | None]) -> None:
@@ -371,7 +349,7 @@ def _attributes(calls: Sequence[_Call]) -> tuple[list[ir.Attr], list[list[ir.Att
 
     The nodes of the first call, which become the function's, refer to them.
     """
-    names = _Names()
+    names = UniqueNames()
     by_values: dict[Hashable, str] = {}
     declared: list[ir.Attr] = []
     given: list[list[ir.Attr]] = [[] for _ in calls]
@@ -382,7 +360,7 @@ def _attributes(calls: Sequence[_Call]) -> tuple[list[ir.Attr], list[list[ir.Att
         if all(value == values[0] for value in values):
             continue
         if values not in by_values:
-            name = by_values[values] = names.unique(first.name)
+            name = by_values[values] = names.derived_from(first.name)
             declared.append(ir.Attr(name, first.type, None))
             for own, attribute in zip(given, attributes, strict=True):
                 own.append(ir.Attr(name, attribute.type, attribute.value))
@@ -393,19 +371,6 @@ def _attributes(calls: Sequence[_Call]) -> tuple[list[ir.Attr], list[list[ir.Att
                 reference = references[id(attribute)]
                 member.attributes[name] = ir.RefAttr(name, reference, attribute.type)
     return declared, given
-
-
-class _Names:
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-
-    def unique(self, wanted: str) -> str:
-        name, number = wanted, 0
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        self._taken.add(name)
-        return name
 
 
 def _input_name(value: ir.Value | None, path: str) -> str:
@@ -434,7 +399,7 @@ def _make_relative(members: Iterable[ir.Node], path: str) -> None:
     if not path:
         return
     depth = len(path.split("."))
-    for node in _with_bodies(members):
+    for node in with_bodies(members):
         properties = node.metadata_props
         module = properties.get(_MODULE_KEY, "")
         if not f"{module}.".startswith(f"{path}."):

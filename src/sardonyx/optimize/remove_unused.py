@@ -6,8 +6,8 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 
-from sardonyx.lower.bodies import subgraphs_of
-from sardonyx.optimize.rewrite import graphs_of, remove_node
+from sardonyx.lower.bodies import graphs_of, roots_of, subgraphs_of
+from sardonyx.optimize.rewrite import remove_node
 
 
 class RemoveUnused(ir.passes.InPlacePass):
@@ -19,7 +19,7 @@ class RemoveUnused(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         modified = False
-        for root in (model.graph, *(function.graph for function in model.functions.values())):
+        for root in roots_of(model):
             opset = root.opset_imports.get("", model.opset_imports.get(""))
             modified |= _remove_unused_nodes(root, opset)
         for graph in graphs_of(model):

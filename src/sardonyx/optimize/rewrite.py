@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import onnx_ir as ir
 
-from sardonyx.lower.bodies import subgraphs_of
-
-
-def graphs_of(model: ir.Model) -> Iterator[ir.Graph]:
-    """The main graph, the functions' bodies and every graph nested in them, outer before inner."""
-    pending = [model.graph, *(function.graph for function in model.functions.values())]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        pending.extend(body for node in graph for body in subgraphs_of(node))
+from sardonyx.lower.bodies import graphs_of, subgraphs_of, with_bodies
 
 
 def remove_node(node: ir.Node) -> None:
@@ -25,14 +16,13 @@ def remove_node(node: ir.Node) -> None:
     graph = node.graph
     assert graph is not None
     for body in subgraphs_of(node):
-        _release_outer_values(body)
+        release_inputs(body)
     graph.remove(node, safe=True)
 
 
-def _release_outer_values(body: ir.Graph) -> None:
-    for node in body:
-        for nested in subgraphs_of(node):
-            _release_outer_values(nested)
+def release_inputs(nodes: Iterable[ir.Node]) -> None:
+    """Let nodes that are taken out, and those in their bodies, read nothing."""
+    for node in with_bodies(nodes):
         for index in range(len(node.inputs)):
             node.replace_input_with(index, None)
 
@@ -134,8 +124,8 @@ class NodePass(ir.passes.InPlacePass):
         return RewriteNodes([self]).call(model)
 
     @abc.abstractmethod
-    def rewrite(self, node: ir.Node) -> bool:
-        """Rewrite the node if it can be; whether it was."""
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        """Rewrite the node, which reads `source` first, if it can be; whether it was."""
 
 
 class RewriteNodes(ir.passes.InPlacePass):
@@ -152,7 +142,8 @@ class RewriteNodes(ir.passes.InPlacePass):
         modified = False
         for graph in graphs_of(model):
             for node in graph:
-                passes = self._by_op_type.get(node.op_type)
-                if passes is not None and node.domain == "":
-                    modified |= any(each.rewrite(node) for each in passes)
+                passes = self._by_op_type.get(node.op_type, ())
+                source = node.inputs[0] if passes and node.inputs else None
+                if source is not None and node.domain == "":
+                    modified |= any(each.rewrite(node, source) for each in passes)
         return ir.passes.PassResult(model, modified=modified)

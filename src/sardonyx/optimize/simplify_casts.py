@@ -36,9 +36,9 @@ _WIDER_FLOATS = {
 class SimplifyCasts(NodePass):
     op_types = frozenset({"Cast", "CastLike"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source, target = node.inputs[0], _target_type(node)
-        if source is None or target is None:
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        target = _target_type(node)
+        if target is None:
             return False
         if source.dtype == target:
             return bypass(node, source)

@@ -11,13 +11,9 @@ from sardonyx.optimize.rewrite import NodePass, bypass
 class SimplifyExpands(NodePass):
     op_types = frozenset({"Expand", "Tile"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source = node.inputs[0]
-        if source is None:
-            return False
-        if same_shape(source, node.outputs[0]) or _repeats_nothing(node, source):
-            return bypass(node, source)
-        return False
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        changes_nothing = same_shape(source, node.outputs[0]) or _repeats_nothing(node, source)
+        return changes_nothing and bypass(node, source)
 
 
 def _repeats_nothing(node: ir.Node, source: ir.Value) -> bool:

@@ -13,10 +13,7 @@ _KEEPS_ELEMENT_ORDER = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 class SimplifyReshapes(NodePass):
     op_types = frozenset({"Reshape", "Flatten", "Squeeze"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source = node.inputs[0]
-        if source is None:
-            return False
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
         if same_shape(source, node.outputs[0]) or _keeps_every_dim(node, source):
             return bypass(node, source)
         return node.op_type == "Reshape" and _skip_earlier_reshape(node, source)

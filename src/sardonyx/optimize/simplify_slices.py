@@ -14,10 +14,7 @@ _TO_THE_END = 2**31 - 1
 class SimplifySlices(NodePass):
     op_types = frozenset({"Slice", "Pad"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source = node.inputs[0]
-        if source is None:
-            return False
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
         keeps_all = _pads_nothing(node) if node.op_type == "Pad" else _takes_all(node, source)
         return keeps_all and bypass(node, source)
 

@@ -11,9 +11,9 @@ from sardonyx.optimize.rewrite import NodePass, bypass
 class SimplifyTransposes(NodePass):
     op_types = frozenset({"Transpose"})
 
-    def rewrite(self, node: ir.Node) -> bool:
-        source, perm = node.inputs[0], _perm(node)
-        if source is None or perm is None:
+    def rewrite(self, node: ir.Node, source: ir.Value) -> bool:
+        perm = _perm(node)
+        if perm is None:
             return False
         first = source.producer()
         composed = perm

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sardonyx.errors import format_message
+from sardonyx.lower.bodies import all_nodes
 from sardonyx.verify.run import weight_bytes
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def summary_html(program: ONNXProgram) -> str:
 
 def node_count(model: ir.Model) -> int:
     """Nodes of the graph, those in the bodies of its control flow and functions included."""
-    return sum(1 for _ in _nodes(model))
+    return sum(1 for _ in all_nodes(model))
 
 
 def describe_value(value: ir.Value) -> str:
@@ -131,16 +131,11 @@ def _verification_lines(program: ONNXProgram) -> list[str]:
     ]
 
 
-def _nodes(model: ir.Model) -> Iterator[ir.Node]:
-    yield from ir.traversal.RecursiveGraphIterator(model.graph)
-    for function in model.functions.values():
-        yield from ir.traversal.RecursiveGraphIterator(function)
-
-
 def _operators(model: ir.Model) -> list[tuple[str, int]]:
     """How often each operator occurs, the most frequent first; the domain is named if not ONNX."""
     counts = Counter(
-        f"{node.domain}::{node.op_type}" if node.domain else node.op_type for node in _nodes(model)
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for node in all_nodes(model)
     )
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 

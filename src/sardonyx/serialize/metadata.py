@@ -4,54 +4,37 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 
 import onnx_ir as ir
 
 from sardonyx.version import PRODUCER, producer_version
 
-PREFIX = "sardonyx."
 MODULE_KEY = "sardonyx.module"
 SCOPE_KEY = "sardonyx.scope"
 SOURCE_KEY = "sardonyx.source"
 CODE_KEY = "sardonyx.code"
 
 
-def stamp_metadata(
-    model: ir.Model,
-    *,
-    keep_provenance: bool = True,
-    properties: Mapping[str, str] | None = None,
-) -> None:
-    """Sets the producer and the model's `properties`, and makes provenance fit for a file.
-
-    Source locations lose their absolute paths; without `keep_provenance` all provenance goes.
-    """
+def stamp_metadata(model: ir.Model) -> None:
+    """Sets the producer, and takes absolute paths out of source locations."""
     model.producer_name = PRODUCER
     model.producer_version = producer_version()
-    model.metadata_props.update(properties or {})
-    folders = _source_folders()
+    folders = source_folders()
     for props in _node_and_value_properties(model):
-        if not keep_provenance:
-            for key in [key for key in props if key.startswith(PREFIX)]:
-                del props[key]
-        elif SOURCE_KEY in props:
-            props[SOURCE_KEY] = _short_source(props[SOURCE_KEY], folders)
+        if SOURCE_KEY in props:
+            props[SOURCE_KEY] = short_source(props[SOURCE_KEY], folders)
 
 
-def short_source(location: str) -> str:
-    """`/home/me/project/my_model.py:57` as `my_model.py:57`."""
-    return _short_source(location, _source_folders())
-
-
-def _source_folders() -> list[str]:
+def source_folders() -> list[str]:
     """The working directory and where Python looks for modules; inner folders before outer ones."""
     folders = {os.path.abspath(folder) for folder in [os.curdir, *filter(None, sys.path)]}
     folders.discard(os.path.abspath(os.sep))
     return sorted(folders, key=lambda folder: (-len(folder), folder))
 
 
-def _short_source(location: str, folders: Iterable[str]) -> str:
+def short_source(location: str, folders: Iterable[str]) -> str:
+    """`/home/me/project/my_model.py:57` as `my_model.py:57`."""
     path, colon, line = location.rpartition(":")
     if not colon or not line.isdigit():
         path, colon, line = location, "", ""

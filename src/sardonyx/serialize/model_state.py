@@ -86,13 +86,9 @@ class GivenWeight(TorchTensor):
         most = max(1, COPY_LIMIT // max(self.raw.element_size(), self._torch_dtype.itemsize))
         for piece in pieces(self.raw.detach(), most):
             # One after the other, through one block: neither casts nor pages read add up.
-            yield from TorchTensor(_cast(piece, self._torch_dtype)).blocks()
+            yield from TorchTensor(piece.to(self._torch_dtype)).blocks()
             if self._is_mapped:
                 _give_pages_back(piece)
-
-
-def _cast(piece: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return piece if piece.dtype == dtype else piece.to(dtype)
 
 
 def given_weights(
@@ -191,10 +187,9 @@ def _state_of(
 
 
 def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
-    with open(path, "rb") as file:
-        is_zip = file.read(2) == b"PK"
+    is_mapped = is_zip(path)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_mapped)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise InvalidOptionError(
             format_message(
@@ -209,7 +204,13 @@ def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
         ) from error
     if not isinstance(state, Mapping):
         raise InvalidOptionError(f"model_state: {path} holds a {type(state).__name__}")
-    return _state_of(state, str(path), is_mapped=is_zip)
+    return _state_of(state, str(path), is_mapped=is_mapped)
+
+
+def is_zip(path: str | os.PathLike[str]) -> bool:
+    """Whether a file of torch.save can be mapped into memory: those of old versions cannot."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
 
 
 class _SafetensorsFile(Mapping[str, StoredTensor]):

@@ -11,31 +11,14 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from sardonyx.errors import SerializeError
+from sardonyx.extend.scalar_types import scalar_type_name
+from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.serialize.metadata import SCOPE_KEY, SOURCE_KEY
 
 _TYPE_NAMES = {
-    ir.DataType.FLOAT: "Float",
-    ir.DataType.DOUBLE: "Double",
-    ir.DataType.FLOAT16: "Half",
-    ir.DataType.BFLOAT16: "BFloat16",
-    ir.DataType.INT64: "Long",
-    ir.DataType.INT32: "Int",
-    ir.DataType.INT16: "Short",
-    ir.DataType.INT8: "Char",
-    ir.DataType.UINT8: "Byte",
-    ir.DataType.UINT16: "UInt16",
-    ir.DataType.UINT32: "UInt32",
-    ir.DataType.UINT64: "UInt64",
-    ir.DataType.BOOL: "Bool",
-    ir.DataType.COMPLEX64: "ComplexFloat",
-    ir.DataType.COMPLEX128: "ComplexDouble",
+    **{onnx_type: scalar_type_name(dtype) for dtype, onnx_type in TORCH_TO_ONNX.items()},
     ir.DataType.STRING: "String",
-    ir.DataType.FLOAT8E4M3FN: "Float8_e4m3fn",
-    ir.DataType.FLOAT8E4M3FNUZ: "Float8_e4m3fnuz",
-    ir.DataType.FLOAT8E5M2: "Float8_e5m2",
-    ir.DataType.FLOAT8E5M2FNUZ: "Float8_e5m2fnuz",
-    ir.DataType.FLOAT8E8M0: "Float8_e8m0fnu",
     ir.DataType.FLOAT4E2M1: "Float4_e2m1fn",
     ir.DataType.INT4: "Int4",
     ir.DataType.UINT4: "UInt4",

@@ -19,6 +19,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from sardonyx import _torch_private
 from sardonyx.errors import InvalidOptionError
+from sardonyx.serialize.model_state import is_zip
 
 _LARGE = 2**20
 """Uninitialized tensors of so many bytes are made without memory before a module has them."""
@@ -110,7 +111,7 @@ def _loads_noted(context: ONNXFakeContext) -> Iterator[None]:
             return load(f, *args, **kwargs)
         context.state_dict_paths.append(Path(f))
         # Nothing is read before it is needed, and what goes into the model's parameters is not.
-        kwargs.setdefault("mmap", _is_zip(f))
+        kwargs.setdefault("mmap", is_zip(f))
         return load(f, *args, **kwargs)
 
     torch.load = noting_load
@@ -118,8 +119,3 @@ def _loads_noted(context: ONNXFakeContext) -> Iterator[None]:
         yield
     finally:
         torch.load = load
-
-
-def _is_zip(path: str | os.PathLike[str]) -> bool:
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"

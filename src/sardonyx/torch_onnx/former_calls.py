@@ -9,7 +9,7 @@ from typing import Any
 
 from sardonyx import api
 from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
-from sardonyx.option_names import refuse_unknown
+from sardonyx.option_names import OF_OTHER_EXPORTERS, refuse_unknown
 from sardonyx.options import OperatorExportTypes
 from sardonyx.serialize.text import to_text
 
@@ -41,10 +41,10 @@ def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: A
 
 def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
     """The options as `sardonyx.export` has them, with a warning for each that it has not."""
-    for name in [name for name in asked if name in ELSEWHERE]:
+    for name in [name for name in asked if name in OF_OTHER_EXPORTERS]:
         value = asked.pop(name)
         if not any(value is each for each in _WITHOUT_EFFECT.get(name, (None, False))):
-            warnings.warn(f"{name}: {ELSEWHERE[name]}", OnnxExporterWarning, 3)
+            warnings.warn(f"{name}: {OF_OTHER_EXPORTERS[name]}", OnnxExporterWarning, 3)
     if asked.pop("use_external_data_format", False):
         asked.setdefault("external_data", True)
     kinds = {
@@ -52,13 +52,10 @@ def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
         OperatorExportTypes.RAW: asked.pop("export_raw_ir", False),
     }
     default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
-    asked["operator_export_type"] = _operator_export_type(
-        asked.get("operator_export_type"), default
-    )
-    for name in ("verbose", "training"):  # None stood for the default
+    for name in ("operator_export_type", "verbose", "training"):  # None stood for the default
         if asked.get(name, _ABSENT) is None:
             del asked[name]
-    return asked
+    return {"operator_export_type": default, **asked}
 
 
 _POSITIONAL = (
@@ -106,25 +103,6 @@ _POSITIONAL_OF_TEXT = (
     "dynamic_axes",
 )
 
-ELSEWHERE = {
-    "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
-    "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
-    "report": "the program that export returns has a report()",
-    "profile": "the program that export returns has stage_seconds",
-    "dump_exported_program": "there is none to dump; the program's to_text() prints the graph",
-    "artifacts_dir": "nothing is written but the model itself",
-    "example_outputs": "outputs are inferred, no example of them is needed",
-    "strip_doc_string": "source lines are in the nodes' metadata and never in doc strings",
-    "enable_onnx_checker": "every file is valid at its opset, or the export fails",
-    "onnx_shape_inference": "shapes come from PyTorch and are always in the file",
-    "propagate": "parameters are always exported with their values",
-    "export_type": "one file is written, and external_data= says where the weights are",
-    "google_printer": "str(program.model_proto) is the model as protobuf prints it",
-    "add_node_names": "nodes always have names",
-    "_retain_param_name": "parameters always keep their names",
-}
-"""Options of other exporters, and what to know of them here."""
-
 _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "dynamo": (None, True, False),
     "strip_doc_string": (None, True),
@@ -159,13 +137,3 @@ def _by_name(
     if twice:
         raise InvalidOptionError(f"{twice[0]} is given twice: by its place and by its name")
     return {**named, **given}
-
-
-def _operator_export_type(given: Any, default: OperatorExportTypes) -> OperatorExportTypes:
-    """Ours of the name that PyTorch's has."""
-    if given is None:
-        return default
-    name = str(getattr(given, "name", given))
-    if name not in OperatorExportTypes.__members__:
-        raise InvalidOptionError(f"operator_export_type={given!r} is not known")
-    return OperatorExportTypes[name]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from sardonyx.errors import InvalidOptionError
-from sardonyx.legalize import SUPPORTED_OPSETS
+from sardonyx.legalize import supported_opset
 from sardonyx.lower.plugins import load_plugins
 from sardonyx.lower.registry import LIBRARY
 from sardonyx.options import DEFAULT_OPSET
@@ -28,12 +28,7 @@ class OnnxRegistry:
     """The operators of an export: Sardonyx's library, and the functions registered here."""
 
     def __init__(self, opset_version: int = DEFAULT_OPSET) -> None:
-        if opset_version not in SUPPORTED_OPSETS:
-            raise InvalidOptionError(
-                f"opset_version={opset_version!r} is not supported:"
-                f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
-            )
-        self._opset_version = opset_version
+        self._opset_version = supported_opset(opset_version)
         self._custom: dict[str, list[ONNXFunction]] = {}
 
     @property

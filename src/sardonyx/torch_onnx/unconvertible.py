@@ -10,7 +10,8 @@ from sardonyx.capture.capture import capture as capture_model
 from sardonyx.capture.recorded_graph import RecordedGraph
 from sardonyx.errors import UnsupportedOperatorError, UnsupportedOpsetError
 from sardonyx.extend.custom_symbolics import operators_kept
-from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
+from sardonyx.legalize import supported_opset
+from sardonyx.options import Options, TrainingMode
 
 
 def unconvertible_ops(
@@ -26,7 +27,7 @@ def unconvertible_ops(
 
     `aten::name` is one of PyTorch's; `onnx::Name` is a node that the opset asked for lacks.
     """
-    opset = DEFAULT_OPSET if opset_version is None else opset_version
+    opset = supported_opset(opset_version)
     mode = TrainingMode.of(training)
     options = Options(training=mode, opset_version=opset, capture=capture)
     with closing(operators_kept(opset, ())) as kept, kept.recorded():

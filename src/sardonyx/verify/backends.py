@@ -10,7 +10,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from sardonyx.errors import InvalidOptionError, NotRunnableError, first_line
-from sardonyx.verify.run import Output, Session, has_halves
+from sardonyx.verify.run import Output, Session, as_in_file, has_halves
 
 
 class OnnxBackend(enum.Enum):
@@ -27,10 +27,7 @@ class OnnxBackend(enum.Enum):
             if self.value not in session.providers:  # it takes the CPU instead, with a warning
                 raise InvalidOptionError(f"this ONNX Runtime has no {self.value}")
             return session.run(inputs)
-        arrays = {}
-        for name, tensor in inputs.items():
-            whole = tensor.detach().resolve_conj().resolve_neg().cpu()
-            arrays[name] = (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
+        arrays = {name: as_in_file(tensor).numpy() for name, tensor in inputs.items()}
         try:
             evaluator = ReferenceEvaluator(ir.to_proto(model))
             results = evaluator.run(None, arrays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
@@ -110,16 +110,18 @@ def verify(
     are compared.
     """
     signature.flatten(args, dict(kwargs))  # refuses arguments that are none of this model's
-    checker = _Checker(run_onnx, signature, eager, rtol, atol, random, notes, BakedReads(baked))
+    checker = _Checker(
+        run_onnx, signature, eager, args, kwargs, rtol, atol, random, notes, BakedReads(baked)
+    )
     try:
         with checker.reads.watched():
             expected = eager.run(args, kwargs)
     except Exception as error:
         raise model_failure(error) from error
     checker.compare("example", args, kwargs, expected)
-    checker.compare_other_inputs(args, kwargs)
-    checker.compare_across(conditions, args, kwargs)
-    checker.compare_at_other_reads(args, kwargs)
+    checker.compare_other_inputs()
+    checker.compare_across(conditions)
+    checker.compare_at_other_reads()
     return VerificationReport(
         tuple(checker.runs), tuple(checker.skipped), tuple(checker.reads.findings())
     )
@@ -133,47 +135,28 @@ class _Pair:
     actual: torch.Tensor
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """One of several draws for the same sizes; after its run of PyTorch it may not be wanted."""
-
-    number: int = 0
-    is_wanted: Callable[[], bool] = lambda: True
-
-
-_FIRST_DRAW = _Draw()
-
-
 def _is_integer(spec: InputSpec) -> bool:
     kind = spec.dtype
     is_whole = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
     return spec.kind == "tensor" and is_whole
 
 
+@dataclass
 class _Checker:
-    def __init__(
-        self,
-        run_onnx: RunOnnx,
-        signature: Signature,
-        eager: EagerModel,
-        rtol: float | None,
-        atol: float | None,
-        random: Collection[str],
-        notes: Sequence[str],
-        reads: BakedReads,
-    ) -> None:
-        self.run_onnx = run_onnx
-        self.signature = signature
-        self.eager = eager
-        self.rtol = rtol
-        self.atol = atol
-        self.random = random
-        self.notes = notes
-        self.reads = reads
-        self.runs: list[Run] = []
-        self.skipped: list[str] = []
-        self.unknown: frozenset[str] = frozenset()
-        """Outputs that stand on nodes of which PyTorch does not know what they compute."""
+    run_onnx: RunOnnx
+    signature: Signature
+    eager: EagerModel
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    rtol: float | None
+    atol: float | None
+    random: Collection[str]
+    notes: Sequence[str]
+    reads: BakedReads
+    runs: list[Run] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    unknown: frozenset[str] = frozenset()
+    """Outputs that stand on nodes of which PyTorch does not know what they compute."""
 
     def compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
@@ -206,19 +189,19 @@ class _Checker:
         ]
         self.runs.append(Run(label, tuple(values)))
 
-    def compare_other_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def compare_other_inputs(self) -> None:
         """At a larger and a smaller size, or where no other size can be had at other values."""
         inputs = self.signature.inputs
         if not any(spec.kind == "tensor" for spec in inputs):
             return
-        sizes = example_sizes(inputs, self.signature.flatten(args, dict(kwargs)))
+        sizes = self._example_sizes()
         reasons = []
         for other in other_sizes(inputs, sizes):
-            reason = self._compare_drawn(sizes_label(other), args, kwargs, other)
+            reason = self._compare_drawn(sizes_label(other), other)
             if reason is None:
                 smaller = smaller_sizes(inputs, sizes)
                 if smaller not in (sizes, other):
-                    self._compare_drawn(sizes_label(smaller), args, kwargs, smaller)
+                    self._compare_drawn(sizes_label(smaller), smaller)
                 return
             reasons.append(reason)
         dynamic = sorted({dim for spec in inputs for dim in spec.dims if isinstance(dim, str)})
@@ -226,44 +209,40 @@ class _Checker:
             # The first reason is for the plainest change of sizes, and so the clearest.
             reasons.append(f"other sizes: none can be drawn for {', '.join(dynamic)}")
             self.skipped.append(reasons[0])
-        if (reason := self._compare_drawn("other values", args, kwargs, None)) is not None:
+        if (reason := self._compare_drawn("other values", None)) is not None:
             self.skipped.append(reason)
 
-    def compare_across(
-        self, conditions: Sequence[sympy.Basic], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
+    def compare_across(self, conditions: Sequence[sympy.Basic]) -> None:
         """At sizes on the other side of conditions, those that PyTorch takes."""
-        inputs = self.signature.inputs
-        sizes = example_sizes(inputs, self.signature.flatten(args, dict(kwargs)))
         done = {run.label for run in self.runs}
         compared = 0
-        for tried, other in enumerate(sizes_beyond(conditions, inputs, sizes)):
+        beyond = sizes_beyond(conditions, self.signature.inputs, self._example_sizes())
+        for tried, other in enumerate(beyond):
             label = sizes_label(other)
             if compared == _MOST_BEYOND or tried == _MOST_TRIED:
                 return
             if label not in done:
                 done.add(label)
-                compared += self._compare_drawn(label, args, kwargs, other) is None
+                compared += self._compare_drawn(label, other) is None
 
-    def compare_at_other_reads(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def compare_at_other_reads(self) -> None:
         """Where values were baked: at inputs for which PyTorch reads others, if some are found."""
         for number in range(1, _MORE_DRAWS + 1):
             if not self.reads.are_untried():
                 return
-            draw = _Draw(number, self.reads.differ)
-            self._compare_drawn(f"other values {number + 1}", args, kwargs, None, draw)
+            self._compare_drawn(f"other values {number + 1}", None, number)
+
+    def _example_sizes(self) -> dict[str, int]:
+        example = self.signature.flatten(self.args, dict(self.kwargs))
+        return example_sizes(self.signature.inputs, example)
 
     def _compare_drawn(
-        self,
-        label: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        sizes: Mapping[str, int] | None,
-        draw: _Draw = _FIRST_DRAW,
+        self, label: str, sizes: Mapping[str, int] | None, number: int = 0
     ) -> str | None:
-        """Gives the reason where there is nothing to compare."""
+        """Gives the reason where there is nothing to compare. Draws after the first are for baked
+        values, and of use where PyTorch reads others."""
         try:
-            new_args, new_kwargs = self._drawn(args, kwargs, sizes, draw.number)
+            new_args, new_kwargs = self._drawn(sizes, number)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are not about the caller's inputs
                 with self.reads.watched():
@@ -272,7 +251,7 @@ class _Checker:
             return f"{label}: {error}"
         except Exception as error:
             return f"{label}: PyTorch rejects it: {first_line(error)}{self._advice(error)}"
-        if not draw.is_wanted():
+        if number and not self.reads.differ():
             return f"{label}: nothing new"
         self.compare(label, new_args, new_kwargs, expected)
         return None
@@ -284,14 +263,10 @@ class _Checker:
         return _OTHER_INPUTS if is_index else ""
 
     def _drawn(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        sizes: Mapping[str, int] | None,
-        number: int,
+        self, sizes: Mapping[str, int] | None, number: int
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # Copies are told apart by identity even where the caller passed one tensor twice.
-        separate_args, separate_kwargs = map_leaves(_aliased, (args, dict(kwargs)))
+        separate_args, separate_kwargs = map_leaves(_aliased, (self.args, dict(self.kwargs)))
         # Each seed serves twice: the mirror of what it draws turns most conditions round.
         generator = torch.Generator().manual_seed(_OTHER_SEED + number // 2)
         drawn: dict[int, torch.Tensor] = {}

@@ -6,11 +6,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
 
 import onnx_ir as ir
 
 from sardonyx.capture.graph import SourceLocation
+from sardonyx.lower.bodies import all_nodes
 from sardonyx.serialize.metadata import CODE_KEY, MODULE_KEY, SOURCE_KEY
 
 _NAMES_A_NODE = (
@@ -35,7 +35,7 @@ def place_of_failed_node(source: str | os.PathLike[str] | ir.Model, error: Excep
             source = ir.load(source)
     if not isinstance(source, ir.Model):
         return ""
-    for node in _nodes(source):
+    for node in all_nodes(source):
         is_named = node.name in names or (node.domain, node.op_type) in operators
         if is_named and SOURCE_KEY in node.metadata_props:
             told = node.metadata_props
@@ -45,9 +45,3 @@ def place_of_failed_node(source: str | os.PathLike[str] | ir.Model, error: Excep
                 told.get(MODULE_KEY, ""), "", file, number, told.get(CODE_KEY, "")
             ).describe()
     return ""
-
-
-def _nodes(model: ir.Model) -> Iterator[ir.Node]:
-    yield from model.graph.all_nodes()
-    for function in model.functions.values():
-        yield from function.all_nodes()

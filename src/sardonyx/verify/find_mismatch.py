@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -20,12 +20,12 @@ from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.gradients import trainable_parameters
-from sardonyx.legalize import SUPPORTED_OPSETS, legalize, use_available_kernels
+from sardonyx.legalize import legalize, supported_opset, use_available_kernels
 from sardonyx.lower.fold import fold_constants
 from sardonyx.lower.lower import LowerOptions, lower
 from sardonyx.lower.unused import remove_unused
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.options import DEFAULT_OPSET, Options, TrainingMode
+from sardonyx.options import Options, TrainingMode
 from sardonyx.serialize.metadata import stamp_metadata
 from sardonyx.serialize.names import assign_names
 from sardonyx.serialize.parameters import parameters_as_inputs
@@ -62,12 +62,7 @@ def find_mismatch(
         verbose: Print the parts that were compared, and what differs.
         options: How closely to compare, and what runs the ONNX form.
     """
-    opset = DEFAULT_OPSET if opset_version is None else opset_version
-    if type(opset) is not int or opset not in SUPPORTED_OPSETS:
-        raise InvalidOptionError(
-            f"opset_version={opset!r} is not supported:"
-            f" {min(SUPPORTED_OPSETS)} to {max(SUPPORTED_OPSETS)} are"
-        )
+    opset = supported_opset(opset_version)
     if is_weightless(model):
         raise InvalidOptionError("the model was made without weights: there are no values to find")
     export_options = Options(
@@ -122,7 +117,7 @@ def _whole(
         graph,
         node_values(graph, captured.signature.flatten(*_arguments(model, input_args, captured))),
         _names(captured),
-        _Export(lower_options, options.keeps_parameters),
+        partial(_exported, options=lower_options, keeps_parameters=options.keeps_parameters),
     )
     return GraphInfo(run, Stretch(graph, 0, len(graph.nodes)))
 
@@ -135,26 +130,25 @@ def _arguments(
     return captured.inputs.args, dict(captured.inputs.kwargs)
 
 
-@dataclass(frozen=True)
-class _Export:
+def _exported(
+    graph: AtenGraph,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    *,
+    options: LowerOptions,
+    keeps_parameters: bool,
+) -> ir.Model:
     """The stages after the capture, for a part of the model."""
-
-    options: LowerOptions
-    keeps_parameters: bool
-
-    def __call__(
-        self, graph: AtenGraph, input_names: Sequence[str], output_names: Sequence[str]
-    ) -> ir.Model:
-        model = lower(graph, input_names, output_names, self.options)
-        legalize(model, self.options.opset)
-        use_available_kernels(model)
-        optimize(model, fold_parameters=self.options.fold_parameters)
-        assign_names(model)
-        stamp_metadata(model)
-        if self.keeps_parameters:
-            names = [name for name in graph.parameters if name in model.graph.initializers]
-            parameters_as_inputs(model, keep_data=True, names=names)
-        return model
+    model = lower(graph, input_names, output_names, options)
+    legalize(model, options.opset)
+    use_available_kernels(model)
+    optimize(model, fold_parameters=options.fold_parameters)
+    assign_names(model)
+    stamp_metadata(model)
+    if keeps_parameters:
+        names = [name for name in graph.parameters if name in model.graph.initializers]
+        parameters_as_inputs(model, keep_data=True, names=names)
+    return model
 
 
 def _names(captured: Captured) -> Mapping[Value, str]:

@@ -13,6 +13,7 @@ import torch
 from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.serialize.write import write_model
+from sardonyx.verify.run import as_in_file
 
 
 def write_repro(
@@ -41,6 +42,4 @@ def _proto(name: str, value: Any) -> onnx.TensorProto | onnx.SequenceProto:
 
 
 def _tensor_proto(name: str, tensor: torch.Tensor) -> onnx.TensorProto:
-    tensor = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    whole = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-    return ir.to_proto(TorchTensor(whole, name))
+    return ir.to_proto(TorchTensor(as_in_file(tensor), name))

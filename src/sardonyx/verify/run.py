@@ -201,8 +201,12 @@ def weight_bytes(model: ir.Model) -> int:
 def _host_tensor(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if not holds_memory(tensor):
         raise InvalidOptionError(f"{name} is on the meta device: there are no values to run with")
+    return as_in_file(tensor)
+
+
+def as_in_file(tensor: torch.Tensor) -> torch.Tensor:
+    """In the CPU's memory, complex numbers as pairs of reals."""
     tensor = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
-    # In a file complex numbers are pairs of reals.
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
