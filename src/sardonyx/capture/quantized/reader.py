@@ -58,14 +58,15 @@ class QuantizedReader:
 
     def __init__(
         self,
-        emit: Callable[[OpOverload, Sequence[Argument], SourceLocation], list[Value]],
+        emit: Callable[[OpOverload, Sequence[Argument]], list[Value]],
         parameter: Callable[[str, torch.Tensor], Value],
-        loop: Callable[[Dim, Sequence[Value], LoopBody, SourceLocation], list[Value]],
+        loop: Callable[[Dim, Sequence[Value], LoopBody], list[Value]],
         example_sizes: Callable[[], dict[sympy.Symbol, int]],
     ) -> None:
         self._emit = emit
         self._parameter = parameter
-        self._loop = loop
+        self.loop = loop
+        """What is carried last, and what was stacked over the iterations."""
         self._example_sizes = example_sizes
         self._location = SourceLocation()
         self._weights: dict[str, tuple[QuantizedTensor | Value, Value | None]] = {}
@@ -117,12 +118,8 @@ class QuantizedReader:
     # -- for the tables below --------------------------------------------------------------------
 
     def call(self, op: OpOverload, *arguments: Argument) -> Any:
-        results = self._emit(op, arguments, self._location)
+        results = self._emit(op, arguments)
         return results[0] if len(results) == 1 else results
-
-    def loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
-        """What is carried last, and what was stacked over the iterations."""
-        return self._loop(count, carried, body, self._location)
 
     def quantize(
         self,
@@ -323,13 +320,13 @@ class QuantizedReader:
         source = next(_quantized_in(list(arguments.values())))
         if source.axis is not None and op._schema.name not in _KEEPS_AXES:
             raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
-        results = self._emit(op, [_integers(a) for a in arguments.values()], self._location)
+        results = self._emit(op, [_integers(a) for a in arguments.values()])
         return [replace(source, integers=integers) for integers in results]
 
     def _computed(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         examples = self._example_results(op, arguments)
         reals = {name: self.real(a) for name, a in arguments.items()}
-        results = self._emit(op, list(reals.values()), self._location)
+        results = self._emit(op, list(reals.values()))
         for parameter in parameters_of(op):
             target = arguments[parameter.name]
             if parameter.is_written and isinstance(target, QuantizedTensor):

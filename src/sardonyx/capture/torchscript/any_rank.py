@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from itertools import product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -22,7 +22,6 @@ from sardonyx.capture.any_rank import EXPAND, WHOLE
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import (
     Argument,
-    AtenGraph,
     Dim,
     Node,
     SourceLocation,
@@ -30,9 +29,7 @@ from sardonyx.capture.graph import (
     UnrankedType,
     Value,
 )
-from sardonyx.capture.torchscript.lists import ScriptLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
-from sardonyx.capture.torchscript.patterns import DynamicListOf, OpenDims
+from sardonyx.capture.torchscript.patterns import DynamicListOf
 from sardonyx.capture.torchscript.questions import OF_TYPES, READ_NUMBERS
 from sardonyx.capture.torchscript.values import (
     AnyRank,
@@ -42,28 +39,10 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError, format_message
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 _aten = torch.ops.aten
-
-
-class Writer(Protocol):
-    """What the reader of a whole graph lends."""
-
-    graph: AtenGraph
-    lists: ScriptLists
-    numbers: ScriptNumbers
-    here: SourceLocation
-
-    @property
-    def writes_tensors(self) -> bool:
-        """Whether the program writes a tensor in place."""
-
-    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
-
-    def emit_typed(
-        self, op: Any, args: Sequence[Argument], dtype: torch.dtype, dims: OpenDims
-    ) -> Value: ...
-
-    def note(self, text: str) -> None: ...
 
 
 Reread = Callable[[dict[Argument, Argument]], Argument]
@@ -71,8 +50,8 @@ Reread = Callable[[dict[Argument, Argument]], Argument]
 
 
 class AnyRankTensors:
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
         self.known: dict[sympy.Symbol, int] = {}
         """Numbers of dims, where the program has asked for them."""
         self._implied: dict[tuple[Value, bool], list[tuple[Argument, bool]]] = {}
@@ -88,7 +67,7 @@ class AnyRankTensors:
     def whole(self, tensor: AnyRank) -> Value:
         flat, sizes = self.parts(tensor)
         value = Value(f"whole_{flat.name}", UnrankedType(tensor.dtype, ()))
-        location = self._writer.here
+        location = self._reader.here
         if not location.file and flat.producer is not None:  # what is returned has no place
             location = flat.producer.location
         self._add(Node(WHOLE, bind(WHOLE, [flat, sizes]), [value], location))
@@ -154,10 +133,10 @@ class AnyRankTensors:
         return self._scalar(self._entry(tensor, axis))
 
     def _entry(self, tensor: AnyRank, axis: Argument) -> Argument:
-        return self._writer.lists.at(DynamicItems(tensor.sizes, of_numbers=True), axis)
+        return self._reader.lists.at(DynamicItems(tensor.sizes, of_numbers=True), axis)
 
     def _scalar(self, number: Argument) -> Dim:
-        scalar: Dim = self._writer.numbers.as_scalar(number)
+        scalar: Dim = self._reader.numbers.as_scalar(number)
         return scalar
 
     def _flat(self, tensor: Value) -> Value:
@@ -166,13 +145,13 @@ class AnyRankTensors:
         count = math.prod(tensor.shape)
         if tensor.fake is None or is_dense(tensor.fake):
             return self._view(tensor, [count])
-        if self._writer.writes_tensors:
+        if self._reader.writes_tensors:
             raise CaptureError(
                 format_message(
                     "the number of dims of a tensor is known at run time, its elements do not lie"
                     " in memory one after the other, and the program writes tensors in place: make"
                     " it contiguous() before",
-                    [("at", self._writer.here.describe())],
+                    [("at", self._reader.here.describe())],
                 )
             )
         return self._typed(_aten.reshape.default, [tensor, [count]], tensor.dtype, [count])
@@ -185,17 +164,17 @@ class AnyRankTensors:
     def _typed(
         self, op: Any, args: Sequence[Argument], dtype: torch.dtype, dims: Sequence[Dim | None]
     ) -> Value:
-        return self._writer.emit_typed(op, args, dtype, tuple(dims))
+        return self._reader.emit_typed(op, args, dtype, tuple(dims))
 
     def _add(self, node: Node) -> None:
-        self._writer.graph.nodes.append(node)
+        self._reader.graph.nodes.append(node)
 
     def _vector(self, numbers: Sequence[Argument]) -> Value:
         if all(isinstance(n, int) for n in numbers):
             tensor = torch.tensor(numbers, dtype=torch.int64)
             return Value("sizes", TensorType(torch.int64, (len(numbers),)), constant=tensor)
         pattern = DynamicListOf(torch.int64, (), True, False, len(numbers))
-        return self._writer.lists.dynamic_content(tuple(numbers), pattern)
+        return self._reader.lists.dynamic_content(tuple(numbers), pattern)
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -208,7 +187,7 @@ class AnyRankTensors:
         if kind in _OF_ELEMENTS:
             return reread({tensor: tensor.flat})
         if op is None:
-            raise needs_rank(kind, tensor, self._writer.here)
+            raise needs_rank(kind, tensor, self._reader.here)
         arguments = bind(op, [_as_list(operand) for operand in operands])
         name = op._schema.name.removesuffix("_")
         is_pointwise = torch.Tag.pointwise in op.tags and op is not _aten.equal.default
@@ -219,7 +198,7 @@ class AnyRankTensors:
             found = self._of_tensor(op, name, tensor, arguments, reread)
         if found is not None:
             return found
-        raise needs_rank(op._schema.name, tensor, self._writer.here)
+        raise needs_rank(op._schema.name, tensor, self._reader.here)
 
     def of_tensors(self, op: Any, operands: Sequence[Argument]) -> Argument:
         """What an operator gives of a list that has such a tensor in it."""
@@ -233,20 +212,20 @@ class AnyRankTensors:
             found = None
         if found is None:
             first = next(t for t in tensors if isinstance(t, AnyRank))
-            raise needs_rank(op._schema.name, first, self._writer.here)
+            raise needs_rank(op._schema.name, first, self._reader.here)
         return found
 
     def _concatenated(self, op: Any, tensors: Sequence[Value | AnyRank]) -> Argument:
         """Along the first dim, where the elements of one follow those of the other."""
         flats, sizes = zip(*map(self.parts, tensors), strict=True)
-        (flat,) = self._writer.emit(_aten.cat.default, [list(flats), 0])
+        (flat,) = self._reader.emit(_aten.cat.default, [list(flats), 0])
         first = next(t for t in tensors if isinstance(t, AnyRank))
         if op._schema.name == "aten::stack":
             joined = self._joined([[len(tensors)], first.sizes])
             return self.of_sizes(flat, joined, first.since)
         heads = [self._typed(_aten.slice.Tensor, [s, 0, 0, 1, 1], torch.int64, [1]) for s in sizes]
         count = self._typed(_aten.cat.default, [heads, 0], torch.int64, [len(heads)])
-        (total,) = self._writer.emit(_aten.sum.dim_IntList, [count, [0], True])
+        (total,) = self._reader.emit(_aten.sum.dim_IntList, [count, [0], True])
         return self.of_sizes(flat, self._joined([total, self._tail_of_all(tensors)]), first.since)
 
     def _tail_of_all(self, tensors: Sequence[Value | AnyRank]) -> Value:
@@ -260,7 +239,7 @@ class AnyRankTensors:
         if len(tails) == 1:
             return tails[0]
         joined = self._joined(tails)
-        (most,) = self._writer.emit(_aten.amax.default, [self._vector(list(by_rank))])
+        (most,) = self._reader.emit(_aten.amax.default, [self._vector(list(by_rank))])
         end = self._scalar(ComputedNumber(most)) - 1
         return self._part(joined, 0, end, end)
 
@@ -271,7 +250,7 @@ class AnyRankTensors:
         (places,) = indices
         if not isinstance(places, AnyRank) or places.dtype not in (torch.int64, torch.int32):
             return None
-        (rows,) = self._writer.emit(op, [table, [places.flat]])
+        (rows,) = self._reader.emit(op, [table, [places.flat]])
         sizes = self._joined([places.sizes, self._vector(rows.shape[1:])])
         return self.of_sizes(self._flat(rows), sizes, places.since)
 
@@ -298,7 +277,7 @@ class AnyRankTensors:
 
     def size(self, tensor: AnyRank, dim: Argument = None) -> Argument:
         if dim is None:
-            return self._writer.lists.new(DynamicItems(tensor.sizes, of_numbers=True))
+            return self._reader.lists.new(DynamicItems(tensor.sizes, of_numbers=True))
         return self._entry(tensor, dim)
 
     def length(self, tensor: AnyRank) -> Argument:
@@ -350,7 +329,7 @@ class AnyRankTensors:
             _promoted([t.dtype for t in tensors], combination) for combination in product(*ranks)
         }
         if len(results) > 1:
-            raise needs_rank(op._schema.name, tensor, self._writer.here)
+            raise needs_rank(op._schema.name, tensor, self._reader.here)
 
     def _broadcast(self, tensors: Sequence[Value | AnyRank]) -> tuple[dict[Any, Value], Value]:
         flat, sizes = self.parts(tensors[0])
@@ -367,11 +346,11 @@ class AnyRankTensors:
     ) -> tuple[Value, Value]:
         made = []
         for dtype, size in ((flat.dtype, length), (torch.int64, None)):
-            made.append(self._writer.emit_typed(EXPAND, [flat, sizes, other], dtype, (size,)))
+            made.append(self._reader.emit_typed(EXPAND, [flat, sizes, other], dtype, (size,)))
         # Two results of one node.
-        nodes = self._writer.graph.nodes
+        nodes = self._reader.graph.nodes
         del nodes[-2:]
-        self._add(Node(EXPAND, bind(EXPAND, [flat, sizes, other]), made, self._writer.here))
+        self._add(Node(EXPAND, bind(EXPAND, [flat, sizes, other]), made, self._reader.here))
         return made[0], made[1]
 
     def _masked(
@@ -428,11 +407,11 @@ class AnyRankTensors:
 
     def squeezed(self, tensor: Value, dims: Sequence[int]) -> Value | AnyRank:
         """Without the dims among these whose size is 1."""
-        return self._without_ones(AnyRank(*self.parts(tensor), self._writer.here.describe()), dims)
+        return self._without_ones(AnyRank(*self.parts(tensor), self._reader.here.describe()), dims)
 
     def _without_ones(self, tensor: AnyRank, dims: Sequence[int] | None) -> Value | AnyRank:
         rank = tensor.rank
-        call = self._writer.numbers.call
+        call = self._reader.numbers.call
         kept = call(_aten.ne.Scalar, tensor.sizes, 1)
         if dims is not None:
             places = self._typed(_aten.arange.default, [rank], torch.int64, (rank,))
@@ -461,20 +440,20 @@ class AnyRankTensors:
             return self._viewed(arguments["self"], sizes)
         count = self._scalar(self._product(vector))
         (flat,) = self._emit(op, {**arguments, "size": [count]})
-        return self.of_sizes(flat, vector, self._writer.here.describe())
+        return self.of_sizes(flat, vector, self._reader.here.describe())
 
     def _viewed(self, tensor: Value, sizes: ScriptList) -> Value | AnyRank:
         flat, vector = self._flat(tensor), sizes.state.content
-        call = self._writer.numbers.call
+        call = self._reader.numbers.call
         # A size of -1 is what is left of the elements.
         product = call(
             _aten.clamp.default, call(_aten.neg.default, call(_aten.prod.default, vector)), 1
         )
-        count = self._writer.numbers.as_tensor(flat.shape[0])
+        count = self._reader.numbers.as_tensor(flat.shape[0])
         left = call(_aten.div.Tensor_mode, count, product, rounding_mode="floor")
         is_open = call(_aten.lt.Scalar, vector, 0)
         closed = call(_aten.where.self, is_open, left, vector)
-        return self.of_sizes(flat, closed, self._writer.here.describe())
+        return self.of_sizes(flat, closed, self._reader.here.describe())
 
     def _like_another(
         self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
@@ -567,11 +546,11 @@ class AnyRankTensors:
 
     def _emit(self, op: Any, arguments: dict[str, Argument]) -> list[Value]:
         given = [self._plain(op, arguments[p.name]) for p in op._schema.arguments]
-        return self._writer.emit(op, given)
+        return self._reader.emit(op, given)
 
     def _plain(self, op: Any, argument: Argument) -> Argument:
         if isinstance(argument, AnyRank):
-            raise needs_rank(op._schema.name, argument, self._writer.here)
+            raise needs_rank(op._schema.name, argument, self._reader.here)
         if isinstance(argument, list):
             return [self._plain(op, item) for item in argument]
         if isinstance(argument, ScriptList):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -26,11 +26,8 @@ from sardonyx.capture.graph import (
     Dim,
     Node,
     SourceLocation,
-    SymbolSource,
-    TensorType,
     Value,
 )
-from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.torchscript.aliases import (
     OtherNames,
     check_copies,
@@ -41,11 +38,9 @@ from sardonyx.capture.torchscript.aliases import (
     settled,
     states_in,
 )
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import (
     AnyRankOf,
     CannotJoin,
-    Conform,
     DictOf,
     IsKnown,
     ListOf,
@@ -60,7 +55,6 @@ from sardonyx.capture.torchscript.patterns import (
     join,
     join_carried,
     join_in_loop,
-    leaf_type,
     pattern_of,
     state_pattern,
     with_open_ranks,
@@ -71,13 +65,14 @@ from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
-    Heap,
-    ListItems,
     Mutable,
     ScriptList,
     is_number,
 )
 from sardonyx.errors import CaptureError, format_message
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 Body = Callable[[Argument, Sequence[Argument]], list[Argument]]
 """An iteration: of its number and what is carried, whether to go on and what is carried on."""
@@ -126,29 +121,6 @@ class PreferUnrolled(Exception):
         self.loop = loop
 
 
-class BlockReader(Protocol):
-    """What the reader of a whole graph lends to its branches and loops."""
-
-    graph: AtenGraph
-    inference: TypeInference
-    heap: Heap
-    numbers: ScriptNumbers
-    conform: Conform
-    notes: list[str]
-
-    def block(self) -> AbstractContextManager[Block]:
-        """A context in which nodes go to a block of their own."""
-
-    def attempt(self) -> AbstractContextManager[None]:
-        """A context of what may be read again: where it fails, nothing is left of it."""
-
-    def note(self, text: str) -> None: ...
-
-    def location(self, node: Any) -> SourceLocation: ...
-
-    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems: ...
-
-
 @dataclass(slots=True)
 class _Read:
     """A block that was read: what it returns, and what it left in the objects it changed."""
@@ -172,9 +144,8 @@ class _Joins:
 
 
 class ScriptBlocks:
-    def __init__(self, reader: BlockReader) -> None:
+    def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
-        self._count = 0
         self._counted: list[CountedLoop] = []
         """Those around, from the outermost in."""
         self._open_since: list[str | None] = []
@@ -308,21 +279,10 @@ class ScriptBlocks:
 
     def _new_leaf(self, made: list[Value]) -> NewLeaf:
         """Makes values, notes them in `made`; unknown dims become symbols of their own."""
-        graph, mode = self._reader.graph, self._reader.inference.mode
 
         def new(dtype: torch.dtype, dims: OpenDims | None, is_sequence: bool) -> Value:
-            self._count += 1
-            unknown = [] if is_sequence else [a for a, d in enumerate(dims or ()) if d is None]
-            sizes = list(dims or ())
-            for axis in unknown:
-                size = _torch_private.new_data_dependent_length(mode)
-                sizes[axis] = _torch_private.dim_of(size)
-            type_ = leaf_type(dtype, None if dims is None else tuple(sizes), is_sequence)
-            value = Value(f"joined_{self._count}", type_)
-            for axis in unknown:
-                graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
-            made.append(value)
-            return value
+            made.append(self._reader.new_value("joined", dtype, dims, is_sequence))
+            return made[-1]
 
         return new
 
@@ -524,7 +484,7 @@ class ScriptBlocks:
         reader.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[read.block]))
         objects_changed = list(carried)
         for place, found in appended.items():
-            state = reader.joined_lists(states[place], found.stacked(contents[place]))
+            state = reader.lists.joined(states[place], found.stacked(contents[place]))
             if place < len(patterns):
                 made[place] = heap.new(ScriptList(state))
             else:
@@ -587,8 +547,7 @@ class ScriptBlocks:
         """Any iteration, of inputs that fit the patterns; what it found in the objects. `names`
         gains what iterations leave under several names."""
         reader = self._reader
-        self._count += 1
-        iteration = Value(f"iteration_{self._count}", TensorType(torch.int64, ()))
+        iteration = reader.new_value("iteration", torch.int64, ())
         if counted is not None:
             counted.iteration = iteration
         inputs = [iteration]

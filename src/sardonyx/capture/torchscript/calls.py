@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -19,11 +19,9 @@ from sardonyx.capture.torchscript.computed_keys import (
     values_of,
 )
 from sardonyx.capture.torchscript.list_contents import is_list_of_numbers
-from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.rows import holds_objects
-from sardonyx.capture.torchscript.texts import Texts, formatted_parts, joined_parts
+from sardonyx.capture.torchscript.texts import formatted_parts, joined_parts
 from sardonyx.capture.torchscript.values import (
     ABSENT,
     Absent,
@@ -31,7 +29,6 @@ from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
-    Heap,
     ListItems,
     MaybeEntry,
     MaybeNone,
@@ -46,8 +43,8 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
-Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
-"""What one of two readings gives, chosen by a condition."""
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 
 class NotHere(Exception):
@@ -57,21 +54,14 @@ class NotHere(Exception):
 class ScriptCalls:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(
-        self,
-        heap: Heap,
-        lists: ScriptLists,
-        numbers: ScriptNumbers,
-        texts: Texts,
-        branch: Branch,
-    ) -> None:
-        self._texts = texts
-        self._branch = branch
-        self._heap = heap
-        self._lists = lists
-        self._numbers = numbers
-        self._number_lists = NumberLists(lists, numbers)
-        self._computed_keys = ComputedKeys(heap, lists, self._number_lists, texts, branch)
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._heap = reader.heap
+        self._lists = reader.lists
+        self._numbers = reader.numbers
+        self._texts = reader.texts
+        self._number_lists = NumberLists(reader)
+        self._computed_keys = ComputedKeys(reader, self._number_lists)
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _CALLS.get(kind)
@@ -102,7 +92,9 @@ class ScriptCalls:
         if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
             if default:
                 popped = partial(self.pop, target, position)
-                return self._branch(self.contains(target, position), popped, lambda: default[0])
+                return self._reader.either(
+                    self.contains(target, position), popped, lambda: default[0]
+                )
             found = self._entry(target, position)
             self._computed_keys.erase(target, position)
             return found
@@ -288,7 +280,7 @@ class ScriptCalls:
     def _ask_to_unroll(self, key: Argument) -> None:
         if isinstance(key, UnknownText):
             for number in key.made_of:
-                self._lists.ask_to_unroll(number)
+                self._reader.blocks.ask_to_unroll(number)
 
     # -- dicts -----------------------------------------------------------------------------------
 
@@ -312,13 +304,13 @@ class ScriptCalls:
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
         if isinstance(target.state, DynamicRows) or _is_computed_among(key, target):
             entry = partial(self._entry, target, key)
-            return self._branch(self.contains(target, key), entry, lambda: default)
+            return self._reader.either(self.contains(target, key), entry, lambda: default)
         if not target.state and is_computed(key):
             return default
         found = target.state.get(self._key(key), default)
         if isinstance(found, MaybeEntry):
             content = found.content
-            return self._branch(found.present, lambda: content, lambda: default)
+            return self._reader.either(found.present, lambda: content, lambda: default)
         return found
 
     def keys(self, target: Argument) -> Argument:
@@ -440,7 +432,9 @@ class ScriptCalls:
         lengths = [tensor.shape[0] for tensor in tensors]
         same = self._numbers.compute("aten::eq", lengths, torch.bool)
 
-        return self._branch(same, partial(self._numbers.same_elements, *tensors), lambda: False)
+        return self._reader.either(
+            same, partial(self._numbers.same_elements, *tensors), lambda: False
+        )
 
     def _is_same_choice(self, left: Argument, right: Argument) -> Argument:
         """Whether two strings, or members of an enum, of which one is chosen at run time, are."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Dim, Value
-from sardonyx.capture.torchscript.list_contents import ListReader, can_be_split, known_length
-from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.list_contents import can_be_split, known_length
 from sardonyx.capture.torchscript.patterns import OpenDims
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
@@ -22,15 +21,18 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 _aten = torch.ops.aten
 
 
 class ListOperators:
     """Each method is one operator; None where no list of dynamic length is concerned."""
 
-    def __init__(self, reader: ListReader, lists: ScriptLists) -> None:
+    def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
-        self._lists = lists
+        self._lists = reader.lists
 
     def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
         """`unpacked` is the number of variables that a list it gives is at once unpacked into."""

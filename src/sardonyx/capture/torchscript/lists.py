@@ -83,7 +83,7 @@ class ScriptLists(ListContents):
             if not items:
                 raise _out_of_range(index, 0)
             if not is_list_of_numbers(items):
-                self._reader.ask_to_unroll(index)
+                self._reader.blocks.ask_to_unroll(index)
             if len(items) > 1 and all(isinstance(item, (str, Enum)) for item in items):
                 return ChosenConstant(self._from_start(index, len(items)), items)
             items = self.as_dynamic(items)
@@ -197,9 +197,6 @@ class ScriptLists(ListContents):
         )[0]
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
-
-    def ask_to_unroll(self, index: Argument) -> None:
-        self._reader.ask_to_unroll(index)
 
     # -- what changes a list ---------------------------------------------------------------------
 
@@ -338,7 +335,7 @@ class ScriptLists(ListContents):
             if not items:
                 raise _out_of_range(position, 0)
             if not is_list_of_numbers(items):
-                self._reader.ask_to_unroll(position)
+                self._reader.blocks.ask_to_unroll(position)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
             items = self._with_row(items, item)

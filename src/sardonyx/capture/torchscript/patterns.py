@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sympy
 import torch
@@ -32,7 +32,6 @@ from sardonyx.capture.torchscript.values import (
     Dynamic,
     DynamicItems,
     DynamicRows,
-    ListItems,
     MaybeEntry,
     MaybeNone,
     RowForm,
@@ -44,6 +43,9 @@ from sardonyx.capture.torchscript.values import (
     is_number,
     number_dtype,
 )
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 OpenDims: TypeAlias = tuple[Dim | None, ...]
 """Dims of which None is unknown."""
@@ -705,34 +707,11 @@ def instantiate_state(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]
     return tuple(instantiate(p, new, keep) for p in pattern.items)
 
 
-class AnyRankParts(Protocol):
-    def parts(self, tensor: Value | AnyRank) -> tuple[Value, Value]:
-        """Its elements in a row, and its sizes."""
-
-    def whole(self, tensor: AnyRank) -> Value:
-        """As the file returns it."""
-
-
 class Conform:
     """Takes a value apart into the leaves of a pattern that it fits."""
 
-    def __init__(
-        self,
-        as_tensor: Callable[[Argument, torch.dtype], Value],
-        as_dynamic_items: Callable[[Any, DynamicListOf], Value],
-        filler: Callable[[TensorLeaf], Value],
-        columns: Callable[[ListItems, DynamicRowsOf], Sequence[ListItems]],
-        code: Callable[[Argument, tuple[Any, ...]], Argument],
-        any_rank: AnyRankParts,
-        text_code: Callable[[Argument], Argument],
-    ) -> None:
-        self._text_code = text_code
-        self._any_rank = any_rank
-        self._columns = columns
-        self._code = code
-        self._as_tensor = as_tensor
-        self._as_dynamic_items = as_dynamic_items
-        self._filler = filler
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
 
     def leaves(self, argument: Argument, pattern: Pattern) -> Iterator[Value]:
         if isinstance(pattern, (Same, Nothing)):
@@ -741,19 +720,19 @@ class Conform:
             yield from self._fillers(pattern)
         elif isinstance(pattern, TensorLeaf):
             is_any_rank = isinstance(argument, AnyRank)
-            yield self._any_rank.whole(argument) if is_any_rank else argument
+            yield self._reader.any_rank.whole(argument) if is_any_rank else argument
         elif isinstance(pattern, AnyRankOf):
-            yield from self._any_rank.parts(argument)
+            yield from self._reader.any_rank.parts(argument)
         elif isinstance(pattern, NumberLeaf):
-            yield self._as_tensor(argument, pattern.dtype)
+            yield self._reader.numbers.as_tensor(argument, pattern.dtype)
         elif isinstance(pattern, TextLeaf):
-            yield self._as_tensor(self._text_code(argument), torch.int64)
+            yield self._reader.numbers.as_tensor(self._reader.texts.code(argument), torch.int64)
         elif isinstance(pattern, (Maybe, MaybeEntryOf)):
             nothing = None if isinstance(pattern, Maybe) else ABSENT
             present: Argument = argument is not nothing
             if isinstance(argument, MaybeNone if isinstance(pattern, Maybe) else MaybeEntry):
                 present, argument = argument.present, argument.content
-            yield self._as_tensor(present, torch.bool)
+            yield self._reader.numbers.as_tensor(present, torch.bool)
             if argument is nothing:
                 yield from self._fillers(pattern.content)
             else:
@@ -762,7 +741,9 @@ class Conform:
             for item, inner in zip(argument, pattern.items, strict=True):
                 yield from self.leaves(item, inner)
         elif isinstance(pattern, ChoiceOf):
-            yield self._as_tensor(self._code(argument, pattern.options), torch.int64)
+            yield self._reader.numbers.as_tensor(
+                self._reader.code_among(argument, pattern.options), torch.int64
+            )
         elif isinstance(pattern, EntriesOf):
             yield from self.state_leaves(argument.state, pattern.pairs)
         else:
@@ -770,11 +751,13 @@ class Conform:
 
     def state_leaves(self, state: Any, pattern: Pattern) -> Iterator[Value]:
         if isinstance(pattern, DynamicListOf):
-            yield self._as_dynamic_items(state, pattern)
+            yield self._reader.lists.dynamic_content(state, pattern)
         elif isinstance(pattern, DynamicRowsOf):
             if isinstance(state, dict):
                 state = tuple(state.items())
-            for part, column in zip(self._columns(state, pattern), pattern.columns, strict=True):
+            for part, column in zip(
+                self._reader.lists.columns(state, pattern), pattern.columns, strict=True
+            ):
                 yield from self.state_leaves(part, column)
         elif isinstance(pattern, (DictOf, InstanceOf)):
             for key, inner in zip(pattern.keys, pattern.items, strict=True):
@@ -786,24 +769,24 @@ class Conform:
     def _fillers(self, pattern: Pattern) -> Iterator[Value]:
         """Leaves that nothing reads."""
         if isinstance(pattern, TensorLeaf):
-            yield self._filler(pattern)
+            yield self._reader.filler(pattern)
         elif isinstance(pattern, AnyRankOf):
             for dtype in (pattern.dtype, torch.int64):
-                yield self._filler(TensorLeaf(dtype, (None,)))
+                yield self._reader.filler(TensorLeaf(dtype, (None,)))
         elif isinstance(pattern, (NumberLeaf, ChoiceOf, TextLeaf)):
             dtype = pattern.dtype if isinstance(pattern, NumberLeaf) else torch.int64
-            yield self._as_tensor(0, dtype)
+            yield self._reader.numbers.as_tensor(0, dtype)
         elif isinstance(pattern, EntriesOf):
             yield from self._fillers(pattern.pairs)
         elif isinstance(pattern, DynamicListOf) and pattern.is_sequence:
-            yield self._as_dynamic_items((), pattern)
+            yield self._reader.lists.dynamic_content((), pattern)
         elif isinstance(pattern, DynamicListOf):
-            yield self._filler(TensorLeaf(pattern.dtype, (pattern.length, *pattern.dims)))
+            yield self._reader.filler(TensorLeaf(pattern.dtype, (pattern.length, *pattern.dims)))
         elif isinstance(pattern, DynamicRowsOf):
             for column in pattern.columns:
                 yield from self._fillers(column)
         elif isinstance(pattern, (Maybe, MaybeEntryOf)):
-            yield self._as_tensor(False, torch.bool)
+            yield self._reader.numbers.as_tensor(False, torch.bool)
             yield from self._fillers(pattern.content)
         elif isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf)):
             for inner in pattern.items:

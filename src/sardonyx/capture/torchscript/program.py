@@ -19,6 +19,7 @@ from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     AnyRank,
     ChosenConstant,
     CodedText,
@@ -185,7 +186,7 @@ def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argumen
     kind = parameter.type
     if kind.kind() == "OptionalType":
         kind = kind.getElementType()
-    wanted = _NUMBERS.get(kind.kind())
+    wanted = NUMBERS.get(kind.kind())
     if wanted is None:
         return argument
     if isinstance(argument, Value):
@@ -197,9 +198,6 @@ def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argumen
             )
         return ComputedNumber(reader.numbers.as_tensor(argument, wanted))
     return argument
-
-
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 class _Results:

@@ -20,6 +20,7 @@ from sardonyx.capture.graph import (
     Block,
     SourceLocation,
     Value,
+    is_symbolic,
 )
 from sardonyx.capture.infer import type_of
 from sardonyx.capture.location import (
@@ -61,27 +62,26 @@ from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.node_values import has_writes, names_read, raises, unpacked_into
 from sardonyx.capture.torchscript.node_values import inputs as node_inputs
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.nodes import NodeWriter
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
-from sardonyx.capture.torchscript.open_writes import write_of
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
 from sardonyx.capture.torchscript.questions import READ_NUMBERS, TensorQuestions
 from sardonyx.capture.torchscript.read_apart import (
-    MOST_COPIES,
     BranchesDiffer,
     ReadsApart,
     TwoTypes,
     different_types,
 )
 from sardonyx.capture.torchscript.reshaped import ReshapedTensors
-from sardonyx.capture.torchscript.squeezes import SQUEEZES
+from sardonyx.capture.torchscript.squeezes import SQUEEZES, open_squeeze
 from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     UNINITIALIZED,
     AnyRank,
     ChosenConstant,
     ComputedNumber,
     Heap,
-    ListItems,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
@@ -101,7 +101,7 @@ from sardonyx.errors import (
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 
 
-class GraphReader(ReadsApart):
+class GraphReader(NodeWriter):
     def __init__(
         self,
         root: torch.nn.Module,
@@ -113,30 +113,23 @@ class GraphReader(ReadsApart):
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
-        self._reshaped = ReshapedTensors(self.heap)
+        self.reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
-        self.texts = Texts(self.numbers, self.note)
+        self.texts = Texts(self)
         self.lists = ScriptLists(self)
         self.heap.replaced = self.lists.replaced
-        self._list_operators = ListOperators(self, self.lists)
-        self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self.texts, self._either)
-        self._questions = TensorQuestions(self.numbers, self.lists, self._either)
-        self._blocks = ScriptBlocks(self)
+        self._list_operators = ListOperators(self)
+        self.calls = ScriptCalls(self)
+        self._questions = TensorQuestions(self)
+        self.blocks = ScriptBlocks(self)
+        self.apart = ReadsApart(self)
         self.any_rank = AnyRankTensors(self)
-        self.conform = Conform(
-            self.numbers.as_tensor,
-            self.lists.dynamic_content,
-            self.filler,
-            self.lists.columns,
-            self.code_among,
-            self.any_rank,
-            self.texts.code,
-        )
+        self.conform = Conform(self)
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
         self._quantized = QuantizedReader(
-            self._emit, self._held, self._loop, lambda: self.example_sizes
+            self.emit, self._held, self._loop, lambda: self.example_sizes
         )
-        self._env: dict[str, Argument] = {}
+        self.env: dict[str, Argument] = {}
         self._program: Any = None
         self._changes: list[Any] = []
         """The nodes that change an object, or the shape of a tensor."""
@@ -147,7 +140,7 @@ class GraphReader(ReadsApart):
         """A scripted function or method: what it returns of its arguments by name, the module as
         `self` among them."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
-            self._env[source.debugName()] = argument
+            self.env[source.debugName()] = argument
         self._program = graph
         self._changes = changes_in(graph.nodes())
         try:
@@ -175,10 +168,10 @@ class GraphReader(ReadsApart):
     def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
         """What else is refused, of the nodes that do not depend on the first that was."""
         found: list[SardonyxError] = []
-        unread = (n for n in nodes if any(o.debugName() not in self._env for o in node_outputs(n)))
+        unread = (n for n in nodes if any(o.debugName() not in self.env for o in node_outputs(n)))
         next(unread, None)
         for node in unread:
-            if not all(name in self._env for name in names_read(node)):
+            if not all(name in self.env for name in names_read(node)):
                 continue
             try:
                 self.read_block([node], [])
@@ -211,11 +204,11 @@ class GraphReader(ReadsApart):
         made = Block()
         outer, self.graph.nodes = self.graph.nodes, made.nodes
         try:
-            self._reshaped.enter(made)
+            self.reshaped.enter(made)
             with self.scalars.inside_a_block():
                 yield made
         finally:
-            self._reshaped.leave()
+            self.reshaped.leave()
             self.graph.nodes = outer
 
     @contextlib.contextmanager
@@ -249,22 +242,22 @@ class GraphReader(ReadsApart):
         for place, node in enumerate(nodes):
             kind = node.kind()
             if kind in SQUEEZES:
-                squeeze = self._open_squeeze(node)
+                squeeze = open_squeeze(self.inputs_of(node))
                 if squeeze is not None:
-                    return self._squeezed(node, squeeze, from_place(place + 1), ends)
+                    return self.apart.squeezed(node, squeeze, from_place(place + 1), ends)
             if kind == "prim::Loop":
                 try:
                     with self.attempt():
                         self._node(node)
                     continue
                 except TypesChange as refusal:
-                    return self._first_apart(node, refusal, from_place(place + 1), ends)
+                    return self.apart.first_iterations(node, refusal, from_place(place + 1), ends)
             if kind != "prim::If":
                 try:
                     self._node(node)
                     continue
                 except TwoTypes as choice:
-                    return self._operand_apart(node, choice, from_place(place), ends)
+                    return self.apart.operand(node, choice, from_place(place), ends)
             (condition,) = self.inputs_of(node)
             ways = [(block, condition, not index) for index, block in enumerate(node.blocks())]
             readings = [partial(self._branch, *way) for way in ways]
@@ -273,45 +266,37 @@ class GraphReader(ReadsApart):
                 if self._is_read_apart(node):
                     raise CannotJoin("one of two objects, which is changed")
                 with self.attempt():
-                    results = self._blocks.branch(condition, readings, location)
+                    results = self.blocks.branch(condition, readings, location)
             except CannotJoin as reason:
-                copies = int(known_truth(condition) is None)
-                if copies and self._copies >= MOST_COPIES:
+                is_open = known_truth(condition) is None
+                if is_open and self.apart.is_at_limit:
                     self._set_joined(node, condition, readings, reason)
                     continue
                 # What follows is read once more in each branch, where its types are known.
                 rest = from_place(place + 1)
                 readings = [partial(self._branch_and_rest, node, *way, rest, ends) for way in ways]
-                self._copies += copies
-                try:
-                    return self._blocks.branch(condition, readings, location, **ends)
-                except CannotJoin as again:
-                    if at_end:
-                        raise different_types(again, location) from again
-                    raise
-                finally:
-                    self._copies -= copies
-            for output, result in zip(node_outputs(node), results, strict=True):
-                self._env[output.debugName()] = result
+                refused = partial(different_types, location=location)
+                return self.apart.branch(
+                    condition, readings, location, ends, refused, copies=int(is_open)
+                )
+            self.set_outputs(node, results)
             self._note_joined(node, condition, results)
             for block, _, holds in ways:
                 if isinstance(condition, _EQUATIONS) and raises(block):
                     with self.any_rank.where(condition, not holds):
                         return from_place(place + 1)()
-        results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
+        results = [self.reshaped.now(self.env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 
     def _is_read_apart(self, branch: Any) -> bool:
         """Whether what follows is to know which side was taken, though what both leave fits."""
-        if self._copies >= MOST_COPIES:
-            return False
-        return is_one_of_two_changed(branch, self._changes)
+        return not self.apart.is_at_limit and is_one_of_two_changed(branch, self._changes)
 
     def _note_joined(self, node: Any, condition: Argument, results: list[Argument]) -> None:
         """What `x.dim() == 3 and c` says of the tensor is known where that is true."""
         sides = zip(*(block.outputs() for block in node.blocks()), strict=True)
         for result, names in zip(results, sides, strict=True):
-            then, otherwise = (self._env.get(name.debugName()) for name in names)
+            then, otherwise = (self.env.get(name.debugName()) for name in names)
             if any(isinstance(c, _EQUATIONS) for c in (condition, then, otherwise)):
                 self.any_rank.note_joined(condition, result, then, otherwise)
 
@@ -323,16 +308,15 @@ class GraphReader(ReadsApart):
         reason: CannotJoin,
     ) -> None:
         """What a branch leaves, tensors of two ranks among it."""
-        if self._loops_apart:
+        if self.apart.loops:
             raise different_types(reason, self.location(node)) from reason
         location = self.here = self.location(node)
         try:
             with self.attempt():
-                results = self._blocks.branch_of_any_rank(condition, readings, location)
+                results = self.blocks.branch_of_any_rank(condition, readings, location)
         except CannotJoin:
             raise different_types(reason, location) from reason
-        for output, result in zip(node_outputs(node), results, strict=True):
-            self._env[output.debugName()] = result
+        self.set_outputs(node, results)
 
     def _branch(self, block: Any, condition: Argument, holds: bool) -> list[Argument]:
         with self.any_rank.where(condition, holds):
@@ -348,8 +332,7 @@ class GraphReader(ReadsApart):
         ends: dict[str, bool],
     ) -> list[Argument]:
         def go_on(results: list[Argument]) -> list[Argument]:
-            for output, result in zip(node_outputs(node), results, strict=True):
-                self._env[output.debugName()] = result
+            self.set_outputs(node, results)
             return rest()
 
         nodes, outputs = list(block.nodes()), list(block.outputs())
@@ -359,20 +342,19 @@ class GraphReader(ReadsApart):
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
-        body = partial(self._iteration, block)
-        results = self._blocks.loop(count, condition, start, body, self.here)
+        body = partial(self.iteration, block)
+        results = self.blocks.loop(count, condition, start, body, self.here)
         if count == FOREVER and condition is True:
             for place, flag in constants_at_exit(block).items():
                 results[place] = flag
-        for output, result in zip(node_outputs(node), results, strict=True):
-            self._env[output.debugName()] = result
+        self.set_outputs(node, results)
 
-    def _either(
+    def either(
         self, condition: Argument, one: Callable[[], Argument], other: Callable[[], Argument]
     ) -> Argument:
         """A branch that the program does not have itself."""
         readings = [lambda: [one()], lambda: [other()]]
-        return self._blocks.branch(condition, readings, self.here)[0]
+        return self.blocks.branch(condition, readings, self.here)[0]
 
     def repeat(
         self,
@@ -381,7 +363,7 @@ class GraphReader(ReadsApart):
         body: Callable[[Argument, Sequence[Argument]], list[Argument]],
     ) -> list[Argument]:
         """A loop that the program does not have itself; `body` gives what is carried on."""
-        return self._blocks.loop(
+        return self.blocks.loop(
             count, True, start, lambda i, carried: [True, *body(i, carried)], self.here
         )
 
@@ -396,11 +378,15 @@ class GraphReader(ReadsApart):
         place = self.numbers.as_scalar(constant.code)
         return ComputedNumber(self.emit(torch.ops.aten.select.int, [table, 0, place])[0])
 
-    def ask_to_unroll(self, index: Argument) -> None:
-        self._blocks.ask_to_unroll(index)
-
-    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems:
-        return self.lists.joined(first, second)
+    def iteration(
+        self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
+    ) -> list[Argument]:
+        """Of a loop; `done`: iterations that were read before."""
+        if done:
+            place = self.numbers.compute("aten::add", [place, done], torch.int64)
+        for source, argument in zip(block.inputs(), (place, *carried), strict=True):
+            self.env[source.debugName()] = argument
+        return self.read_block(list(block.nodes()), list(block.outputs()), is_body=True)
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -410,7 +396,7 @@ class GraphReader(ReadsApart):
             output = node.output()
             value = output.toIValue()
             if type(value) in _PLAIN:
-                self._env[output.debugName()] = value
+                self.env[output.debugName()] = value
                 return
         self.here = self.location(node)
         try:
@@ -446,7 +432,7 @@ class GraphReader(ReadsApart):
                 self._set_call_result(node, calls.call(kind, operands))
                 return
         if is_arithmetic(kind, operands) and not all(map(is_constant, operands)):
-            dtype = _NUMBERS.get(node.output().type().kind()) or numberdtype_of(operands)
+            dtype = NUMBERS.get(node.output().type().kind()) or numberdtype_of(operands)
             self.set(node, self.numbers.compute(kind, operands, dtype))
             return
         optional = next((o for o in operands if isinstance(o, MaybeNone)), None)
@@ -486,30 +472,28 @@ class GraphReader(ReadsApart):
                 for source, operand in zip(sources, operands, strict=True)
                 if isinstance(operand, (Value, AnyRank)) and operand in others
             }
-            before = {name: self._env[name] for name in given}
-            self._env.update(given)
+            before = {name: self.env[name] for name in given}
+            self.env.update(given)
             try:
                 self._read_node(kind, node)
             finally:
-                self._env.update(before)
-            results = tuple(self._env[name] for name in outputs)
+                self.env.update(before)
+            results = tuple(self.env[name] for name in outputs)
             return results[0] if len(results) == 1 else results
 
         view = METADATA_WRITES.get(kind)
         if view is None:
             self._set_call_result(node, self.any_rank.call(kind, op, operands, reread))
             return
-        tensor = self._env[sources[0].debugName()]
-        self._reshaped.check_shape_is_its_own(node, tensor)
+        tensor = self.env[sources[0].debugName()]
+        self.reshaped.check_shape_is_its_own(node, tensor)
         shape = self.any_rank.call(kind.removesuffix("_"), view(op), operands, reread)
-        self._reshaped.reshape(tensor, shape)
+        self.reshaped.reshape(tensor, shape)
         self.set(node, tensor)
 
     def _set_call_result(self, node: Any, result: Argument) -> None:
-        outputs = node_outputs(node)
-        results = result if len(outputs) > 1 else [result]
-        for output, each in zip(outputs, results, strict=bool(outputs)):
-            self._env[output.debugName()] = each
+        if node.outputsSize():
+            self.set_outputs(node, result if node.outputsSize() > 1 else [result])
 
     def _of_either(
         self,
@@ -523,25 +507,25 @@ class GraphReader(ReadsApart):
     ) -> None:
         """One call where an operand, which a condition decides, is this, one where it is that.
         `of_constants`: what they give may be a choice of constants again."""
-        names = [i.debugName() for i in node_inputs(node) if self._env[i.debugName()] is operand]
+        names = [i.debugName() for i in node_inputs(node) if self.env[i.debugName()] is operand]
         outputs = [o.debugName() for o in node_outputs(node)]
 
         def reading(argument: Argument) -> list[Argument]:
-            self._env.update(dict.fromkeys(names, argument))
+            self.env.update(dict.fromkeys(names, argument))
             try:
                 self._read_node(kind, node)
             finally:
-                self._env.update(dict.fromkeys(names, operand))
-            return [self._env[name] for name in outputs]
+                self.env.update(dict.fromkeys(names, operand))
+            return [self.env[name] for name in outputs]
 
         readings = [partial(reading, way) for way in ways]
         try:
-            results = self._blocks.branch(condition, readings, self.here, is_body=of_constants)
+            results = self.blocks.branch(condition, readings, self.here, is_body=of_constants)
         except CannotJoin as reason:
             raise TwoTypes(
                 f"what {kind} gives has two types: {reason}", names, operand, condition, ways
             ) from reason
-        self._env.update(dict(zip(outputs, results, strict=True)))
+        self.env.update(dict(zip(outputs, results, strict=True)))
 
     def _of_each_option(self, kind: str, node: Any, chosen: ChosenConstant) -> None:
         first, *others = chosen.options
@@ -593,7 +577,7 @@ class GraphReader(ReadsApart):
         if node.kind() not in READ_NUMBERS or not isinstance(read, Value):
             return False
         kind = node.output().type().kind()
-        dtype = _NUMBERS.get(kind)
+        dtype = NUMBERS.get(kind)
         if kind == "NumberType":
             held = read.dtype
             dtype = torch.float64 if held.is_floating_point else torch.int64
@@ -604,14 +588,15 @@ class GraphReader(ReadsApart):
         return True
 
     def inputs_of(self, node: Any) -> list[Argument]:
-        found = [self._reshaped.now(self._env[i.debugName()]) for i in node_inputs(node)]
+        found = [self.reshaped.now(self.env[i.debugName()]) for i in node_inputs(node)]
         return [self.any_rank.now(a) for a in found] if self.any_rank.known else found
 
     def set(self, node: Any, result: Argument) -> None:
-        self.set_output(node.output(), result)
+        self.env[node.output().debugName()] = result
 
-    def set_output(self, output: Any, result: Argument) -> None:
-        self._env[output.debugName()] = result
+    def set_outputs(self, node: Any, results: Sequence[Argument]) -> None:
+        for output, result in zip(node_outputs(node), results, strict=True):
+            self.env[output.debugName()] = result
 
     def _operator(self, node: Any, op: Any) -> None:
         unpacked = unpacked_into(node)
@@ -628,24 +613,34 @@ class GraphReader(ReadsApart):
             return
         if self._reads_number(node, arguments):
             return
-        location = self.here
         if self._quantized.concerns(op, arguments):
-            self._set_results(node, self._quantized.read(op, arguments, location))
+            self._set_results(node, self._quantized.read(op, arguments, self.here))
             return
         if op._schema.name in METADATA_WRITES:
             self._reshape(node, op, arguments)
             return
         if any("Tensor" not in str(result.type) for result in op._schema.returns):
-            raise no_form(node.kind(), location)
-        write = write_of(op._schema.name)
-        if write is not None:
-            write(self, arguments)
+            raise no_form(node.kind(), self.here)
+        if op is torch.ops.aten.fill_diagonal_.default and is_symbolic(
+            list(arguments["self"].shape)
+        ):
+            self._fill_open_diagonal(*arguments.values())
             self.set(node, arguments["self"])
             return
-        made = self._typed(node, op, arguments, location)
-        self.graph.nodes.append(made)
-        self.scalars.follow(made)
-        self._set_results(node, list(made.outputs))
+        self._set_results(node, list(self._added(self._typed(node, op, arguments))))
+
+    def _fill_open_diagonal(self, tensor: Value, fill_value: Argument, wrap: bool) -> None:
+        """Which PyTorch takes apart for the sizes of the example."""
+        if len(tensor.shape) != 2 or wrap:
+            raise CaptureError(
+                format_message(
+                    "fill_diagonal_ of more than two dims, or with wrap, wants sizes that are known"
+                    " in a script",
+                    [("at", self.here.describe()), ("try", 'capture="trace" or capture="export"')],
+                )
+            )
+        (diagonal,) = self.emit(torch.ops.aten.diagonal.default, [tensor])
+        self.emit(torch.ops.aten.fill_.Scalar, [diagonal, fill_value])
 
     def _plain_mask(self, index: Argument) -> Argument:
         """A mask of bytes as one of bools."""
@@ -654,12 +649,12 @@ class GraphReader(ReadsApart):
         return self.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
 
     def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
-        tensor = self._env[node.inputsAt(0).debugName()]
-        self._reshaped.check_shape_is_its_own(node, tensor)
+        tensor = self.env[node.inputsAt(0).debugName()]
+        self.reshaped.check_shape_is_its_own(node, tensor)
         view = METADATA_WRITES[op._schema.name](op)
-        made = self._inferred(view, arguments, self.here)
+        made = self._inferred(view, arguments)
         self.graph.nodes.append(made)
-        self._reshaped.reshape(tensor, made.outputs[0])
+        self.reshaped.reshape(tensor, made.outputs[0])
         self.set(node, tensor)
 
     def _set_results(self, node: Any, values: list[Argument]) -> None:
@@ -667,10 +662,10 @@ class GraphReader(ReadsApart):
         for place, output in enumerate(outputs):
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
-                self._env[output.debugName()] = self.lists.new(values[:count])
+                self.env[output.debugName()] = self.lists.new(values[:count])
                 values = values[count:]
             else:
-                self._env[output.debugName()], *values = values
+                self.env[output.debugName()], *values = values
 
     def _operands(self, node: Any, op: Any) -> list[Argument]:
         """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
@@ -776,13 +771,13 @@ class GraphReader(ReadsApart):
     def _fork(self, node: Any) -> None:
         """What would run beside the rest, in its place."""
         body = _torch_private.inlined_subgraph(node)
-        outer, given = (self._env, self._changes), self.inputs_of(node)
-        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
+        outer, given = (self.env, self._changes), self.inputs_of(node)
+        self.env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
         self._changes = changes_in(body.nodes())
         try:
             results = self.read_block(list(body.nodes()), list(body.outputs()))
         finally:
-            self._env, self._changes = outer
+            self.env, self._changes = outer
         self.set(node, results[0])
 
     def _autograd_function(self, node: Any) -> None:
@@ -796,13 +791,13 @@ class GraphReader(ReadsApart):
         if not node.hasAttribute("Subgraph"):
             raise no_form(node.kind(), self.location(node))
         body = node.g("Subgraph")
-        outer, given = self._env, self.inputs_of(node)
+        outer, given = self.env, self.inputs_of(node)
         # The names of its values are its own.
-        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
+        self.env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
         for inner in body.nodes():
             self._node(inner)
-        results = [self._env[o.debugName()] for o in body.outputs()]
-        self._env = outer
+        results = [self.env[o.debugName()] for o in body.outputs()]
+        self.env = outer
         gives_tuple = node.output().type().kind() == "TupleType"
         self.set(node, tuple(results) if gives_tuple else results[0])
 
@@ -828,7 +823,6 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
 _PLAIN = frozenset((type(None), bool, int, float, str))
 _EQUATIONS = (sympy.Eq, sympy.Ne)
 _TAKES_MASKS = frozenset({"aten::index", "aten::index_put", "aten::index_put_"})
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 def numberdtype_of(operands: Sequence[Argument]) -> torch.dtype:

@@ -22,9 +22,9 @@ class OpenSqueeze:
     open: tuple[int, ...]
 
 
-def open_squeeze(kind: str, operands: Sequence[Argument]) -> OpenSqueeze | None:
-    """None where the sizes of all dims concerned are known, or it is no squeeze of a tensor."""
-    if kind not in SQUEEZES or not isinstance(operands[0], Value) or not operands[0].has_shape:
+def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
+    """None where the sizes of all dims concerned are known."""
+    if not isinstance(operands[0], Value) or not operands[0].has_shape:
         return None
     tensor, *dims = operands
     rank = len(tensor.shape)
