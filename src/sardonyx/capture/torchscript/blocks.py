@@ -651,7 +651,7 @@ def _settled_patterns(
 
 
 def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
-    return join_carried(with_open_ranks(left, right), with_open_ranks(right, left))
+    return join_carried(*with_open_ranks(left, right))
 
 
 def _of_any_rank(joined: Join, since: str) -> Join:
@@ -661,9 +661,7 @@ def _of_any_rank(joined: Join, since: str) -> Join:
         return AnyRankOf(dtype, since)
 
     def opened(left: Pattern, right: Pattern) -> Pattern:
-        return joined(
-            with_open_ranks(left, right, unranked), with_open_ranks(right, left, unranked)
-        )
+        return joined(*with_open_ranks(left, right, unranked))
 
     return opened
 

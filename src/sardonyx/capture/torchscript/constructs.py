@@ -25,6 +25,7 @@ from sardonyx.capture.torchscript.values import (
     as_python,
     is_constant,
     is_number,
+    number_dtype,
 )
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
@@ -135,9 +136,9 @@ def _number_to_tensor(reader: GraphReader, node: Any) -> None:
     if isinstance(number, ComputedNumber):
         reader.set(node, number.value)
         return
-    made = reader.scalars.tensor_of(number, reader.here)
-    reader.graph.nodes.append(made)
-    reader.set(node, made.outputs[0])
+    dtype = number_dtype(number)
+    dtype = torch.get_default_dtype() if dtype == torch.float64 else dtype
+    reader.set(node, reader.emit(torch.ops.aten.scalar_tensor.default, [number], dtype=dtype)[0])
 
 
 def _new_tensor(reader: GraphReader, node: Any) -> None:

@@ -49,7 +49,7 @@ class NodeWriter:
         take_no_bound_for_granted(self.inference.mode)
         self.graph = AtenGraph(captured_by=SCRIPT) if into is None else into
         self._outermost = self.graph.nodes
-        self.scalars = ScalarTracker(self.inference, self.graph)
+        self.scalars = ScalarTracker(self.inference)
         self.here = SourceLocation()
         self.notes: list[str] = []
         self._names = 0
@@ -96,9 +96,11 @@ class NodeWriter:
 
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
         """The results of an operator that is no node of the program."""
+        arguments = bind(op, args, kwargs)
         if op is torch.ops.aten.scalar_tensor.default:
-            return self._added(self.scalars.tensor_of(args[0], self.here, kwargs["dtype"]))
-        return self._added(self._inferred(op, bind(op, args, kwargs)))
+            number = self.new_value("number", arguments["dtype"], ())
+            return self._added(Node(op, arguments, [number], self.here))
+        return self._added(self._inferred(op, arguments))
 
     def _added(self, node: Node) -> list[Value]:
         self.graph.nodes.append(node)

@@ -38,18 +38,16 @@ class TensorQuestions:
         if not arguments or not isinstance(arguments[0], (Value, QuantizedTensor)):
             raise NotHere
         if isinstance(arguments[0], QuantizedTensor):
-            return self._of_quantized(kind)
-        if kind in OF_TYPES:
+            if kind in _NEVER:
+                return kind == "prim::is_quantized"
+            if kind not in _OF_SHAPE:
+                raise NotHere
+        elif kind in OF_TYPES:
             return OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
         if question is None:
             raise NotHere
         return question(self, *arguments)
-
-    def _of_quantized(self, kind: str) -> Argument:
-        if kind in _NEVER:
-            return kind == "prim::is_quantized"
-        raise NotHere
 
     def size(self, tensor: Value, dim: Argument = None) -> Argument:
         if dim is None:
@@ -60,6 +58,9 @@ class TensorQuestions:
                 raise ModelRaises(f"size({dim}) of a tensor of {rank} dims")
             return tensor.shape[dim]
         return self._lists.at(tensor.shape, dim)
+
+    def rank(self, tensor: Value) -> Argument:
+        return len(tensor.shape)
 
     def length(self, tensor: Value) -> Argument:
         if not tensor.shape:
@@ -142,8 +143,10 @@ READ_NUMBERS = frozenset(
         "is_nonzero", "_local_scalar_dense",
     )
 )  # fmt: skip
+_OF_SHAPE = frozenset({"aten::size", "aten::dim", "aten::numel"})
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
     "aten::size": TensorQuestions.size,
+    "aten::dim": TensorQuestions.rank,
     "aten::len": TensorQuestions.length,
     "aten::numel": TensorQuestions.element_count,
     "prim::nbytes": TensorQuestions.byte_count,

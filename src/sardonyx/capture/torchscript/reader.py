@@ -80,12 +80,14 @@ from sardonyx.capture.torchscript.values import (
     UNINITIALIZED,
     AnyRank,
     ChosenConstant,
+    CodedText,
     ComputedNumber,
     Heap,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
     ScriptList,
+    UnknownText,
     as_python,
     is_constant,
     number_dtype,
@@ -542,10 +544,6 @@ class GraphReader(NodeWriter):
         """What TorchScript alone has: run by it where all is known."""
         if op is not None and len(operands) <= len(op._schema.arguments):
             arguments = bind(op, [self._plain(o) for o in operands])
-            scalar = self.scalars.read(op, arguments)
-            if scalar is not None:
-                self.set(node, self.wrapped(scalar.value))
-                return
             if self._reads_number(node, arguments):
                 return
             if kind == "aten::to":
@@ -574,8 +572,19 @@ class GraphReader(NodeWriter):
     def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
         """`int(x)`, `x.item()`."""
         read = next(iter(arguments.values()), None)
-        if node.kind() not in READ_NUMBERS or not isinstance(read, Value):
+        if node.kind() not in READ_NUMBERS:
             return False
+        if isinstance(read, (UnknownText, CodedText)):
+            raise CaptureError(
+                "a number is read from a string that is known at run time: take the number that the"
+                " string is made of"
+            )
+        if not isinstance(read, Value):
+            return False
+        known = self.scalars.read(node.kind(), read)
+        if known is not None:
+            self.set(node, known)
+            return True
         kind = node.output().type().kind()
         dtype = NUMBERS.get(kind)
         if kind == "NumberType":
@@ -607,10 +616,6 @@ class GraphReader(NodeWriter):
         arguments = bind(op, self._operands(node, op))
         if op._schema.name in _TAKES_MASKS:
             arguments["indices"] = [self._plain_mask(i) for i in arguments["indices"]]
-        scalar = self.scalars.read(op, arguments)
-        if scalar is not None:
-            self.set(node, self.wrapped(scalar.value))
-            return
         if self._reads_number(node, arguments):
             return
         if self._quantized.concerns(op, arguments):
