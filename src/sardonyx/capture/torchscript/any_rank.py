@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from sardonyx.capture.graph import (
     Node,
     SourceLocation,
     TensorType,
-    UnrankedType,
     Value,
 )
 from sardonyx.capture.torchscript.patterns import DynamicListOf
@@ -49,9 +49,20 @@ Reread = Callable[[dict[Argument, Argument]], Argument]
 """The node read once more, with other operands: what it gives."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Of an operator whose tensor is one of any rank."""
+
+    op: Any
+    tensor: AnyRank
+    arguments: dict[str, Argument]
+    reread: Reread
+
+
 class AnyRankTensors:
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
+        self._typed = reader.emit_typed
         self.known: dict[sympy.Symbol, int] = {}
         """Numbers of dims, where the program has asked for them."""
         self._implied: dict[tuple[Value, bool], list[tuple[Argument, bool]]] = {}
@@ -65,12 +76,8 @@ class AnyRankTensors:
         return self._flat(tensor), self._vector(tensor.shape)
 
     def whole(self, tensor: AnyRank) -> Value:
-        flat, sizes = self.parts(tensor)
-        value = Value(f"whole_{flat.name}", UnrankedType(tensor.dtype, ()))
-        location = self._reader.here
-        if not location.file and flat.producer is not None:  # what is returned has no place
-            location = flat.producer.location
-        self._add(Node(WHOLE, bind(WHOLE, [flat, sizes]), [value], location))
+        value = self._reader.new_value("whole", tensor.dtype, None)
+        self._add(WHOLE, [tensor.flat, tensor.sizes], [value])
         return value
 
     def now(self, argument: Argument) -> Argument:
@@ -161,13 +168,11 @@ class AnyRankTensors:
             return tensor
         return self._typed(_aten.view.default, [tensor, list(dims)], tensor.dtype, dims)
 
-    def _typed(
-        self, op: Any, args: Sequence[Argument], dtype: torch.dtype, dims: Sequence[Dim | None]
-    ) -> Value:
-        return self._reader.emit_typed(op, args, dtype, tuple(dims))
-
-    def _add(self, node: Node) -> None:
-        self._reader.graph.nodes.append(node)
+    def _add(self, op: Any, arguments: list[Argument], results: list[Value]) -> None:
+        location, (flat, *_) = self._reader.here, arguments
+        if not location.file and flat.producer is not None:  # what is returned has no place
+            location = flat.producer.location
+        self._reader.graph.nodes.append(Node(op, bind(op, arguments), results, location))
 
     def _vector(self, numbers: Sequence[Argument]) -> Value:
         if all(isinstance(n, int) for n in numbers):
@@ -193,11 +198,10 @@ class AnyRankTensors:
         is_pointwise = torch.Tag.pointwise in op.tags and op is not _aten.equal.default
         if is_pointwise or name in _ELEMENTWISE:
             return self._elementwise(op, arguments, reread)
-        found = None
         if arguments.get(_TENSOR_OF.get(name, next(iter(arguments)))) is tensor:
-            found = self._of_tensor(op, name, tensor, arguments, reread)
-        if found is not None:
-            return found
+            found = self._of_tensor(name, _Call(op, tensor, arguments, reread))
+            if found is not None:
+                return found
         raise needs_rank(op._schema.name, tensor, self._reader.here)
 
     def of_tensors(self, op: Any, operands: Sequence[Argument]) -> Argument:
@@ -254,22 +258,15 @@ class AnyRankTensors:
         sizes = self._joined([places.sizes, self._vector(rows.shape[1:])])
         return self.of_sizes(self._flat(rows), sizes, places.since)
 
-    def _of_tensor(
-        self,
-        op: Any,
-        name: str,
-        tensor: AnyRank,
-        arguments: dict[str, Argument],
-        reread: Reread,
-    ) -> Argument:
-        if name in _REDUCTIONS and _is_of_all(arguments):
-            return reread({tensor: tensor.flat})
+    def _of_tensor(self, name: str, call: _Call) -> Argument:
+        if name in _REDUCTIONS and _is_of_all(call.arguments):
+            return call.reread({call.tensor: call.tensor.flat})
         special = _SPECIAL.get(name)
         if special is not None:
-            return special(self, op, tensor, arguments, reread)
-        dim = _single_dim(arguments)
+            return special(self, call)
+        dim = _single_dim(call.arguments)
         if name in _ALONG_ONE_DIM and dim is not None:
-            return self._along(op, tensor, arguments, dim)
+            return self._along(call.op, call.tensor, call.arguments, dim)
         return None
 
     def rank(self, tensor: AnyRank) -> Argument:
@@ -344,25 +341,21 @@ class AnyRankTensors:
     def _expanded(
         self, flat: Value, sizes: Value, other: Value, length: Dim | None
     ) -> tuple[Value, Value]:
-        made = []
-        for dtype, size in ((flat.dtype, length), (torch.int64, None)):
-            made.append(self._reader.emit_typed(EXPAND, [flat, sizes, other], dtype, (size,)))
-        # Two results of one node.
-        nodes = self._reader.graph.nodes
-        del nodes[-2:]
-        self._add(Node(EXPAND, bind(EXPAND, [flat, sizes, other]), made, self._reader.here))
+        made = [
+            self._reader.new_value("expanded", dtype, (size,))
+            for dtype, size in ((flat.dtype, length), (torch.int64, None))
+        ]
+        self._add(EXPAND, [flat, sizes, other], made)
         return made[0], made[1]
 
-    def _masked(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _masked(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         flats, _ = self._broadcast([tensor, arguments["mask"]])
-        return reread(flats)
+        return call.reread(flats)
 
-    def _indexed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _indexed(self, call: _Call) -> Argument:
         """`x[x > 0]`, and a number or a tensor without dims written there."""
+        tensor, arguments = call.tensor, call.arguments
         masks = arguments["indices"]
         if not isinstance(masks, list) or len(masks) != 1 or not isinstance(masks[0], AnyRank):
             return None
@@ -375,14 +368,13 @@ class AnyRankTensors:
         ):
             return None
         given = {**arguments, "self": tensor.flat, "indices": [mask.flat]}
-        (result,) = self._emit(op, given)
+        (result,) = self._emit(call.op, given)
         return result if values is None else self.of_sizes(result, tensor.sizes, tensor.since)
 
     # -- other sizes -----------------------------------------------------------------------------
 
-    def _unsqueezed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _unsqueezed(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dim = arguments["dim"]
         if not isinstance(dim, int):
             return None
@@ -395,9 +387,8 @@ class AnyRankTensors:
             parts = [self._head(tensor, dim + 1), [1], self._tail(tensor, dim + 1)]
         return self.of_sizes(tensor.flat, self._joined(parts), tensor.since)
 
-    def _squeezed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _squeezed(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dims = arguments.get("dim")
         if dims is not None:
             dims = dims if isinstance(dims, list) else [dims]
@@ -422,14 +413,13 @@ class AnyRankTensors:
         sizes = call(_aten.index.Tensor, tensor.sizes, [kept])
         return self.of_sizes(tensor.flat, sizes, tensor.since)
 
-    def _reshaped(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _reshaped(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         sizes = arguments.get("shape", arguments.get("size"))
         if sizes is None:
             return None
         if isinstance(sizes, list):
-            return reread({tensor: tensor.flat})
+            return call.reread({tensor: tensor.flat})
         return self._viewed(tensor.flat, sizes)
 
     def of_list(self, op: Any, sizes: ScriptList, operands: Sequence[Argument]) -> Argument:
@@ -455,19 +445,17 @@ class AnyRankTensors:
         closed = call(_aten.where.self, is_open, left, vector)
         return self.of_sizes(flat, closed, self._reader.here.describe())
 
-    def _like_another(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _like_another(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         other = arguments["other"]
         flat, sizes = self.parts(other)
         own = tensor.flat
-        if op._schema.name == "aten::expand_as":
+        if call.op._schema.name == "aten::expand_as":
             own = self._expanded_to(tensor, (flat, sizes))
         return self.of_sizes(own, sizes, tensor.since)
 
-    def _flattened(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _flattened(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         start, end = arguments.get("start_dim", 0), arguments.get("end_dim", -1)
         if start == 0 and end == -1:
             return tensor.flat
@@ -510,10 +498,9 @@ class AnyRankTensors:
             results.append(self.of_sizes(self._flat(result), sizes, tensor.since))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _of_rows(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _of_rows(self, call: _Call) -> Argument:
         """A product with a matrix, of the last dim."""
+        tensor, arguments = call.tensor, call.arguments
         name = "weight" if "weight" in arguments else "other"
         matrix = arguments[name]
         if not isinstance(matrix, Value) or len(matrix.shape) != 2:
@@ -522,25 +509,23 @@ class AnyRankTensors:
         count = self._scalar(self._product(before))
         first = next(iter(arguments))
         rows = self._view(tensor.flat, [count, self._size(tensor, -1)])
-        (result,) = self._emit(op, {**arguments, first: rows})
+        (result,) = self._emit(call.op, {**arguments, first: rows})
         sizes = self._joined([before, [result.shape[1]]])
         return self.of_sizes(self._flat(result), sizes, tensor.since)
 
-    def _normalized(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _normalized(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dims = arguments["normalized_shape"]
         if not isinstance(dims, list) or not dims:
             return None
         count = self._scalar(self._product(self._head(tensor, -len(dims))))
         rows = self._view(tensor.flat, [count, *map(self._scalar, dims)])
-        (result,) = self._emit(op, {**arguments, "input": rows})
+        (result,) = self._emit(call.op, {**arguments, "input": rows})
         return self.of_sizes(self._flat(result), tensor.sizes, tensor.since)
 
-    def _looked_up(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
-        (rows,) = self._emit(op, {**arguments, "indices": tensor.flat})
+    def _looked_up(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
+        (rows,) = self._emit(call.op, {**arguments, "indices": tensor.flat})
         sizes = self._joined([tensor.sizes, [rows.shape[1]]])
         return self.of_sizes(self._flat(rows), sizes, tensor.since)
 
@@ -696,7 +681,7 @@ _OF_DIMS = _named("narrow", "select", "slice")
 """Operators that take no tensor without dims."""
 _TENSOR_OF = {"aten::embedding": "indices"}
 """The argument that such a tensor may be, where it is not the first."""
-_SPECIAL: dict[str, Callable[..., Argument]] = {
+_SPECIAL: dict[str, Callable[[AnyRankTensors, _Call], Argument]] = {
     "aten::unsqueeze": AnyRankTensors._unsqueezed,
     "aten::squeeze": AnyRankTensors._squeezed,
     "aten::reshape": AnyRankTensors._reshaped,

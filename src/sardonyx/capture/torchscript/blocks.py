@@ -78,6 +78,8 @@ Body = Callable[[Argument, Sequence[Argument]], list[Argument]]
 """An iteration: of its number and what is carried, whether to go on and what is carried on."""
 FOREVER = 2**63 - 1
 """The count of a `while`."""
+Readings = Sequence[Callable[[], list[Argument]]]
+"""What a branch gives on its two sides, where its condition is true and where it is not."""
 _MOST_ITERATIONS = 256
 """That a loop is unrolled to."""
 _MOST_BRANCHES = 32
@@ -105,6 +107,20 @@ class ModelRaises(Exception):
 
 class TypesChange(CaptureError):
     """A loop leaves a variable that it carries on another type than it found it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    count: Argument
+    condition: Argument
+    start: Sequence[Argument]
+    body: Body
+    location: SourceLocation
+
+    @property
+    def limit(self) -> Argument:
+        """None of a `while`."""
+        return None if self.count == FOREVER else self.count
 
 
 class CountedLoop:
@@ -156,7 +172,7 @@ class ScriptBlocks:
     def branch(
         self,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         location: SourceLocation,
         *,
         at_end: bool = False,
@@ -173,10 +189,7 @@ class ScriptBlocks:
         return self._branched(condition, readings, location, ways)
 
     def branch_of_any_rank(
-        self,
-        condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
-        location: SourceLocation,
+        self, condition: Argument, readings: Readings, location: SourceLocation
     ) -> list[Argument]:
         """The same, where tensors may have another number of dims on each side."""
         ways = _joins(location.describe(), join, join)
@@ -185,7 +198,7 @@ class ScriptBlocks:
     def _branched(
         self,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         location: SourceLocation,
         ways: _Joins,
     ) -> list[Argument]:
@@ -288,80 +301,60 @@ class ScriptBlocks:
 
     # -- loops -----------------------------------------------------------------------------------
 
-    def loop(
-        self,
-        count: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-    ) -> list[Argument]:
+    def loop(self, loop: Loop) -> list[Argument]:
         """What is carried at the end."""
-        if (isinstance(count, int) and count <= 0) or known_truth(condition) is False:
-            return list(start)
-        limit = None if count == FOREVER else count
-        if limit == 1 and known_truth(condition):
-            return body(0, start)[1:]
-        rolled = dict(self._reader.graph.symbols)
-        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and known_truth(condition):
+        reader, limit, is_sure = self._reader, loop.limit, known_truth(loop.condition)
+        if (isinstance(limit, int) and limit <= 0) or is_sure is False:
+            return list(loop.start)
+        if limit == 1 and is_sure:
+            return loop.body(0, loop.start)[1:]
+        symbols = dict(reader.graph.symbols)
+        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and is_sure:
             counted = CountedLoop()
             self._counted.append(counted)
             try:
-                with self._reader.attempt():
-                    return self._rolled(limit, condition, start, body, location, counted)
+                with reader.attempt():
+                    return self._rolled(loop, counted)
             except PreferUnrolled as wish:
                 if wish.loop is not counted:
                     raise
-                self._reader.graph.symbols = dict(rolled)
-                with (
-                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
-                    self._reader.attempt(),
-                ):
-                    return self._unrolled(limit, condition, list(start), body, location)
-                self._reader.graph.symbols = dict(rolled)
+                reader.graph.symbols = dict(symbols)
+                results = self._unrolled_if_possible(loop)
+                if results is not None:
+                    return results
             except (CannotJoin, CaptureError, ModelRaises):
-                self._reader.graph.symbols = dict(rolled)
+                pass
             finally:
                 self._counted.remove(counted)
+            reader.graph.symbols = dict(symbols)
         try:
-            with self._reader.attempt():
-                return self._rolled(limit, condition, start, body, location)
+            with reader.attempt():
+                return self._rolled(loop)
         except ModelRaises as error:
-            if known_truth(condition) and isinstance(limit, int):
-                with (
-                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
-                    self._reader.attempt(),
-                ):
-                    return self._unrolled(limit, condition, list(start), body, location)
-                raise
-            self._reader.note(
-                f"the file takes it that the loop at {location.describe()} is not entered:"
+            if is_sure and isinstance(limit, int):
+                results = self._unrolled_if_possible(loop)
+                if results is None:
+                    raise
+                return results
+            reader.note(
+                f"the file takes it that the loop at {loop.location.describe()} is not entered:"
                 f" PyTorch raises {error} in it"
             )
-            return list(start)
+            return list(loop.start)
         except (CannotJoin, CaptureError) as refusal:
-            self._reader.graph.symbols = rolled
+            reader.graph.symbols = symbols
             try:
                 if limit is not None and not isinstance(limit, int):
                     raise _Endless
-                return self._unrolled(limit, condition, list(start), body, location)
+                return self._unrolled(loop, loop.condition, list(loop.start))
             except (_Endless, CannotJoin):
                 if isinstance(refusal, CaptureError):
                     raise refusal from None
-                raise _cannot_be_carried(refusal, location) from None
+                raise _cannot_be_carried(refusal, loop.location) from None
 
-    def loop_of_any_rank(
-        self,
-        count: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-    ) -> list[Argument]:
+    def loop_of_any_rank(self, loop: Loop) -> list[Argument]:
         """The same, where tensors may have another number of dims in every iteration."""
-        limit = None if count == FOREVER else count
-        since = location.describe()
-        return self._rolled(limit, condition, start, body, location, since=since)
+        return self._rolled(loop, since=loop.location.describe())
 
     def ask_to_unroll(self, index: Argument) -> None:
         """Raises for the innermost loop of known count that computes the index."""
@@ -372,14 +365,7 @@ class ScriptBlocks:
                     raise PreferUnrolled(loop)
 
     def _rolled(
-        self,
-        limit: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-        counted: CountedLoop | None = None,
-        since: str | None = None,
+        self, loop: Loop, counted: CountedLoop | None = None, since: str | None = None
     ) -> list[Argument]:
         reader = self._reader
         known = set(reader.graph.symbols)
@@ -391,7 +377,7 @@ class ScriptBlocks:
         def is_known(size: sympy.Basic) -> bool:
             return _is_known(size, known)
 
-        given, start = start, [copied(a) for a in start]
+        given, start = loop.start, [copied(a) for a in loop.start]
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
         notes = len(reader.notes)
@@ -401,9 +387,7 @@ class ScriptBlocks:
             known_names = len(names)
             self._open_since.append(since)
             try:
-                read, inputs = self._iteration(
-                    given, patterns, carried, body, counted, location, names
-                )
+                read, inputs = self._iteration(given, patterns, carried, loop, counted, names)
             finally:
                 self._open_since.pop()
             again, *after = read.outputs
@@ -473,15 +457,18 @@ class ScriptBlocks:
         for place, (changed, pattern) in enumerate(carried.items(), len(patterns)):
             if place not in appended:
                 heap.set(changed, instantiate_state(pattern, new, heap.new))
-        length = self._iterations(limit, condition) if again is None else None
+        length = self._iterations(loop) if again is None else None
         contents = {
             place: [new(item.dtype, (length, *item.shape), False) for item in found.items]
             for place, found in appended.items()
         }
+        condition = loop.condition
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
-        count = reader.numbers.as_scalar(limit) if is_number(limit) else None
+        count = reader.numbers.as_scalar(loop.limit) if is_number(loop.limit) else None
         arguments = bind(LOOP, [count, None if truth is True else truth, first])
-        reader.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[read.block]))
+        reader.graph.nodes.append(
+            Node(LOOP, arguments, results, loop.location, blocks=[read.block])
+        )
         objects_changed = list(carried)
         for place, found in appended.items():
             state = reader.lists.joined(states[place], found.stacked(contents[place]))
@@ -494,10 +481,11 @@ class ScriptBlocks:
                 entangle(result, side)
         return made
 
-    def _iterations(self, limit: Argument, condition: Argument) -> Dim | None:
+    def _iterations(self, loop: Loop) -> Dim | None:
         """How often a loop that is not left early runs; None where no expression of sizes says it.
         A count below zero is none."""
-        if limit is None or isinstance(limit, ComputedNumber) or not known_truth(condition):
+        limit = loop.limit
+        if limit is None or isinstance(limit, ComputedNumber) or not known_truth(loop.condition):
             return None
         count = self._reader.numbers.compute("prim::max", [limit, 0], torch.int64)
         return None if isinstance(count, ComputedNumber) else count
@@ -539,9 +527,8 @@ class ScriptBlocks:
         start: Sequence[Argument],
         patterns: Sequence[Pattern],
         carried: dict[Mutable, Pattern],
-        body: Body,
+        loop: Loop,
         counted: CountedLoop | None,
-        location: SourceLocation,
         names: OtherNames,
     ) -> tuple[_Read, dict[Mutable, Any]]:
         """Any iteration, of inputs that fit the patterns; what it found in the objects. `names`
@@ -563,50 +550,42 @@ class ScriptBlocks:
                 entangle(result, side)
             before, writes, age = states_in(given), reader.heap.writes, reader.heap.age()
             with related_names(given, names):
-                outputs = body(ComputedNumber(iteration), given)
+                outputs = loop.body(ComputedNumber(iteration), given)
                 names |= other_names(given, outputs[1:], age)
             for argument, left in zip(given, outputs[1:], strict=True):
-                if check_copies(before, argument, left, location):
+                if check_copies(before, argument, left, loop.location):
                     reader.heap.is_in_several = True
             reader.heap.note_repeated(age)
             if reader.heap.writes > writes and reader.heap.is_in_several:
-                raise CaptureError(format_message(ITEM_CHANGED, [("in", location.describe())]))
+                raise CaptureError(format_message(ITEM_CHANGED, [("in", loop.location.describe())]))
         changes = {c: state for c, state in changes.items() if state is not found.get(c)}
         return _Read(block, outputs, changes), found
 
+    def _unrolled_if_possible(self, loop: Loop) -> list[Argument] | None:
+        with contextlib.suppress(_Endless, CannotJoin, CaptureError), self._reader.attempt():
+            return self._unrolled(loop, loop.condition, list(loop.start))
+        return None
+
     def _unrolled(
-        self,
-        limit: int | None,
-        goes_on: Argument,
-        carried: list[Argument],
-        body: Body,
-        location: SourceLocation,
-        iteration: int = 0,
+        self, loop: Loop, goes_on: Argument, carried: list[Argument], iteration: int = 0
     ) -> list[Argument]:
         """One iteration after the other, from one on; those that may not be reached in branches."""
-        while limit is None or iteration < limit:
+        while loop.limit is None or iteration < loop.limit:
             truth = known_truth(goes_on)
             if truth is False:
                 break
             if iteration >= (_MOST_ITERATIONS if truth else _MOST_BRANCHES):
                 raise _Endless
             if truth is None:
-                next_iteration = partial(self._next, limit, carried, body, location, iteration)
-                return self.branch(goes_on, [next_iteration, partial(list, carried)], location)
-            goes_on, *carried = body(iteration, carried)
+                readings = [partial(self._next, loop, carried, iteration), partial(list, carried)]
+                return self.branch(goes_on, readings, loop.location)
+            goes_on, *carried = loop.body(iteration, carried)
             iteration += 1
         return carried
 
-    def _next(
-        self,
-        limit: int | None,
-        carried: list[Argument],
-        body: Body,
-        location: SourceLocation,
-        iteration: int,
-    ) -> list[Argument]:
-        goes_on, *after = body(iteration, carried)
-        return self._unrolled(limit, goes_on, after, body, location, iteration + 1)
+    def _next(self, loop: Loop, carried: list[Argument], iteration: int) -> list[Argument]:
+        goes_on, *after = loop.body(iteration, carried)
+        return self._unrolled(loop, goes_on, after, iteration + 1)
 
 
 def _values_behind(value: Value) -> set[Value]:

@@ -32,7 +32,7 @@ from sardonyx.capture.shapes.slice import take_no_bound_for_granted
 from sardonyx.capture.size_conditions import SizeCondition, in_callers_names
 from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.torchscript.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
@@ -112,7 +112,7 @@ class NodeWriter:
         op: Any,
         args: Sequence[Argument],
         dtype: torch.dtype,
-        dims: OpenDims,
+        dims: Sequence[Dim | None],
         *,
         is_sequence: bool = False,
     ) -> Value:
@@ -122,7 +122,11 @@ class NodeWriter:
         return value
 
     def new_value(
-        self, name: str, dtype: torch.dtype, dims: OpenDims | None, is_sequence: bool = False
+        self,
+        name: str,
+        dtype: torch.dtype,
+        dims: Sequence[Dim | None] | None,
+        is_sequence: bool = False,
     ) -> Value:
         """Unknown dims become symbols of their own; without dims it has no known rank."""
         self._names += 1
@@ -175,9 +179,7 @@ class NodeWriter:
                 " are taken to be those of the example (torch.library.register_fake adds one)"
             )
         values = [
-            self.new_value(
-                "traced", o.type().dtype(), (None,) * len(dims) if is_open else tuple(dims)
-            )
+            self.new_value("traced", o.type().dtype(), [None if is_open else d for d in dims])
             for o, dims in zip(outputs, sizes, strict=True)
         ]
         return Node(op, arguments, values, self.here)

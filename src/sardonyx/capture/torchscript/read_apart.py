@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
-from sardonyx.capture.torchscript.blocks import FOREVER, TypesChange
+from sardonyx.capture.torchscript.blocks import FOREVER, Loop, Readings, TypesChange
 from sardonyx.capture.torchscript.patterns import CannotJoin
 from sardonyx.capture.torchscript.squeezes import OpenSqueeze
 from sardonyx.capture.torchscript.values import AnyRank
@@ -68,7 +68,7 @@ class ReadsApart:
     def branch(
         self,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         location: SourceLocation,
         ends: dict[str, bool],
         refusal: Callable[[CannotJoin], CaptureError],
@@ -180,7 +180,8 @@ class ReadsApart:
                 following = partial(reader.iteration, block, done=done + 1)
                 try:
                     with reader.attempt():
-                        results = reader.blocks.loop(left, goes_on, after, following, location)
+                        loop = Loop(left, goes_on, after, following, location)
+                        results = reader.blocks.loop(loop)
                 except TypesChange:
                     return entered(done + 1, left, goes_on, after)
                 return with_results(results)
@@ -202,9 +203,9 @@ class ReadsApart:
         reader.here = location
         try:
             with reader.attempt():
-                results = reader.blocks.loop_of_any_rank(
-                    count, condition, start, partial(reader.iteration, block), location
-                )
+                body = partial(reader.iteration, block)
+                loop = Loop(count, condition, start, body, location)
+                results = reader.blocks.loop_of_any_rank(loop)
         except (CannotJoin, TypesChange):
             if isinstance(reason, TypesChange):
                 raise refusal from reason

@@ -45,7 +45,10 @@ from sardonyx.capture.torchscript.any_rank import (
 from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
 from sardonyx.capture.torchscript.blocks import (
     FOREVER,
+    Body,
+    Loop,
     ModelRaises,
+    Readings,
     ScriptBlocks,
     TypesChange,
     known_truth,
@@ -306,7 +309,7 @@ class GraphReader(NodeWriter):
         self,
         node: Any,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         reason: CannotJoin,
     ) -> None:
         """What a branch leaves, tensors of two ranks among it."""
@@ -345,7 +348,7 @@ class GraphReader(NodeWriter):
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
         body = partial(self.iteration, block)
-        results = self.blocks.loop(count, condition, start, body, self.here)
+        results = self.blocks.loop(Loop(count, condition, start, body, self.here))
         if count == FOREVER and condition is True:
             for place, flag in constants_at_exit(block).items():
                 results[place] = flag
@@ -362,12 +365,14 @@ class GraphReader(NodeWriter):
         self,
         count: Argument,
         start: Sequence[Argument],
-        body: Callable[[Argument, Sequence[Argument]], list[Argument]],
+        body: Body,
     ) -> list[Argument]:
         """A loop that the program does not have itself; `body` gives what is carried on."""
-        return self.blocks.loop(
-            count, True, start, lambda i, carried: [True, *body(i, carried)], self.here
-        )
+
+        def going_on(i: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            return [True, *body(i, carried)]
+
+        return self.blocks.loop(Loop(count, True, start, going_on, self.here))
 
     def code_among(self, constant: Argument, options: tuple[Any, ...]) -> Argument:
         """The place of a constant, which may be chosen at run time itself, among options."""
