@@ -138,11 +138,8 @@ class ReadsApart:
 
     def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
         held = self._reader.env[node.inputsAt(0).debugName()]
-        if node.kind() == "aten::squeeze_" and view is not held:
-            self._reader.reshaped.check_shape_is_its_own(node, held)
-            self._reader.reshaped.reshape(held, view)
-            view = held
-        self._reader.set(node, view)
+        is_changed = node.kind() == "aten::squeeze_" and view is not held
+        self._reader.set(node, self._reader.reshape(node, view) if is_changed else view)
 
     def first_iterations(
         self,

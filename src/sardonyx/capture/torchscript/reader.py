@@ -428,113 +428,94 @@ class GraphReader(NodeWriter):
         if kind == "aten::Bool" and is_answered_no(self.here):
             self.set(node, False)
             return
-        operands = self.inputs_of(node)
+        self.set_outputs(node, self._results(node, self.inputs_of(node)))
+
+    def _results(self, node: Any, operands: list[Argument]) -> list[Argument]:
+        """What a call of an operator gives."""
+        kind = node.kind()
         chosen = next((o for o in operands if isinstance(o, ChosenConstant)), None)
         if chosen is not None and not _takes_chosen(kind, operands):
-            self._of_each_option(kind, node, chosen)
-            return
+            return self._of_each_option(node, operands, chosen)
         is_any_rank = any(isinstance(o, AnyRank) for o in operands)
         for calls in (self.calls,) if is_any_rank else (self.calls, self._questions):
             with contextlib.suppress(NotHere):
-                self._set_call_result(node, calls.call(kind, operands))
-                return
+                return _as_outputs(node, calls.call(kind, operands))
         if is_arithmetic(kind, operands) and not all(map(is_constant, operands)):
             dtype = NUMBERS.get(node.output().type().kind()) or numberdtype_of(operands)
-            self.set(node, self.numbers.compute(kind, operands, dtype))
-            return
+            return [self.numbers.compute(kind, operands, dtype)]
         optional = next((o for o in operands if isinstance(o, MaybeNone)), None)
         if optional is not None:
-            self._of_either(kind, node, optional, optional.present, [optional.content, None])
-            return
+            ways = [optional.content, None]
+            return self._of_either(node, operands, optional, optional.present, ways)
         op = _torch_private.overload_of(node)
         if is_any_rank:
-            self._of_any_rank(kind, node, op, operands)
-            return
+            return self._of_any_rank(node, op, operands)
         if kind in OF_LISTS and any(map(holds_any_rank, operands)):
-            self.set(node, self.any_rank.of_tensors(op, operands))
-            return
+            return [self.any_rank.of_tensors(op, operands)]
         if kind in OF_SIZES:
             sizes = next((o for o in operands if is_of_open_length(o)), None)
             if sizes is not None:
-                self.set(node, self.any_rank.of_list(op, sizes, operands))
-                return
+                return [self.any_rank.of_list(op, sizes, operands)]
         if op is None or not _torch_private.is_known_to_dispatcher(op):
-            self._script_operator(kind, node, op, operands)
-            return
+            return self._script_operator(node, op, operands)
         for source, operand in zip(node_inputs(node), operands, strict=True):
             if source.type().kind() == "BoolType" and isinstance(
                 operand, (ComputedNumber, sympy.Basic)
             ):
                 # Operators have no form for a bool that is computed.
-                self._of_either(kind, node, operand, operand, [True, False])
-                return
-        self._operator(node, op)
+                return self._of_either(node, operands, operand, operand, [True, False])
+        return self._operator(node, op, operands)
 
-    def _of_any_rank(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
-        sources, outputs = node_inputs(node), [o.debugName() for o in node_outputs(node)]
-
+    def _of_any_rank(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         def reread(others: dict[Argument, Argument]) -> Argument:
-            given = {
-                source.debugName(): others[operand]
-                for source, operand in zip(sources, operands, strict=True)
-                if isinstance(operand, (Value, AnyRank)) and operand in others
-            }
-            before = {name: self.env[name] for name in given}
-            self.env.update(given)
-            try:
-                self._read_node(kind, node)
-            finally:
-                self.env.update(before)
-            results = tuple(self.env[name] for name in outputs)
-            return results[0] if len(results) == 1 else results
+            tensors = (Value, AnyRank)
+            given = [others.get(o, o) if isinstance(o, tensors) else o for o in operands]
+            results = self._results(node, given)
+            return results[0] if len(results) == 1 else tuple(results)
 
+        kind = node.kind()
         view = METADATA_WRITES.get(kind)
         if view is None:
-            self._set_call_result(node, self.any_rank.call(kind, op, operands, reread))
-            return
-        tensor = self.env[sources[0].debugName()]
-        self.reshaped.check_shape_is_its_own(node, tensor)
+            return _as_outputs(node, self.any_rank.call(kind, op, operands, reread))
         shape = self.any_rank.call(kind.removesuffix("_"), view(op), operands, reread)
-        self.reshaped.reshape(tensor, shape)
-        self.set(node, tensor)
+        return [self.reshape(node, shape)]
 
-    def _set_call_result(self, node: Any, result: Argument) -> None:
-        if node.outputsSize():
-            self.set_outputs(node, result if node.outputsSize() > 1 else [result])
+    def reshape(self, node: Any, view: Value | AnyRank) -> Argument:
+        """The tensor whose shape a node changes, and that is its view from here on."""
+        tensor = self.env[node.inputsAt(0).debugName()]
+        self.reshaped.check_shape_is_its_own(node, tensor)
+        self.reshaped.reshape(tensor, view)
+        return tensor
 
     def _of_either(
         self,
-        kind: str,
         node: Any,
+        operands: list[Argument],
         operand: Argument,
         condition: Argument,
         ways: list[Argument],
         *,
         of_constants: bool = False,
-    ) -> None:
+    ) -> list[Argument]:
         """One call where an operand, which a condition decides, is this, one where it is that.
         `of_constants`: what they give may be a choice of constants again."""
-        names = [i.debugName() for i in node_inputs(node) if self.env[i.debugName()] is operand]
-        outputs = [o.debugName() for o in node_outputs(node)]
 
-        def reading(argument: Argument) -> list[Argument]:
-            self.env.update(dict.fromkeys(names, argument))
-            try:
-                self._read_node(kind, node)
-            finally:
-                self.env.update(dict.fromkeys(names, operand))
-            return [self.env[name] for name in outputs]
+        def reading(way: Argument) -> list[Argument]:
+            return self._results(node, [way if o is operand else o for o in operands])
 
         readings = [partial(reading, way) for way in ways]
         try:
-            results = self.blocks.branch(condition, readings, self.here, is_body=of_constants)
+            return self.blocks.branch(condition, readings, self.here, is_body=of_constants)
         except CannotJoin as reason:
+            inputs = [i.debugName() for i in node_inputs(node)]
+            names = [name for name in inputs if self.env[name] is operand]
             raise TwoTypes(
-                f"what {kind} gives has two types: {reason}", names, operand, condition, ways
+                f"what {node.kind()} gives has two types: {reason}", names, operand, condition, ways
             ) from reason
-        self.env.update(dict(zip(outputs, results, strict=True)))
 
-    def _of_each_option(self, kind: str, node: Any, chosen: ChosenConstant) -> None:
+    def _of_each_option(
+        self, node: Any, operands: list[Argument], chosen: ChosenConstant
+    ) -> list[Argument]:
         first, *others = chosen.options
         if not others:
             raise AssertionError("a choice of one")
@@ -543,17 +524,19 @@ class GraphReader(NodeWriter):
             code = self.numbers.compute("aten::sub", [chosen.code, 1], torch.int64)
             rest = ChosenConstant(code, tuple(others))
         is_first = self.numbers.compute("aten::eq", [chosen.code, 0], torch.bool)
-        self._of_either(kind, node, chosen, is_first, [first, rest], of_constants=True)
+        ways = [first, rest]
+        return self._of_either(node, operands, chosen, is_first, ways, of_constants=True)
 
-    def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
+    def _script_operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         """What TorchScript alone has: run by it where all is known."""
+        kind = node.kind()
         if op is not None and len(operands) <= len(op._schema.arguments):
             arguments = bind(op, [self._plain(o) for o in operands])
-            if self._reads_number(node, arguments):
-                return
+            number = self._number_read(node, arguments)
+            if number is not None:
+                return [number]
             if kind == "aten::to":
-                self.set(node, self._moved(arguments))
-                return
+                return [self._moved(arguments)]
         if not all(map(is_constant, operands)):
             raise no_form(kind, self.here)
         try:
@@ -564,7 +547,7 @@ class GraphReader(NodeWriter):
             result = run(*given)
         except RuntimeError as error:
             raise no_form(kind, self.here) from error
-        self._set_call_result(node, self.wrapped(result))
+        return _as_outputs(node, self.wrapped(result))
 
     def _moved(self, arguments: dict[str, Argument]) -> Argument:
         """`x.to(...)` of a device, or of what may be None: itself where nothing changes."""
@@ -574,32 +557,28 @@ class GraphReader(NodeWriter):
             return tensor
         return self.emit(torch.ops.aten._to_copy.default, [tensor], dtype=wanted)[0]
 
-    def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
-        """`int(x)`, `x.item()`."""
+    def _number_read(self, node: Any, arguments: dict[str, Argument]) -> Argument | None:
+        """`int(x)`, `x.item()`; None where no number is read off a tensor."""
         read = next(iter(arguments.values()), None)
         if node.kind() not in READ_NUMBERS:
-            return False
+            return None
         if isinstance(read, (UnknownText, CodedText)):
             raise CaptureError(
                 "a number is read from a string that is known at run time: take the number that the"
                 " string is made of"
             )
         if not isinstance(read, Value):
-            return False
+            return None
         known = self.scalars.read(node.kind(), read)
         if known is not None:
-            self.set(node, known)
-            return True
+            return known
         kind = node.output().type().kind()
         dtype = NUMBERS.get(kind)
         if kind == "NumberType":
             held = read.dtype
             dtype = torch.float64 if held.is_floating_point else torch.int64
             dtype = torch.bool if held == torch.bool else dtype
-        if dtype is None:
-            return False
-        self.set(node, self.numbers.read(read, dtype))
-        return True
+        return None if dtype is None else self.numbers.read(read, dtype)
 
     def inputs_of(self, node: Any) -> list[Argument]:
         found = [self.reshaped.now(self.env[i.debugName()]) for i in node_inputs(node)]
@@ -612,32 +591,30 @@ class GraphReader(NodeWriter):
         for output, result in zip(node_outputs(node), results, strict=True):
             self.env[output.debugName()] = result
 
-    def _operator(self, node: Any, op: Any) -> None:
-        unpacked = unpacked_into(node)
-        found = self._list_operators.call(op._schema.name, self.inputs_of(node), unpacked)
+    def _operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
+        found = self._list_operators.call(op._schema.name, operands, unpacked_into(node))
         if found is not None:
-            self.set(node, found)
-            return
-        arguments = bind(op, self._operands(node, op))
+            return [found]
+        arguments = bind(op, list(map(self._bound, operands, node_inputs(node))))
         if op._schema.name in _TAKES_MASKS:
             arguments["indices"] = [self._plain_mask(i) for i in arguments["indices"]]
-        if self._reads_number(node, arguments):
-            return
+        number = self._number_read(node, arguments)
+        if number is not None:
+            return [number]
         if self._quantized.concerns(op, arguments):
-            self._set_results(node, self._quantized.read(op, arguments, self.here))
-            return
+            return self._by_output(node, self._quantized.read(op, arguments, self.here))
         if op._schema.name in METADATA_WRITES:
-            self._reshape(node, op, arguments)
-            return
+            made = self._inferred(METADATA_WRITES[op._schema.name](op), arguments)
+            self.graph.nodes.append(made)
+            return [self.reshape(node, made.outputs[0])]
         if any("Tensor" not in str(result.type) for result in op._schema.returns):
             raise no_form(node.kind(), self.here)
         if op is torch.ops.aten.fill_diagonal_.default and is_symbolic(
             list(arguments["self"].shape)
         ):
             self._fill_open_diagonal(*arguments.values())
-            self.set(node, arguments["self"])
-            return
-        self._set_results(node, list(self._added(self._typed(node, op, arguments))))
+            return [arguments["self"]]
+        return self._by_output(node, list(self._added(self._typed(node, op, arguments))))
 
     def _fill_open_diagonal(self, tensor: Value, fill_value: Argument, wrap: bool) -> None:
         """Which PyTorch takes apart for the sizes of the example."""
@@ -658,40 +635,19 @@ class GraphReader(NodeWriter):
             return index
         return self.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
 
-    def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
-        tensor = self.env[node.inputsAt(0).debugName()]
-        self.reshaped.check_shape_is_its_own(node, tensor)
-        view = METADATA_WRITES[op._schema.name](op)
-        made = self._inferred(view, arguments)
-        self.graph.nodes.append(made)
-        self.reshaped.reshape(tensor, made.outputs[0])
-        self.set(node, tensor)
-
-    def _set_results(self, node: Any, values: list[Argument]) -> None:
+    def _by_output(self, node: Any, values: list[Argument]) -> list[Argument]:
+        """What an operator gives, its lists of tensors as such."""
         outputs = node_outputs(node)
+        found: list[Argument] = []
         for place, output in enumerate(outputs):
+            count = 1
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
-                self.env[output.debugName()] = self.lists.new(values[:count])
-                values = values[count:]
+                found.append(self.lists.new(values[:count]))
             else:
-                self.env[output.debugName()], *values = values
-
-    def _operands(self, node: Any, op: Any) -> list[Argument]:
-        """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
-        only operators of arithmetic take for a tensor."""
-        operands = [
-            self._bound(operand, source)
-            for operand, source in zip(self.inputs_of(node), node_inputs(node), strict=True)
-        ]
-        if _torch_private.takes_numbers_for_tensors(op):
-            return operands
-        return [
-            self._as_tensor(operand, source)
-            if source.type().kind() == "TensorType" and isinstance(operand, (int, float))
-            else operand
-            for operand, source in zip(operands, node_inputs(node), strict=True)
-        ]
+                found.append(values[0])
+            values = values[count:]
+        return found
 
     def _bound(self, operand: Argument, source: Any) -> Argument:
         """As an operator takes it."""
@@ -724,10 +680,6 @@ class GraphReader(NodeWriter):
         if isinstance(found, dict):
             return self.heap.new(ScriptDict({k: self.wrapped(v) for k, v in found.items()}))
         return found
-
-    def _as_tensor(self, number: float, source: Any) -> Value:
-        tensor = torch.tensor(number, dtype=source.type().dtype())
-        return Value(source.debugName(), type_of(tensor), constant=tensor)
 
     # -- what only TorchScript has ---------------------------------------------------------------
 
@@ -780,36 +732,33 @@ class GraphReader(NodeWriter):
 
     def _fork(self, node: Any) -> None:
         """What would run beside the rest, in its place."""
-        body = _torch_private.inlined_subgraph(node)
-        outer, given = (self.env, self._changes), self.inputs_of(node)
-        self.env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
-        self._changes = changes_in(body.nodes())
-        try:
-            results = self.read_block(list(body.nodes()), list(body.outputs()))
-        finally:
-            self.env, self._changes = outer
+        results = self._read_graph(_torch_private.inlined_subgraph(node), self.inputs_of(node))
         self.set(node, results[0])
 
     def _autograd_function(self, node: Any) -> None:
         """The operators that ran inside the forward of a torch.autograd.Function, in its place; or
         one operator for the call."""
-        whole = operator_in_torchscript(node, [self._plain(a) for a in self.inputs_of(node)])
+        operands = self.inputs_of(node)
+        whole = operator_in_torchscript(node, [self._plain(a) for a in operands])
         if whole is not None:
-            function, operands = whole
-            self.set(node, self.wrapped(function.result(self.emit(function.op, operands))))
+            function, given = whole
+            self.set(node, self.wrapped(function.result(self.emit(function.op, given))))
             return
         if not node.hasAttribute("Subgraph"):
             raise no_form(node.kind(), self.location(node))
-        body = node.g("Subgraph")
-        outer, given = self.env, self.inputs_of(node)
-        # The names of its values are its own.
-        self.env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
-        for inner in body.nodes():
-            self._node(inner)
-        results = [self.env[o.debugName()] for o in body.outputs()]
-        self.env = outer
+        results = self._read_graph(node.g("Subgraph"), operands)
         gives_tuple = node.output().type().kind() == "TupleType"
         self.set(node, tuple(results) if gives_tuple else results[0])
+
+    def _read_graph(self, graph: Any, given: Sequence[Argument]) -> list[Argument]:
+        """What a graph gives whose values have names of their own."""
+        outer = self.env, self._changes
+        self.env = {i.debugName(): a for i, a in zip(graph.inputs(), given, strict=True)}
+        self._changes = changes_in(graph.nodes())
+        try:
+            return self.read_block(list(graph.nodes()), list(graph.outputs()))
+        finally:
+            self.env, self._changes = outer
 
     def location(self, node: Any) -> SourceLocation:
         path, calls = self._running.of(node)
@@ -839,6 +788,11 @@ def numberdtype_of(operands: Sequence[Argument]) -> torch.dtype:
     """Of a Scalar, which TorchScript leaves open."""
     kinds = [number_dtype(o) for o in operands]
     return torch.float64 if torch.float64 in kinds else kinds[0]
+
+
+def _as_outputs(node: Any, result: Argument) -> list[Argument]:
+    count = node.outputsSize()
+    return list(result) if count > 1 else [result] * count
 
 
 def _takes_chosen(kind: str, operands: Sequence[Argument]) -> bool:
