@@ -1,4 +1,4 @@
-"""Quantized tensors of a trace, read as their integers with scale and zero point beside them.
+"""Calls on quantized tensors, read as integers with scale and zero point beside them.
 
 Neither fake tensors nor ONNX have quantized types. An operator on quantized tensors becomes what
 it means: `dequantize`, the operator on real numbers, `quantize`. Models quantized in eager mode
@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import sympy
@@ -239,7 +238,7 @@ class QuantizedReader:
             if arguments.get(scale) is not None:
                 return self.quantize(result, arguments[scale], arguments[zero_point], source.dtype)
         (example,) = self._example_results(op, arguments)
-        return self._requantized(result, example, arguments, partial(self._other, op, arguments, 0))
+        return self.quantize(result, *self._grid(op, arguments, example), example.dtype)
 
     def _kept(self, kept: KeptCalls, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
         """One operator for the call. What it means without the caller's function says of what type
@@ -279,11 +278,9 @@ class QuantizedReader:
         (example,) = self._example_results(op, arguments)
         if not example.is_quantized:
             return self.call(aten.zeros.default, list(example.shape), example.dtype)
-        other = partial(self._other, op, arguments, 0)
-        scale, zero_point = self._grid(example, arguments, other, is_known=False)
-        sizes = list(example.shape)
-        integers = self.call(aten.zeros.default, sizes, _RANGES[example.dtype][0])
-        return QuantizedTensor(integers, scale, zero_point, example.dtype)
+        grid = self._grid(op, arguments, example, is_known=False)
+        integers = self.call(aten.zeros.default, list(example.shape), _RANGES[example.dtype][0])
+        return QuantizedTensor(integers, *grid, example.dtype)
 
     def _parts(self, argument: Argument) -> Argument:
         """A quantized tensor as its integers, its scale (float32) and its zero point (of the dtype
@@ -330,49 +327,35 @@ class QuantizedReader:
         for parameter in parameters_of(op):
             target = arguments[parameter.name]
             if parameter.is_written and isinstance(target, QuantizedTensor):
-                written = self._same_grid(reals[parameter.name], target)
+                grid = (target.scale, target.zero_point, target.dtype, target.axis)
+                written = self.quantize(reals[parameter.name], *grid)
                 self.call(aten.copy_.default, target.integers, written.integers)
         if op._schema.is_mutable and isinstance(arguments.get("self"), QuantizedTensor):
             return [arguments["self"] for _ in results]
         return [
-            self._requantized(
-                result, example, arguments, partial(self._other, op, arguments, place)
-            )
+            self.quantize(result, *self._grid(op, arguments, example, place), example.dtype)
             if example.is_quantized
             else result
             for place, (result, example) in enumerate(zip(results, examples, strict=True))
         ]
 
-    def _same_grid(self, x: Value, like: QuantizedTensor) -> QuantizedTensor:
-        return self.quantize(x, like.scale, like.zero_point, like.dtype, like.axis)
-
-    def _requantized(
-        self,
-        x: Value,
-        example: torch.Tensor,
-        arguments: dict[str, Argument],
-        other: Callable[[], torch.Tensor],
-    ) -> QuantizedTensor:
-        """On the grid PyTorch chose for the example."""
-        scale, zero_point = self._grid(example, arguments, other)
-        return self.quantize(x, scale, zero_point, example.dtype)
-
     def _grid(
         self,
-        example: torch.Tensor,
+        op: OpOverload,
         arguments: dict[str, Argument],
-        other: Callable[[], torch.Tensor],
+        example: torch.Tensor,
+        place: int = 0,
         *,
         is_known: bool = True,
     ) -> tuple[float | Value, int | Value]:
-        """The scale and zero point of a result. Where some of the arguments' are computed, or the
-        operator is not known, an `other` example tells whether PyTorch chose an argument's, or the
-        same for all."""
+        """The scale and zero point that PyTorch chose for a result of the example. Where some of
+        the arguments' are computed, or the operator is not known, another example tells whether
+        they are an argument's, or the same for all."""
         computed = _computed_grids(arguments)
         grid = self._parameters(example)
         if is_known and not computed:
             return grid
-        compared = self._parameters(other())
+        compared = self._parameters(self._example_results(op, arguments, other=True)[place])
         if grid == compared:
             return grid
         for place, (scale, zero_point) in enumerate(computed):
@@ -385,9 +368,6 @@ class QuantizedReader:
         if example.qscheme() not in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             raise self.refusal("its result is quantized per channel")
         return example.q_scale(), example.q_zero_point()
-
-    def _other(self, op: OpOverload, arguments: dict[str, Argument], place: int) -> torch.Tensor:
-        return self._example_results(op, arguments, other=True)[place]
 
     def _example_results(
         self, op: OpOverload, arguments: dict[str, Argument], *, other: bool = False
@@ -525,36 +505,17 @@ def _quantize_per_tensor(r: QuantizedReader, dtype: torch.dtype, **a: Argument) 
     return made
 
 
-def _quantize_per_channel(
-    r: QuantizedReader, self: Value, scales: Value, zero_points: Value, axis: int, dtype: Any
-) -> QuantizedTensor:
-    return r.quantize(self, scales, zero_points, dtype, axis)
-
-
-def _quantize_dynamically(
-    r: QuantizedReader, self: Value, dtype: torch.dtype, reduce_range: bool
-) -> QuantizedTensor:
-    return r.quantize_dynamically(self, dtype, reduce_range)
-
-
-def _dequantize(
-    r: QuantizedReader,
-    self: Argument = None,
-    qtensor: Argument = None,
-    tensors: Argument = None,
-    qtensors: Argument = None,
-) -> Argument:
-    given = (self, qtensor, tensors, qtensors)
-    return r.real(next(a for a in given if a is not None))
-
-
 _READS: dict[str, Callable[..., Argument]] = {
     "aten::quantize_per_tensor": _quantize_per_tensor,
-    "aten::quantize_per_channel": _quantize_per_channel,
-    "aten::quantize_per_tensor_dynamic": _quantize_dynamically,
+    "aten::quantize_per_channel": lambda r, self, scales, zero_points, axis, dtype: r.quantize(
+        self, scales, zero_points, dtype, axis
+    ),
+    "aten::quantize_per_tensor_dynamic": lambda r, self, dtype, reduce_range: (
+        r.quantize_dynamically(self, dtype, reduce_range)
+    ),
     "aten::quantized_lstm": quantized_lstm,
     "aten::quantized_gru": quantized_gru,
-    "aten::dequantize": _dequantize,
+    "aten::dequantize": lambda r, **a: r.real(next(x for x in a.values() if x is not None)),
     "aten::int_repr": lambda r, self: r.call(aten.clone.default, self.integers),
     "aten::q_scale": lambda r, self: self.scale,
     "aten::q_zero_point": lambda r, self: self.zero_point,

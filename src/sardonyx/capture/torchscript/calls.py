@@ -89,34 +89,29 @@ class ScriptCalls:
         self._lists.insert(_list(target), position, item)
 
     def pop(self, target: Argument, position: Argument = -1, *default: Argument) -> Argument:
-        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
-            if default:
-                popped = partial(self.pop, target, position)
-                return self._reader.either(
-                    self.contains(target, position), popped, lambda: default[0]
-                )
+        if not isinstance(target, ScriptDict):
+            found = self._lists.at(_list(target).state, position)
+        elif isinstance(target.state, DynamicRows) and default:
+            popped = partial(self.pop, target, position)
+            return self._reader.either(self.contains(target, position), popped, lambda: default[0])
+        elif isinstance(target.state, DynamicRows):
             found = self._entry(target, position)
-            self._computed_keys.erase(target, position)
-            return found
-        if isinstance(target, ScriptDict):
-            if default and _key(position) not in _all_certain(target):
-                return default[0]
+        elif default and _key(position) not in _all_certain(target):
+            return default[0]
+        else:
             found = self._entry(target, _key(position))
-            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
-            return found
-        found = self._lists.at(_list(target).state, position)
-        self._lists.erase(_list(target), position)
+        self.delete(target, position)
         return found
 
     def delete(self, target: Argument, position: Argument) -> None:
-        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
-            self._computed_keys.erase(target, position)
-        elif isinstance(target, ScriptDict):
-            if _key(position) not in target.state:
-                raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
-            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
-        else:
+        if not isinstance(target, ScriptDict):
             self._lists.erase(_list(target), position)
+        elif isinstance(target.state, DynamicRows):
+            self._computed_keys.erase(target, position)
+        elif _key(position) not in target.state:
+            raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
+        else:
+            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
 
     def clear(self, target: Argument) -> None:
         self._heap.set(target, {} if isinstance(target, ScriptDict) else ())
@@ -183,16 +178,10 @@ class ScriptCalls:
         return self._lists.new(self._number_lists.ordered(items))
 
     def index(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = self._as_numbers(target, item)
-        if is_constant(target) and is_constant(item):
-            raise NotHere
-        return self._number_lists.index(*items)
+        return self._number_lists.index(*self._searched(target, item))
 
     def count(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = self._as_numbers(target, item)
-        if is_constant(target) and is_constant(item):
-            raise NotHere
-        return self._number_lists.count(*items)
+        return self._number_lists.count(*self._searched(target, item))
 
     def remove(self, target: Argument, item: Argument) -> None:
         if is_constant(target) and is_constant(item):
@@ -200,8 +189,13 @@ class ScriptCalls:
             held.remove(item)
             self._heap.set(target, tuple(held))
         else:
-            place = self._number_lists.index(*self._as_numbers(target, item))
-            self._lists.erase(target, place)
+            self._lists.erase(target, self.index(target, item))
+
+    def _searched(self, target: Argument, item: Argument) -> tuple[ListItems, Argument]:
+        items = self._as_numbers(target, item)
+        if is_constant(target) and is_constant(item):
+            raise NotHere
+        return items
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
         if isinstance(target, ScriptList):
@@ -314,23 +308,27 @@ class ScriptCalls:
         return found
 
     def keys(self, target: Argument) -> Argument:
-        if isinstance(target.state, DynamicRows):
-            return self._lists.new(keys_of(target.state))
-        return self._lists.new(tuple(_all_certain(target)))
+        return self._parts_of(target, keys_of, dict.keys)
 
     def values(self, target: Argument) -> Argument:
         if isinstance(target, Value):  # of a sparse tensor
             raise NotHere
-        if isinstance(target.state, DynamicRows):
-            self._is_read_again(target.state)
-            return self._lists.new(values_of(target.state))
-        return self._lists.new(tuple(_all_certain(target).values()))
+        return self._parts_of(target, values_of, dict.values)
 
     def items(self, target: Argument) -> Argument:
-        if isinstance(target.state, DynamicRows):
-            self._is_read_again(target.state)
-            return self._lists.new(target.state)
-        return self._lists.new(tuple(_all_certain(target).items()))
+        return self._parts_of(target, lambda pairs: pairs, dict.items)
+
+    def _parts_of(
+        self,
+        target: ScriptDict,
+        of_pairs: Callable[[DynamicRows], ListItems],
+        of_entries: Callable[[dict[Any, Argument]], Iterable[Argument]],
+    ) -> Argument:
+        if not isinstance(target.state, DynamicRows):
+            return self._lists.new(tuple(of_entries(_all_certain(target))))
+        parts = of_pairs(target.state)
+        self._is_read_again(parts)
+        return self._lists.new(parts)
 
     def update(self, target: Argument, other: Argument) -> None:
         if isinstance(other.state, DynamicRows):
@@ -397,17 +395,8 @@ class ScriptCalls:
             return UnknownText(_made_of(arguments), formatted_parts(template, arguments))
         return template.format(*arguments)
 
-    def is_other(self, left: Argument, right: Argument) -> Argument:
-        return self.negated(self.is_same(left, right))
-
     def cast(self, argument: Argument, *rest: Argument) -> Argument:
         return argument.content if isinstance(argument, MaybeNone) else argument
-
-    def enum_name(self, member: Argument) -> Argument:
-        return member.name
-
-    def enum_value(self, member: Argument) -> Argument:
-        return member.value
 
     # -- numbers ---------------------------------------------------------------------------------
 
@@ -452,33 +441,15 @@ class ScriptCalls:
             found = compute("aten::__or__", [found, same], torch.bool)
         return found
 
-    def unequal(self, left: Argument, right: Argument) -> Argument:
-        return self.negated(self.equal(left, right))
-
     def negated(self, truth: Argument) -> Argument:
         if isinstance(truth, bool):
             return not truth
         return self._numbers.compute("aten::__not__", [truth], torch.bool)
 
-    def least(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "prim::min", torch.ops.aten.amin.default)
-
-    def largest(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "prim::max", torch.ops.aten.amax.default)
-
-    def sum(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::add", torch.ops.aten.sum.default, 0)
-
-    def any(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::__or__", torch.ops.aten.any.default, False)
-
-    def all(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::__and__", torch.ops.aten.all.default, True)
-
-    def _reduced(
+    def reduced(
         self, given: Argument, rest: tuple[Argument, ...], name: str, op: Any, *start: Argument
     ) -> Argument:
-        """A list of numbers to one."""
+        """A list of numbers to one, by an operator on two, or by one on the tensor of them."""
         if rest or not isinstance(given, ScriptList) or is_constant(given):
             raise NotHere
         items = given.state
@@ -619,6 +590,10 @@ def _numbers(argument: Argument) -> ListItems:
     return items
 
 
+def _reduction(name: str, op: Any, *start: Argument) -> Callable[..., Argument]:
+    return lambda calls, items, *rest: calls.reduced(items, rest, name, op, *start)
+
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "aten::append": ScriptCalls.append,
     "aten::extend": ScriptCalls.extend,
@@ -653,18 +628,18 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::setdefault": ScriptCalls.set_default,
     "aten::popitem": ScriptCalls.pop_item,
     "aten::eq": ScriptCalls.equal,
-    "aten::ne": ScriptCalls.unequal,
-    "prim::min": ScriptCalls.least,
-    "prim::max": ScriptCalls.largest,
-    "aten::sum": ScriptCalls.sum,
-    "aten::any": ScriptCalls.any,
-    "aten::all": ScriptCalls.all,
-    "prim::EnumName": ScriptCalls.enum_name,
-    "prim::EnumValue": ScriptCalls.enum_value,
+    "aten::ne": lambda calls, *operands: calls.negated(calls.equal(*operands)),
+    "prim::min": _reduction("prim::min", torch.ops.aten.amin.default),
+    "prim::max": _reduction("prim::max", torch.ops.aten.amax.default),
+    "aten::sum": _reduction("aten::add", torch.ops.aten.sum.default, 0),
+    "aten::any": _reduction("aten::__or__", torch.ops.aten.any.default, False),
+    "aten::all": _reduction("aten::__and__", torch.ops.aten.all.default, True),
+    "prim::EnumName": lambda calls, member: member.name,
+    "prim::EnumValue": lambda calls, member: member.value,
     "aten::divmod": ScriptCalls.divided,
     "aten::modf": ScriptCalls.fraction,
     "aten::__is__": ScriptCalls.is_same,
-    "aten::__isnot__": ScriptCalls.is_other,
+    "aten::__isnot__": lambda calls, *operands: calls.negated(calls.is_same(*operands)),
     "aten::format": ScriptCalls.format,
     "aten::str": ScriptCalls.text,
     "aten::percentFormat": ScriptCalls.percent_format,

@@ -60,7 +60,8 @@ class ComputedKeys:
         is_in_several = self._heap.is_in_several
         made = self._reader.either(self.contains(held, key), replaced, added)
         self._heap.is_in_several = is_in_several  # one of both puts it there
-        self._set_pairs(target, made)
+        assert isinstance(made, ScriptList)
+        self._heap.set(target, made.state)
 
     def _pairs(self, target: ScriptDict, key: Argument, item: Argument) -> DynamicRows | None:
         """None of a dict that is empty."""
@@ -89,10 +90,6 @@ class ComputedKeys:
         assert isinstance(made, DynamicRows)
         return made
 
-    def _set_pairs(self, target: ScriptDict, pairs: Argument) -> None:
-        assert isinstance(pairs, ScriptList)
-        self._heap.set(target, pairs.state)
-
     def contains(self, pairs: DynamicRows, key: Argument) -> Argument:
         return self._numbers.contains(*self._as_numbers(pairs, key))
 
@@ -111,16 +108,17 @@ class ComputedKeys:
         return self._lists.at(values_of(pairs), place, Origin(target, place, pairs))
 
     def erase(self, target: ScriptDict, key: Argument) -> None:
-        rest = self._lists.new(target.state)
-        self._lists.erase(rest, self._place(target.state, key))
-        self._set_pairs(target, rest)
+        self._erase_at(target, self._place(target.state, key))
 
     def pop_first(self, target: ScriptDict) -> Argument:
         first = self._lists.at(target.state, 0)
-        rest = self._lists.new(target.state)
-        self._lists.erase(rest, 0)
-        self._set_pairs(target, rest)
+        self._erase_at(target, 0)
         return first
+
+    def _erase_at(self, target: ScriptDict, place: Argument) -> None:
+        rest = self._lists.new(target.state)
+        self._lists.erase(rest, place)
+        self._heap.set(target, rest.state)
 
 
 def keys_of(pairs: DynamicRows) -> ListItems:

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from sardonyx.capture.torchscript.reader import GraphReader
 
 
+def _of_inputs(result: Callable[..., Argument]) -> Callable[[GraphReader, Any], None]:
+    """The construct that gives the result of its inputs."""
+    return lambda reader, node: reader.set(node, result(*reader.inputs_of(node)))
+
+
 def _construct_list(reader: GraphReader, node: Any) -> None:
     made = reader.lists.new(reader.inputs_of(node))
     made.number = NUMBERS.get(node.output().type().getElementType().kind())
     reader.set(node, made)
-
-
-def _construct_tuple(reader: GraphReader, node: Any) -> None:
-    reader.set(node, tuple(reader.inputs_of(node)))
 
 
 def _construct_dict(reader: GraphReader, node: Any) -> None:
@@ -70,27 +71,10 @@ def _tuple_slice(reader: GraphReader, node: Any) -> None:
     reader.set(node, items[node.i("beg") : node.i("end")])
 
 
-def _uninitialized(reader: GraphReader, node: Any) -> None:
-    reader.set(node, UNINITIALIZED)
-
-
 def _raise(reader: GraphReader, node: Any) -> None:
     message = reader.inputs_of(node)[0]
     text = message if isinstance(message, str) else "an exception"
     raise ModelRaises(text, reader.here)
-
-
-def _dtype(reader: GraphReader, node: Any) -> None:
-    (tensor,) = reader.inputs_of(node)
-    reader.set(node, tensor.dtype)
-
-
-def _device(reader: GraphReader, node: Any) -> None:
-    reader.set(node, torch.device("cpu"))
-
-
-def _layout(reader: GraphReader, node: Any) -> None:
-    reader.set(node, torch.strided)
 
 
 def _is_parameter(reader: GraphReader, node: Any) -> None:
@@ -98,18 +82,9 @@ def _is_parameter(reader: GraphReader, node: Any) -> None:
     reader.set(node, reader.graph.parameters.get(tensor.name) is tensor)
 
 
-def _grad_enabled(reader: GraphReader, node: Any) -> None:
-    """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
-    reader.set(node, True)
-
-
 def _is_contiguous(reader: GraphReader, node: Any) -> None:
     reader.note(f"the file knows no strides: is_contiguous() at {reader.here.describe()} is true")
     reader.set(node, True)
-
-
-def _same(reader: GraphReader, node: Any) -> None:
-    reader.set(node, reader.inputs_of(node)[0])
 
 
 def _is_instance(reader: GraphReader, node: Any) -> None:
@@ -216,27 +191,28 @@ _CONTEXTS_WITHOUT_EFFECT = frozenset(
 )
 CONSTRUCTS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::ListConstruct": _construct_list,
-    "prim::TupleConstruct": _construct_tuple,
+    "prim::TupleConstruct": _of_inputs(lambda *items: items),
     "prim::DictConstruct": _construct_dict,
     "prim::CreateObject": _create_object,
     "prim::ListUnpack": _unpack,
     "prim::TupleUnpack": _unpack,
     "prim::TupleSlice": _tuple_slice,
-    "prim::Uninitialized": _uninitialized,
+    "prim::Uninitialized": _of_inputs(lambda: UNINITIALIZED),
     "prim::RaiseException": _raise,
     "prim::isinstance": _is_instance,
     "prim::Enter": _enter,
     "prim::Exit": _enter,
-    "aten::wait": _same,
-    "aten::cpu": _same,
-    "aten::cuda": _same,
+    "aten::wait": _of_inputs(lambda itself, *rest: itself),
+    "aten::cpu": _of_inputs(lambda itself, *rest: itself),
+    "aten::cuda": _of_inputs(lambda itself, *rest: itself),
     "aten::is_contiguous": _is_contiguous,
-    "prim::dtype": _dtype,
-    "prim::device": _device,
-    "prim::layout": _layout,
+    "prim::dtype": _of_inputs(lambda tensor: tensor.dtype),
+    "prim::device": _of_inputs(lambda tensor: torch.device("cpu")),
+    "prim::layout": _of_inputs(lambda tensor: torch.strided),
     "prim::requires_grad": _is_parameter,
-    "aten::is_grad_enabled": _grad_enabled,
-    "prim::data": _same,
+    # As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it.
+    "aten::is_grad_enabled": _of_inputs(lambda: True),
+    "prim::data": _of_inputs(lambda itself, *rest: itself),
     "prim::NumToTensor": _number_to_tensor,
     "aten::tensor": _new_tensor,
     "aten::as_tensor": _as_tensor_of,

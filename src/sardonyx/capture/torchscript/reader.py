@@ -42,7 +42,7 @@ from sardonyx.capture.torchscript.any_rank import (
     is_of_open_length,
     needs_rank,
 )
-from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
+from sardonyx.capture.torchscript.attributes import ModuleAttributes
 from sardonyx.capture.torchscript.blocks import (
     FOREVER,
     Body,
@@ -193,10 +193,6 @@ class GraphReader(NodeWriter):
                     f"output {index} is quantized, a type that ONNX does not have: return its"
                     " dequantize() or its int_repr()"
                 )
-
-    def module_at(self, path: tuple[str, ...]) -> Any:
-        """What a variable holds that is a module."""
-        return ModuleAt(path)
 
     @cached_property
     def writes_tensors(self) -> bool:
