@@ -269,19 +269,10 @@ class AnyRankTensors:
             return self._along(call.op, call.tensor, call.arguments, dim)
         return None
 
-    def rank(self, tensor: AnyRank) -> Argument:
-        return tensor.rank
-
     def size(self, tensor: AnyRank, dim: Argument = None) -> Argument:
         if dim is None:
             return self._reader.lists.new(DynamicItems(tensor.sizes, of_numbers=True))
         return self._entry(tensor, dim)
-
-    def length(self, tensor: AnyRank) -> Argument:
-        return self._entry(tensor, 0)
-
-    def element_count(self, tensor: AnyRank) -> Argument:
-        return tensor.flat.shape[0]
 
     # -- element by element ----------------------------------------------------------------------
 
@@ -651,10 +642,10 @@ def _named(*names: str) -> frozenset[str]:
 
 
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
-    "aten::dim": AnyRankTensors.rank,
+    "aten::dim": lambda _, tensor: tensor.rank,
     "aten::size": AnyRankTensors.size,
-    "aten::len": AnyRankTensors.length,
-    "aten::numel": AnyRankTensors.element_count,
+    "aten::len": lambda tensors, tensor: tensors.size(tensor, 0),
+    "aten::numel": lambda _, tensor: tensor.flat.shape[0],
 }
 _ELEMENTWISE = _named(
     "alpha_dropout", "clone", "contiguous", "copy", "cpu", "cuda", "detach", "dropout",

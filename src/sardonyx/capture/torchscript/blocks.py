@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
 from sardonyx.capture.graph import (
     Argument,
-    AtenGraph,
     Block,
     Dim,
     Node,
@@ -252,7 +250,7 @@ class ScriptBlocks:
         heap = self._reader.heap
         count = heap.shared_count
         for read in reads:
-            with self._inside(read):
+            with self._reader.writing_into(read.block):
                 leaves = [
                     leaf
                     for argument, pattern in zip(read.outputs, outputs, strict=True)
@@ -286,9 +284,6 @@ class ScriptBlocks:
         blocks = [read.block for read in reads]
         self._reader.graph.nodes.append(Node(BRANCH, arguments, results, location, blocks=blocks))
         return made
-
-    def _inside(self, read: _Read) -> AbstractContextManager[None]:
-        return _Into(self._reader.graph, read.block)
 
     def _new_leaf(self, made: list[Value]) -> NewLeaf:
         """Makes values, notes them in `made`; unknown dims become symbols of their own."""
@@ -410,7 +405,7 @@ class ScriptBlocks:
         every = [*patterns, *carried.values()]
         if counted is not None and any(map(is_better_known, every)):
             raise PreferUnrolled(counted)
-        with self._inside(read):
+        with self._reader.writing_into(read.block):
             groups = [
                 list(conform.leaves(settled(argument, read.changes), pattern))
                 for argument, pattern in zip(after, patterns, strict=True)
@@ -598,20 +593,6 @@ def _values_behind(value: Value) -> set[Value]:
             found.add(value)
             pending += value.producer.inputs() if value.producer is not None else ()
     return found
-
-
-class _Into:
-    """Nodes written meanwhile go to the end of a block that was read before."""
-
-    def __init__(self, graph: AtenGraph, block: Block) -> None:
-        self._graph = graph
-        self._block = block
-
-    def __enter__(self) -> None:
-        self._outer, self._graph.nodes = self._graph.nodes, self._block.nodes
-
-    def __exit__(self, *_: object) -> None:
-        self._graph.nodes = self._outer
 
 
 def _merged_at_end(

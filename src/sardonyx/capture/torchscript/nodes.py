@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -87,12 +87,17 @@ class NodeWriter:
             known_input.type = type_of(self.inference.fake_of(known_input))
 
     @property
-    def inputs(self) -> list[Value]:
-        return self.graph.inputs
-
-    @property
     def example_sizes(self) -> dict[sympy.Symbol, int]:
         return _torch_private.example_sizes(self.inference.mode)
+
+    @contextlib.contextmanager
+    def writing_into(self, block: Block) -> Iterator[None]:
+        """Nodes written meanwhile go to the end of the block."""
+        outer, self.graph.nodes = self.graph.nodes, block.nodes
+        try:
+            yield
+        finally:
+            self.graph.nodes = outer
 
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
         """The results of an operator that is no node of the program."""
@@ -150,9 +155,8 @@ class NodeWriter:
         """A loop that is no node of the program: what is carried last, and what is stacked."""
         block = Block([self.new_value("iteration", torch.int64, ())])
         block.inputs += [self.new_value("carried", v.dtype, v.shape) for v in carried]
-        outer, self.graph.nodes = self.graph.nodes, block.nodes
-        kept, stacked = body(block.inputs[0], block.inputs[1:])
-        self.graph.nodes = outer
+        with self.writing_into(block):
+            kept, stacked = body(block.inputs[0], block.inputs[1:])
         block.outputs = [None, *kept, *stacked]
         results = [self.new_value("result", v.dtype, v.shape) for v in carried]
         results += [self.new_value("result", v.dtype, (count, *v.shape)) for v in stacked]

@@ -16,7 +16,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, SymbolSource, Value
+from sardonyx.capture.graph import Argument, AtenGraph, SymbolSource, Value
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
@@ -37,7 +37,6 @@ class ScriptNumbers:
         self._graph = graph
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
-        self.location = SourceLocation()
 
     def compute(
         self, name: str, operands: Sequence[Argument], result: torch.dtype

@@ -49,10 +49,10 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
         tensor = _as_tensor(inputs.capture_leaves[position])
         axes = inputs.dynamic[position] if isinstance(leaf, torch.Tensor) else {}
         reader.add_input(inputs.names[position], tensor, {a: d.name for a, d in axes.items()})
-        leaves[position] = reader.inputs[-1]
+        leaves[position] = reader.graph.inputs[-1]
     symbols = {
         (position, axis): value.shape[axis]
-        for value, position in zip(reader.inputs, inputs.input_positions, strict=True)
+        for value, position in zip(reader.graph.inputs, inputs.input_positions, strict=True)
         if value.shape
         for axis in inputs.dynamic[position]
     }

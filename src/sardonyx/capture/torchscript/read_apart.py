@@ -7,22 +7,23 @@ found. The rest of the program is then read in each branch, where its types are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
 from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
 from sardonyx.capture.torchscript.blocks import FOREVER, Loop, Readings, TypesChange
 from sardonyx.capture.torchscript.patterns import CannotJoin
-from sardonyx.capture.torchscript.squeezes import OpenSqueeze
-from sardonyx.capture.torchscript.values import AnyRank
+from sardonyx.capture.torchscript.values import AnyRank, ScriptList
 from sardonyx.errors import CaptureError, format_message
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.reader import GraphReader
 
+SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_"})
 MOST_COPIES = 6
 """Branches, one inside the other, that each take a copy of what follows them."""
 
@@ -48,6 +49,16 @@ class TwoTypes(CannotJoin):
 
 class BranchesDiffer(CaptureError):
     """The branches of an if leave types that cannot be joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSqueeze:
+    """`x.squeeze()`: dims that are dropped, and dims that are dropped where their size, which is
+    dynamic, is 1 at run time."""
+
+    tensor: Value
+    dropped: tuple[int, ...]
+    open: tuple[int, ...]
 
 
 class ReadsApart:
@@ -251,3 +262,28 @@ def different_types(reason: CannotJoin, location: SourceLocation) -> BranchesDif
             [("at", location.describe())],
         )
     )
+
+
+def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
+    """None where the sizes of all dims concerned are known."""
+    if not isinstance(operands[0], Value) or not operands[0].has_shape:
+        return None
+    tensor, *dims = operands
+    rank = len(tensor.shape)
+    axes: Sequence[Argument] = range(rank)
+    if dims:
+        axes = dims[0].state if isinstance(dims[0], ScriptList) else (dims[0],)
+    if not all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+        return None
+    axes = sorted({axis % rank for axis in axes})
+    if all(isinstance(tensor.shape[axis], int) for axis in axes):
+        return None
+    return OpenSqueeze(
+        tensor,
+        tuple(axis for axis in axes if tensor.shape[axis] == 1),
+        tuple(axis for axis in axes if _may_be_one(tensor.shape[axis])),
+    )
+
+
+def _may_be_one(size: Dim) -> bool:
+    return isinstance(size, sympy.Expr) and (size - 1).is_zero is not False

@@ -70,13 +70,14 @@ from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
 from sardonyx.capture.torchscript.questions import READ_NUMBERS, TensorQuestions
 from sardonyx.capture.torchscript.read_apart import (
+    SQUEEZES,
     BranchesDiffer,
     ReadsApart,
     TwoTypes,
     different_types,
+    open_squeeze,
 )
 from sardonyx.capture.torchscript.reshaped import ReshapedTensors
-from sardonyx.capture.torchscript.squeezes import SQUEEZES, open_squeeze
 from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     NUMBERS,
@@ -203,14 +204,8 @@ class GraphReader(NodeWriter):
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
         made = Block()
-        outer, self.graph.nodes = self.graph.nodes, made.nodes
-        try:
-            self.reshaped.enter(made)
-            with self.scalars.inside_a_block():
-                yield made
-        finally:
-            self.reshaped.leave()
-            self.graph.nodes = outer
+        with self.writing_into(made), self.reshaped.inside(made), self.scalars.inside_a_block():
+            yield made
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
