@@ -154,7 +154,8 @@ class _Joins:
     """How the two sides of a branch are joined: what objects hold, and variables."""
 
     of_states: Join
-    merged: Callable[[Argument, Argument, Sequence[_Read], IsKnown], Pattern]
+    of_values: Join
+    at_end: bool = False
 
 
 class ScriptBlocks:
@@ -175,31 +176,12 @@ class ScriptBlocks:
         *,
         at_end: bool = False,
         is_body: bool = False,
+        of_any_rank: bool = False,
     ) -> list[Argument]:
         """What is returned by the one of two readings that the condition chooses. At the end of a
         program, where nothing reads it any more, it may be of any rank; at that of an iteration,
-        dicts may have other keys."""
-        ways = _Joins(_join_at_end, _merged_at_end)
-        if not at_end:
-            since = self._open_since[-1] if is_body and self._open_since else None
-            of_states = join_in_loop if is_body else join
-            ways = _joins(since, of_states, join_carried if is_body else join)
-        return self._branched(condition, readings, location, ways)
-
-    def branch_of_any_rank(
-        self, condition: Argument, readings: Readings, location: SourceLocation
-    ) -> list[Argument]:
-        """The same, where tensors may have another number of dims on each side."""
-        ways = _joins(location.describe(), join, join)
-        return self._branched(condition, readings, location, ways)
-
-    def _branched(
-        self,
-        condition: Argument,
-        readings: Readings,
-        location: SourceLocation,
-        ways: _Joins,
-    ) -> list[Argument]:
+        dicts may have other keys. `of_any_rank`: tensors may have another number of dims on each
+        side."""
         reader = self._reader
         chosen = known_truth(condition)
         if chosen is not None:
@@ -216,7 +198,11 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location, ways)
+        since = location.describe() if of_any_rank else None
+        if is_body and self._open_since:
+            since = self._open_since[-1]
+        joins = _Joins(_join_at_end, _join_at_end, True) if at_end else _joins(is_body, since)
+        return self._joined(condition, reads, lambda d: _is_known(d, known), location, joins)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         heap = self._reader.heap
@@ -231,19 +217,21 @@ class ScriptBlocks:
         reads: Sequence[_Read],
         is_known: IsKnown,
         location: SourceLocation,
-        ways: _Joins,
+        joins: _Joins,
     ) -> list[Argument]:
         first, second = reads
         outputs = [
-            ways.merged(a, b, reads, is_known)
+            joins.of_values(*_settled_patterns(a, b, reads, is_known))
+            if joins.at_end
+            else _merged(a, b, reads, is_known, joins.of_values)
             for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
         changed = list({**first.changes, **second.changes})
-        if ways.of_states is _join_at_end:  # only what the module holds is seen after it
+        if joins.at_end:  # only what the module holds is seen after it
             changed = [c for c in changed if not c.serial]
         states = [
             _merged_states(
-                [r.changes.get(c, c.held) for r in reads], reads, ways.of_states, is_known
+                [r.changes.get(c, c.held) for r in reads], reads, joins.of_states, is_known
             )
             for c in changed
         ]
@@ -364,10 +352,7 @@ class ScriptBlocks:
     ) -> list[Argument]:
         reader = self._reader
         known = set(reader.graph.symbols)
-        join_states, join_values = (
-            way if since is None else _of_any_rank(way, since)
-            for way in (join_in_loop, join_carried)
-        )
+        joins = _joins(True, since)
 
         def is_known(size: sympy.Basic) -> bool:
             return _is_known(size, known)
@@ -387,15 +372,15 @@ class ScriptBlocks:
                 self._open_since.pop()
             again, *after = read.outputs
             joined = [
-                join_values(pattern, pattern_of(settled(argument, read.changes), is_known))
+                joins.of_values(pattern, pattern_of(settled(argument, read.changes), is_known))
                 for pattern, argument in zip(patterns, after, strict=True)
             ]
             objects = dict(carried)
             for changed, state in read.changes.items():
                 sides = [inputs.get(changed, changed.held), state]
                 reads = [_Read(read.block, [], {}), read]
-                merged = _merged_states(sides, reads, join_states, is_known)
-                objects[changed] = join_states(carried.get(changed, merged), merged)
+                merged = _merged_states(sides, reads, joins.of_states, is_known)
+                objects[changed] = joins.of_states(carried.get(changed, merged), merged)
             if joined == patterns and objects == carried and len(names) == known_names:
                 break
             patterns, carried = joined, objects
@@ -595,12 +580,6 @@ def _values_behind(value: Value) -> set[Value]:
     return found
 
 
-def _merged_at_end(
-    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
-) -> Pattern:
-    return _join_at_end(*_settled_patterns(left, right, reads, is_known))
-
-
 def _settled_patterns(
     left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
 ) -> list[Pattern]:
@@ -626,16 +605,17 @@ def _of_any_rank(joined: Join, since: str) -> Join:
     return opened
 
 
-def _joins(since: str | None, of_states: Join, of_values: Join) -> _Joins:
-    if since is not None:
-        of_states, of_values = (_of_any_rank(way, since) for way in (of_states, of_values))
-    return _Joins(of_states, partial(_merged, joined=of_values))
+def _joins(in_loop: bool, since: str | None) -> _Joins:
+    joins = _Joins(join_in_loop, join_carried) if in_loop else _Joins(join, join)
+    if since is None:
+        return joins
+    return _Joins(_of_any_rank(joins.of_states, since), _of_any_rank(joins.of_values, since))
 
 
 def _merged_states(
     states: Sequence[Any],
     reads: Sequence[_Read],
-    joined: Callable[[Pattern, Pattern], Pattern],
+    joined: Join,
     is_known: IsKnown,
 ) -> Pattern:
     """Of what an object holds; the objects in it that are the same stay so."""
@@ -665,7 +645,7 @@ def _merged(
     right: Argument,
     reads: Sequence[_Read],
     is_known: IsKnown,
-    joined: Callable[[Pattern, Pattern], Pattern] = join,
+    joined: Join,
 ) -> Pattern:
     """The pattern of a variable after two branches."""
     if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):

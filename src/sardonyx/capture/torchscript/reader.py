@@ -309,7 +309,7 @@ class GraphReader(NodeWriter):
         location = self.here = self.location(node)
         try:
             with self.attempt():
-                results = self.blocks.branch_of_any_rank(condition, readings, location)
+                results = self.blocks.branch(condition, readings, location, of_any_rank=True)
         except CannotJoin:
             raise different_types(reason, location) from reason
         self.set_outputs(node, results)
