@@ -514,8 +514,7 @@ class ScriptCalls:
         first, last = (start, end) if step > 0 else (end, start)
         span = numbers.compute("aten::sub", [last, first], torch.int64)
         if abs(step) > 1:
-            span = numbers.compute("aten::add", [span, abs(step) - 1], torch.int64)
-            span = numbers.compute("aten::floordiv", [span, abs(step)], torch.int64)
+            span = numbers.divided_up(span, abs(step))
         if start == 0 and isinstance(span, sympy.Expr) and span.is_nonnegative:
             return span
         return numbers.compute("prim::max", [span, 0], torch.int64)

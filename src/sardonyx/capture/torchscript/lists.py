@@ -148,8 +148,7 @@ class ScriptLists(ListContents):
         first = self._bounded(0 if start is None else start, length)
         last = length if end is None else self._bounded(end, length)
         span = numbers.compute("aten::sub", [last, first], torch.int64)
-        span = numbers.compute("aten::add", [span, step - 1], torch.int64)
-        count = numbers.compute("aten::floordiv", [span, step], torch.int64)
+        count = numbers.divided_up(span, step)
         count = numbers.compute("prim::max", [count, 0], torch.int64)
 
         def item(iteration: Argument) -> Argument:

@@ -106,6 +106,12 @@ class ScriptNumbers:
             made = self.call(_aten.select.int, made, 0, 0)
         return ComputedNumber(made)
 
+    def divided_up(self, number: Argument, divisor: Argument) -> Argument:
+        """The quotient of integers, rounded up."""
+        less = self.compute("aten::sub", [divisor, 1], torch.int64)
+        above = self.compute("aten::add", [number, less], torch.int64)
+        return self.compute("aten::floordiv", [above, divisor], torch.int64)
+
     def all_equal(self, left: Sequence[Argument], right: Sequence[Argument]) -> Argument:
         """Whether two lists of numbers are the same."""
         if len(left) != len(right):

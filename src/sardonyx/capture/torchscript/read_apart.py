@@ -168,9 +168,7 @@ class ReadsApart:
         (block,) = node.blocks()
         symbols = dict(reader.graph.symbols)
 
-        def with_results(results: Sequence[Argument]) -> list[Argument]:
-            reader.set_outputs(node, results)
-            return rest()
+        go_on = partial(reader.go_on, node, rest)
 
         def entered(
             done: int, left: Argument, goes_on: Argument, carried: Sequence[Argument]
@@ -192,10 +190,10 @@ class ReadsApart:
                         results = reader.blocks.loop(loop)
                 except TypesChange:
                     return entered(done + 1, left, goes_on, after)
-                return with_results(results)
+                return go_on(results)
 
             readings: list[Callable[[], list[Argument]]]
-            readings = [one_more, partial(with_results, carried)]
+            readings = [one_more, partial(go_on, carried)]
             return self.branch(is_entered, readings, location, ends, lambda _: refusal)
 
         reason: Exception
@@ -218,7 +216,7 @@ class ReadsApart:
             if isinstance(reason, TypesChange):
                 raise refusal from reason
             raise reason from None
-        return with_results(results)
+        return go_on(results)
 
     def operand(
         self,

@@ -269,8 +269,8 @@ class GraphReader(NodeWriter):
                     self._set_joined(node, condition, readings, reason)
                     continue
                 # What follows is read once more in each branch, where its types are known.
-                rest = from_place(place + 1)
-                readings = [partial(self._branch_and_rest, node, *way, rest, ends) for way in ways]
+                go_on = partial(self.go_on, node, from_place(place + 1))
+                readings = [partial(self._branch, *way, go_on, **ends) for way in ways]
                 refused = partial(different_types, location=location)
                 return self.apart.branch(
                     condition, readings, location, ends, refused, copies=int(is_open)
@@ -314,26 +314,23 @@ class GraphReader(NodeWriter):
             raise different_types(reason, location) from reason
         self.set_outputs(node, results)
 
-    def _branch(self, block: Any, condition: Argument, holds: bool) -> list[Argument]:
-        with self.any_rank.where(condition, holds):
-            return self.read_block(list(block.nodes()), list(block.outputs()))
-
-    def _branch_and_rest(
+    def _branch(
         self,
-        node: Any,
         block: Any,
         condition: Argument,
         holds: bool,
-        rest: Callable[[], list[Argument]],
-        ends: dict[str, bool],
+        then: Callable[[list[Argument]], list[Argument]] | None = None,
+        **ends: bool,
     ) -> list[Argument]:
-        def go_on(results: list[Argument]) -> list[Argument]:
-            self.set_outputs(node, results)
-            return rest()
-
-        nodes, outputs = list(block.nodes()), list(block.outputs())
         with self.any_rank.where(condition, holds):
-            return self.read_block(nodes, outputs, go_on, **ends)
+            return self.read_block(list(block.nodes()), list(block.outputs()), then, **ends)
+
+    def go_on(
+        self, node: Any, rest: Callable[[], list[Argument]], results: Sequence[Argument]
+    ) -> list[Argument]:
+        """What follows a node that gave these results."""
+        self.set_outputs(node, results)
+        return rest()
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
