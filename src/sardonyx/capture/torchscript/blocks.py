@@ -20,6 +20,7 @@ from sardonyx.capture.bind import bind
 from sardonyx.capture.control_flow import BRANCH, LOOP
 from sardonyx.capture.graph import (
     Argument,
+    AtenGraph,
     Block,
     Dim,
     Node,
@@ -186,7 +187,7 @@ class ScriptBlocks:
         chosen = known_truth(condition)
         if chosen is not None:
             return readings[0 if chosen else 1]()
-        known = set(reader.graph.symbols)
+        is_known = _known_outside(reader.graph)
         reads: list[_Read] = []
         for index, reading in enumerate(readings):
             try:
@@ -202,7 +203,7 @@ class ScriptBlocks:
         if is_body and self._open_since:
             since = self._open_since[-1]
         joins = _Joins(_join_at_end, _join_at_end, True) if at_end else _joins(is_body, since)
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location, joins)
+        return self._joined(condition, reads, is_known, location, joins)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         heap = self._reader.heap
@@ -351,12 +352,7 @@ class ScriptBlocks:
         self, loop: Loop, counted: CountedLoop | None = None, since: str | None = None
     ) -> list[Argument]:
         reader = self._reader
-        known = set(reader.graph.symbols)
-        joins = _joins(True, since)
-
-        def is_known(size: sympy.Basic) -> bool:
-            return _is_known(size, known)
-
+        is_known, joins = _known_outside(reader.graph), _joins(True, since)
         given, start = loop.start, [copied(a) for a in loop.start]
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
@@ -648,20 +644,14 @@ def _merged(
     joined: Join,
 ) -> Pattern:
     """The pattern of a variable after two branches."""
-    if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
+    plain = (bool, int, float, str, type(None), torch.dtype, sympy.Basic)
+    is_equal = isinstance(left, plain) and type(left) is type(right) and bool(left == right)
+    if left is right or is_equal:
         return Same(left)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         pairs = zip(left, right, strict=True)
         return TupleOf(tuple(_merged(a, b, reads, is_known, joined) for a, b in pairs))
     return joined(*_settled_patterns(left, right, reads, is_known))
-
-
-def _is_plain(argument: Argument) -> bool:
-    return isinstance(argument, (bool, int, float, str, type(None), torch.dtype, sympy.Basic))
-
-
-def _equal(left: Argument, right: Argument) -> bool:
-    return type(left) is type(right) and bool(left == right)
 
 
 def _is_of_numbers(block: Block) -> bool:
@@ -678,8 +668,10 @@ def known_truth(condition: Argument) -> bool | None:
     return None
 
 
-def _is_known(size: sympy.Basic, known: set[sympy.Symbol]) -> bool:
-    return all(symbol in known for symbol in size.free_symbols)
+def _known_outside(graph: AtenGraph) -> IsKnown:
+    """Of a block that is not read yet."""
+    known = set(graph.symbols)
+    return lambda size: bool(size.free_symbols <= known)
 
 
 def _cannot_be_carried(reason: CannotJoin, location: SourceLocation) -> TypesChange:

@@ -75,14 +75,14 @@ class ScriptCalls:
         self._lists.insert(_list(target), None, item)
         return target
 
-    def _is_read_again(self, state: ListItems) -> None:
-        """Another list is made of these items: objects among them are in both."""
-        if holds_objects(state):
-            self._heap.is_in_several = True
+    def _read_again(self, target: Argument) -> ListItems:
+        """The items of a list that another list is made of: objects among them are in both."""
+        items: ListItems = _list(target).state
+        self._heap.is_in_several |= holds_objects(items)
+        return items
 
     def extend(self, target: Argument, other: Argument, *rest: Argument) -> Argument:
-        self._is_read_again(_list(other).state)
-        self._lists.extend(_list(target), _list(other).state)
+        self._lists.extend(_list(target), self._read_again(other))
         return target
 
     def insert(self, target: Argument, position: Argument, item: Argument) -> None:
@@ -125,7 +125,7 @@ class ScriptCalls:
                 raise CaptureError("dict() of a list whose length is known at run time")
             return self.new_dict(source.state)
         if source is not None and isinstance(source.state, DynamicRows):
-            self._is_read_again(source.state)
+            self._heap.is_in_several |= holds_objects(source.state)
             return self._heap.new(ScriptDict(source.state))
         return self._heap.new(ScriptDict({} if source is None else dict(source.state)))
 
@@ -138,30 +138,23 @@ class ScriptCalls:
     def copy(self, target: Argument, *rest: Argument) -> Argument:
         if isinstance(target, ScriptDict):
             return self.dict_of(target)
-        self._is_read_again(_list(target).state)
-        return self._lists.new(_list(target).state)
+        return self._lists.new(self._read_again(target))
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(left, UnknownText) or isinstance(right, UnknownText):
             return UnknownText(_made_of((left, right)), joined_parts((left, right)))
         if isinstance(left, ScriptList) and isinstance(right, ScriptList):
-            self._is_read_again(left.state)
-            self._is_read_again(right.state)
-            return self._lists.new(self._lists.joined(left.state, right.state))
+            both = self._read_again(left), self._read_again(right)
+            return self._lists.new(self._lists.joined(*both))
         raise NotHere
 
     def multiply(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(right, ScriptList):
             left, right = right, left
-        if not isinstance(left, ScriptList):
-            raise NotHere
-        self._is_read_again(left.state)
-        return self._lists.new(self._lists.repeated(left.state, right))
+        return self._lists.new(self._lists.repeated(self._read_again(left), right))
 
     def multiply_itself(self, target: Argument, times: Argument, *rest: Argument) -> Argument:
-        self._is_read_again(_list(target).state)
-        repeated = self._lists.repeated(_list(target).state, times)
-        self._heap.set(target, repeated)
+        self._heap.set(target, self._lists.repeated(self._read_again(target), times))
         return target
 
     def sort(self, target: Argument, reverse: Argument = False, *rest: Argument) -> None:
@@ -198,10 +191,7 @@ class ScriptCalls:
         return items
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
-        if isinstance(target, ScriptList):
-            self._is_read_again(target.state)
-            return self._lists.new(self._lists.sliced(target.state, *bounds))
-        raise NotHere
+        return self._lists.new(self._lists.sliced(self._read_again(target), *bounds))
 
     def get_item(self, target: Argument, key: Argument) -> Argument:
         if isinstance(target, ScriptDict):
@@ -327,7 +317,7 @@ class ScriptCalls:
         if not isinstance(target.state, DynamicRows):
             return self._lists.new(tuple(of_entries(_all_certain(target))))
         parts = of_pairs(target.state)
-        self._is_read_again(parts)
+        self._heap.is_in_several |= holds_objects(parts)
         return self._lists.new(parts)
 
     def update(self, target: Argument, other: Argument) -> None:

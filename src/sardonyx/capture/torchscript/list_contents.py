@@ -66,7 +66,8 @@ class ListContents:
         if not isinstance(items, tuple):
             return items
         try:
-            pattern = as_dynamic(state_pattern((*items, *_given(like)), is_any_known))
+            alike = items if like is None else (*items, like)
+            pattern = as_dynamic(state_pattern(alike, is_any_known))
         except CannotJoin as reason:
             raise CaptureError(
                 f"a list is read or changed at a place that is computed: {reason}"
@@ -254,10 +255,6 @@ def is_list_of_numbers(items: ListItems) -> bool:
 def is_any_known(size: sympy.Basic) -> bool:
     """Every size is, where no block is left."""
     return True
-
-
-def _given(item: Argument) -> tuple[Argument, ...]:
-    return () if item is None else (item,)
 
 
 def _stacked_where_possible(

@@ -38,12 +38,8 @@ class ScriptNumbers:
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
 
-    def compute(
-        self, name: str, operands: Sequence[Argument], result: torch.dtype
-    ) -> Argument | None:
-        """The number that an operator of TorchScript gives; None where it is no arithmetic."""
-        if name not in _AS_TENSORS:
-            return None
+    def compute(self, name: str, operands: Sequence[Argument], result: torch.dtype) -> Argument:
+        """The number that an operator of TorchScript gives."""
         simple = _SIMPLE.get(name)
         if simple is not None:
             found = simple(*operands)

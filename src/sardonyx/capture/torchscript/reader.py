@@ -259,7 +259,8 @@ class GraphReader(NodeWriter):
             readings = [partial(self._branch, *way) for way in ways]
             location = self.here = self.location(node)
             try:
-                if self._is_read_apart(node):
+                if not self.apart.is_at_limit and is_one_of_two_changed(node, self._changes):
+                    # What follows is to know which side was taken, though what both leave fits.
                     raise CannotJoin("one of two objects, which is changed")
                 with self.attempt():
                     results = self.blocks.branch(condition, readings, location)
@@ -283,10 +284,6 @@ class GraphReader(NodeWriter):
                         return from_place(place + 1)()
         results = [self.reshaped.now(self.env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
-
-    def _is_read_apart(self, branch: Any) -> bool:
-        """Whether what follows is to know which side was taken, though what both leave fits."""
-        return not self.apart.is_at_limit and is_one_of_two_changed(branch, self._changes)
 
     def _note_joined(self, node: Any, condition: Argument, results: list[Argument]) -> None:
         """What `x.dim() == 3 and c` says of the tensor is known where that is true."""
