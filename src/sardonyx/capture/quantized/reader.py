@@ -120,6 +120,9 @@ class QuantizedReader:
         results = self._emit(op, arguments)
         return results[0] if len(results) == 1 else results
 
+    def _value(self, op: OpOverload, *arguments: Argument) -> Value:
+        return self._emit(op, arguments)[0]
+
     def quantize(
         self,
         x: Value,
@@ -199,9 +202,7 @@ class QuantizedReader:
     def table(self, packed: PackedParameters) -> Value:
         """The rows of an embedding, whose zero points are real numbers."""
         integers, scales, zeros = self.held_table(packed)
-        steps = self.call(aten.sub.Tensor, integers, zeros)
-        rows: Value = self.call(aten.mul.Tensor, steps, scales)
-        return rows
+        return self._value(aten.mul.Tensor, self.call(aten.sub.Tensor, integers, zeros), scales)
 
     def held_table(self, packed: PackedParameters) -> tuple[Value, Value, Value]:
         """The integers of an embedding, and columns with the scale and zero point of each row."""
@@ -262,8 +263,7 @@ class QuantizedReader:
         return replace(expected, integers=self._call_kept(kept, call))
 
     def _call_kept(self, kept: KeptCalls, call: KeptQuantizedCall) -> Value:
-        result: Value = self.call(kept.defined(call), *call.operands)
-        return result
+        return self._value(kept.defined(call), *call.operands)
 
     def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
         try:
@@ -298,15 +298,13 @@ class QuantizedReader:
 
     def _part(self, part: float | Value | sympy.Basic, dtype: torch.dtype) -> Value:
         if isinstance(part, sympy.Basic):  # a program reads it off a tensor
-            read: Value = self.call(aten.full.default, [], part, dtype)
-            return read
+            return self._value(aten.full.default, [], part, dtype)
         if not isinstance(part, Value):
             constant = torch.tensor(part, dtype=dtype)
             return Value(f"constant_{part}", type_of(constant), constant=constant)
         if part.dtype == dtype:
             return part
-        converted: Value = self.call(aten._to_copy.default, part, dtype)
-        return converted
+        return self._value(aten._to_copy.default, part, dtype)
 
     def _one(self, part: Value) -> Value:
         """That of a whole tensor without dims, as kernels for quantized tensors take it."""

@@ -38,7 +38,6 @@ from sardonyx.capture.torchscript.aliases import (
     states_in,
 )
 from sardonyx.capture.torchscript.patterns import (
-    AnyRankOf,
     CannotJoin,
     DictOf,
     IsKnown,
@@ -591,14 +590,7 @@ def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
 
 def _of_any_rank(joined: Join, since: str) -> Join:
     """The same way to join, where tensors may be of any rank."""
-
-    def unranked(dtype: torch.dtype) -> Pattern:
-        return AnyRankOf(dtype, since)
-
-    def opened(left: Pattern, right: Pattern) -> Pattern:
-        return joined(*with_open_ranks(left, right, unranked))
-
-    return opened
+    return lambda left, right: joined(*with_open_ranks(left, right, since))
 
 
 def _joins(in_loop: bool, since: str | None) -> _Joins:

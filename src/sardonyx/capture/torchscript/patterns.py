@@ -584,28 +584,24 @@ def _join_any_rank(left: Pattern, right: Pattern) -> AnyRankOf:
     return next(p for p in tensors if isinstance(p, AnyRankOf))
 
 
-Unranked = Callable[[torch.dtype], Pattern]
-"""The pattern of a tensor of unknown rank: one that is only returned, or one that is read."""
-
-
-def never_read(dtype: torch.dtype) -> Pattern:
-    return TensorLeaf(dtype, None)
-
-
 def with_open_ranks(
-    left: Pattern, right: Pattern, unranked: Unranked = never_read
+    left: Pattern, right: Pattern, since: str | None = None
 ) -> tuple[Pattern, Pattern]:
-    """The patterns, tensors that have another rank in the other one of unknown rank in both."""
+    """The patterns, tensors that have another rank in the other one of unknown rank in both.
+    `since`: what decides the rank, where they are not only returned but read."""
     if isinstance(left, (TensorLeaf, AnyRankOf)) and isinstance(right, (TensorLeaf, AnyRankOf)):
-        is_same = _rank(left) == _rank(right) is not None
-        return (left, right) if is_same else (unranked(left.dtype), unranked(right.dtype))
+        if _rank(left) == _rank(right) is not None:
+            return left, right
+        if since is None:
+            return TensorLeaf(left.dtype, None), TensorLeaf(right.dtype, None)
+        return AnyRankOf(left.dtype, since), AnyRankOf(right.dtype, since)
     if isinstance(left, Maybe) or isinstance(right, Maybe):
-        one, other = with_open_ranks(_content(left), _content(right), unranked)
+        one, other = with_open_ranks(_content(left), _content(right), since)
         return (
             Maybe(one) if isinstance(left, Maybe) else one,
             Maybe(other) if isinstance(right, Maybe) else other,
         )
-    return _each_changed(partial(with_open_ranks, unranked=unranked), left, right)
+    return _each_changed(partial(with_open_ranks, since=since), left, right)
 
 
 def _rank(pattern: TensorLeaf | AnyRankOf) -> int | None:

@@ -167,7 +167,6 @@ class ReadsApart:
         count, condition, *start = reader.inputs_of(node)
         (block,) = node.blocks()
         symbols = dict(reader.graph.symbols)
-
         go_on = partial(reader.go_on, node, rest)
 
         def entered(
