@@ -33,7 +33,6 @@ READ_OF_TORCHSCRIPT = {
     *questions._QUESTIONS,
     *questions.OF_TYPES,
     *questions._NEVER,
-    *questions._SIZES,
     *numbers._AS_TENSORS,
     *reader._READERS,
     *questions.READ_NUMBERS,

@@ -43,12 +43,6 @@ def is_known_to_dispatcher(op: Any) -> bool:
     return bool(torch._C._dispatch_has_kernel(op.name()))
 
 
-def takes_numbers_for_tensors(op: Any) -> bool:
-    """Whether PyTorch takes a Python number where the schema of `op` says Tensor."""
-    name = op._schema.name.split("::")[-1]
-    return bool(torch._C._should_allow_numbers_as_tensors(name))
-
-
 def run_script_operator(name: str, *arguments: Any) -> Any:
     """What an operator that TorchScript alone has gives for Python values."""
     operator, _ = torch._C._jit_get_operation(name)

@@ -20,8 +20,8 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
-from sardonyx.capture.known_results import KnownResults
 from sardonyx.capture.pure_forms import METADATA_WRITES
+from sardonyx.capture.recorder.results import AlikeResults
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
 from sardonyx.capture.size_conditions import in_callers_names
@@ -58,7 +58,7 @@ class TypeInference:
         self.mode = mode or _torch_private.new_fake_mode()
         self._on_host = mode is None or on_host
         self._names = 0
-        self._known = KnownResults(self.mode)
+        self._alike = AlikeResults(self.mode)
 
     @classmethod
     def for_graph(cls, graph: AtenGraph) -> TypeInference:
@@ -115,7 +115,11 @@ class TypeInference:
             result = _torch_private.run_on_fakes(op, common, self.mode, RULES_OF_INFERENCE.get(op))
             return with_open_sizes(op, common, result, self.mode)
 
-        return self._known.of(op, fakes, run)
+        if not op._schema.is_mutable:
+            return self._alike.of(op, fakes, run)
+        for fake in tensors_in(list(fakes.values())):
+            self._alike.forget(fake)  # its sizes may change
+        return run()
 
     def call(
         self,

@@ -12,7 +12,6 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture.flat_model import without_prefix
 
 _SCRIPTED_CALL = re.compile(r"([^.()]+)\(([^()]*)\)")
 _CONTROL_FLOW = {"prim::If": 1, "prim::Loop": 2}
@@ -69,20 +68,16 @@ class RunningCalls:
 
     def of(self, node: Any) -> tuple[str, tuple[str, ...]]:
         paths = self._paths_of(node)
-        innermost = paths[-1].partition("@")[0] if paths else ""
         if node.kind() == "prim::Constant":  # TorchScript gathers them all at the beginning
-            return innermost, ()
-        is_numbered = any("@" in path for path in paths)
-        return innermost, paths if is_numbered else self._numbered(paths)
+            return paths[-1], ()
+        return paths[-1], self._numbered(paths)
 
     def _paths_of(self, node: Any) -> tuple[str, ...]:
-        scope = node.scopeName()
-        text = scope or node.getModuleHierarchy()
-        paths = self._paths.get(text)
+        hierarchy = node.getModuleHierarchy()
+        paths = self._paths.get(hierarchy)
         if paths is None:
-            paths = _scope_paths(scope) if scope else self._scripted_paths(text)
-            self._paths[text] = paths
-        return self._paths_around(node) if paths == _MODEL_ITSELF and not scope else paths
+            paths = self._paths[hierarchy] = self._scripted_paths(hierarchy)
+        return self._paths_around(node) if paths == _MODEL_ITSELF else paths
 
     def _paths_around(self, node: Any) -> tuple[str, ...]:
         """TorchScript forgets where a branch comes from that may raise or return: it is where what
@@ -104,7 +99,7 @@ class RunningCalls:
         return self._producers[name]
 
     def _numbered(self, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """A record without numbers: what runs on from the node before is the same call."""
+        """What runs on from the node before is the same call."""
         running: list[tuple[str, str]] = []
         for path, (last, call) in zip(paths, self._last, strict=False):
             if path != last:
@@ -145,15 +140,3 @@ def common_start(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...
             break
         length += 1
     return one[:length]
-
-
-def _scope_paths(scope: str) -> tuple[str, ...]:
-    """The tracer tells `__module/__module.model@0/__module.model.layers.0@1`, the first of which is
-    the FlatModel around the model."""
-    names = (part.removeprefix("__module").removeprefix(".") for part in scope.split("/")[1:])
-    return tuple(_without_prefix(name) for name in names)
-
-
-def _without_prefix(name: str) -> str:
-    path, at, number = name.partition("@")
-    return without_prefix(path) + at + number

@@ -1,4 +1,4 @@
-"""Quantized tensors of a trace, read as their integers with scale and zero point beside them.
+"""Calls on quantized tensors, read as integers with scale and zero point beside them.
 
 Neither fake tensors nor ONNX have quantized types. An operator on quantized tensors becomes what
 it means: `dequantize`, the operator on real numbers, `quantize`. Models quantized in eager mode
@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import sympy
@@ -58,14 +57,15 @@ class QuantizedReader:
 
     def __init__(
         self,
-        emit: Callable[[OpOverload, Sequence[Argument], SourceLocation], list[Value]],
+        emit: Callable[[OpOverload, Sequence[Argument]], list[Value]],
         parameter: Callable[[str, torch.Tensor], Value],
-        loop: Callable[[Dim, Sequence[Value], LoopBody, SourceLocation], list[Value]],
+        loop: Callable[[Dim, Sequence[Value], LoopBody], list[Value]],
         example_sizes: Callable[[], dict[sympy.Symbol, int]],
     ) -> None:
         self._emit = emit
         self._parameter = parameter
-        self._loop = loop
+        self.loop = loop
+        """What is carried last, and what was stacked over the iterations."""
         self._example_sizes = example_sizes
         self._location = SourceLocation()
         self._weights: dict[str, tuple[QuantizedTensor | Value, Value | None]] = {}
@@ -117,12 +117,11 @@ class QuantizedReader:
     # -- for the tables below --------------------------------------------------------------------
 
     def call(self, op: OpOverload, *arguments: Argument) -> Any:
-        results = self._emit(op, arguments, self._location)
+        results = self._emit(op, arguments)
         return results[0] if len(results) == 1 else results
 
-    def loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
-        """What is carried last, and what was stacked over the iterations."""
-        return self._loop(count, carried, body, self._location)
+    def _value(self, op: OpOverload, *arguments: Argument) -> Value:
+        return self._emit(op, arguments)[0]
 
     def quantize(
         self,
@@ -203,9 +202,7 @@ class QuantizedReader:
     def table(self, packed: PackedParameters) -> Value:
         """The rows of an embedding, whose zero points are real numbers."""
         integers, scales, zeros = self.held_table(packed)
-        steps = self.call(aten.sub.Tensor, integers, zeros)
-        rows: Value = self.call(aten.mul.Tensor, steps, scales)
-        return rows
+        return self._value(aten.mul.Tensor, self.call(aten.sub.Tensor, integers, zeros), scales)
 
     def held_table(self, packed: PackedParameters) -> tuple[Value, Value, Value]:
         """The integers of an embedding, and columns with the scale and zero point of each row."""
@@ -242,7 +239,7 @@ class QuantizedReader:
             if arguments.get(scale) is not None:
                 return self.quantize(result, arguments[scale], arguments[zero_point], source.dtype)
         (example,) = self._example_results(op, arguments)
-        return self._requantized(result, example, arguments, partial(self._other, op, arguments, 0))
+        return self.quantize(result, *self._grid(op, arguments, example), example.dtype)
 
     def _kept(self, kept: KeptCalls, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
         """One operator for the call. What it means without the caller's function says of what type
@@ -266,8 +263,7 @@ class QuantizedReader:
         return replace(expected, integers=self._call_kept(kept, call))
 
     def _call_kept(self, kept: KeptCalls, call: KeptQuantizedCall) -> Value:
-        result: Value = self.call(kept.defined(call), *call.operands)
-        return result
+        return self._value(kept.defined(call), *call.operands)
 
     def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
         try:
@@ -282,11 +278,9 @@ class QuantizedReader:
         (example,) = self._example_results(op, arguments)
         if not example.is_quantized:
             return self.call(aten.zeros.default, list(example.shape), example.dtype)
-        other = partial(self._other, op, arguments, 0)
-        scale, zero_point = self._grid(example, arguments, other, is_known=False)
-        sizes = list(example.shape)
-        integers = self.call(aten.zeros.default, sizes, _RANGES[example.dtype][0])
-        return QuantizedTensor(integers, scale, zero_point, example.dtype)
+        grid = self._grid(op, arguments, example, is_known=False)
+        integers = self.call(aten.zeros.default, list(example.shape), _RANGES[example.dtype][0])
+        return QuantizedTensor(integers, *grid, example.dtype)
 
     def _parts(self, argument: Argument) -> Argument:
         """A quantized tensor as its integers, its scale (float32) and its zero point (of the dtype
@@ -304,15 +298,13 @@ class QuantizedReader:
 
     def _part(self, part: float | Value | sympy.Basic, dtype: torch.dtype) -> Value:
         if isinstance(part, sympy.Basic):  # a program reads it off a tensor
-            read: Value = self.call(aten.full.default, [], part, dtype)
-            return read
+            return self._value(aten.full.default, [], part, dtype)
         if not isinstance(part, Value):
             constant = torch.tensor(part, dtype=dtype)
             return Value(f"constant_{part}", type_of(constant), constant=constant)
         if part.dtype == dtype:
             return part
-        converted: Value = self.call(aten._to_copy.default, part, dtype)
-        return converted
+        return self._value(aten._to_copy.default, part, dtype)
 
     def _one(self, part: Value) -> Value:
         """That of a whole tensor without dims, as kernels for quantized tensors take it."""
@@ -323,59 +315,45 @@ class QuantizedReader:
         source = next(_quantized_in(list(arguments.values())))
         if source.axis is not None and op._schema.name not in _KEEPS_AXES:
             raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
-        results = self._emit(op, [_integers(a) for a in arguments.values()], self._location)
+        results = self._emit(op, [_integers(a) for a in arguments.values()])
         return [replace(source, integers=integers) for integers in results]
 
     def _computed(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         examples = self._example_results(op, arguments)
         reals = {name: self.real(a) for name, a in arguments.items()}
-        results = self._emit(op, list(reals.values()), self._location)
+        results = self._emit(op, list(reals.values()))
         for parameter in parameters_of(op):
             target = arguments[parameter.name]
             if parameter.is_written and isinstance(target, QuantizedTensor):
-                written = self._same_grid(reals[parameter.name], target)
+                grid = (target.scale, target.zero_point, target.dtype, target.axis)
+                written = self.quantize(reals[parameter.name], *grid)
                 self.call(aten.copy_.default, target.integers, written.integers)
         if op._schema.is_mutable and isinstance(arguments.get("self"), QuantizedTensor):
             return [arguments["self"] for _ in results]
         return [
-            self._requantized(
-                result, example, arguments, partial(self._other, op, arguments, place)
-            )
+            self.quantize(result, *self._grid(op, arguments, example, place), example.dtype)
             if example.is_quantized
             else result
             for place, (result, example) in enumerate(zip(results, examples, strict=True))
         ]
 
-    def _same_grid(self, x: Value, like: QuantizedTensor) -> QuantizedTensor:
-        return self.quantize(x, like.scale, like.zero_point, like.dtype, like.axis)
-
-    def _requantized(
-        self,
-        x: Value,
-        example: torch.Tensor,
-        arguments: dict[str, Argument],
-        other: Callable[[], torch.Tensor],
-    ) -> QuantizedTensor:
-        """On the grid PyTorch chose for the example."""
-        scale, zero_point = self._grid(example, arguments, other)
-        return self.quantize(x, scale, zero_point, example.dtype)
-
     def _grid(
         self,
-        example: torch.Tensor,
+        op: OpOverload,
         arguments: dict[str, Argument],
-        other: Callable[[], torch.Tensor],
+        example: torch.Tensor,
+        place: int = 0,
         *,
         is_known: bool = True,
     ) -> tuple[float | Value, int | Value]:
-        """The scale and zero point of a result. Where some of the arguments' are computed, or the
-        operator is not known, an `other` example tells whether PyTorch chose an argument's, or the
-        same for all."""
+        """The scale and zero point that PyTorch chose for a result of the example. Where some of
+        the arguments' are computed, or the operator is not known, another example tells whether
+        they are an argument's, or the same for all."""
         computed = _computed_grids(arguments)
         grid = self._parameters(example)
         if is_known and not computed:
             return grid
-        compared = self._parameters(other())
+        compared = self._parameters(self._example_results(op, arguments, other=True)[place])
         if grid == compared:
             return grid
         for place, (scale, zero_point) in enumerate(computed):
@@ -388,9 +366,6 @@ class QuantizedReader:
         if example.qscheme() not in (torch.per_tensor_affine, torch.per_tensor_symmetric):
             raise self.refusal("its result is quantized per channel")
         return example.q_scale(), example.q_zero_point()
-
-    def _other(self, op: OpOverload, arguments: dict[str, Argument], place: int) -> torch.Tensor:
-        return self._example_results(op, arguments, other=True)[place]
 
     def _example_results(
         self, op: OpOverload, arguments: dict[str, Argument], *, other: bool = False
@@ -528,36 +503,17 @@ def _quantize_per_tensor(r: QuantizedReader, dtype: torch.dtype, **a: Argument) 
     return made
 
 
-def _quantize_per_channel(
-    r: QuantizedReader, self: Value, scales: Value, zero_points: Value, axis: int, dtype: Any
-) -> QuantizedTensor:
-    return r.quantize(self, scales, zero_points, dtype, axis)
-
-
-def _quantize_dynamically(
-    r: QuantizedReader, self: Value, dtype: torch.dtype, reduce_range: bool
-) -> QuantizedTensor:
-    return r.quantize_dynamically(self, dtype, reduce_range)
-
-
-def _dequantize(
-    r: QuantizedReader,
-    self: Argument = None,
-    qtensor: Argument = None,
-    tensors: Argument = None,
-    qtensors: Argument = None,
-) -> Argument:
-    given = (self, qtensor, tensors, qtensors)
-    return r.real(next(a for a in given if a is not None))
-
-
 _READS: dict[str, Callable[..., Argument]] = {
     "aten::quantize_per_tensor": _quantize_per_tensor,
-    "aten::quantize_per_channel": _quantize_per_channel,
-    "aten::quantize_per_tensor_dynamic": _quantize_dynamically,
+    "aten::quantize_per_channel": lambda r, self, scales, zero_points, axis, dtype: r.quantize(
+        self, scales, zero_points, dtype, axis
+    ),
+    "aten::quantize_per_tensor_dynamic": lambda r, self, dtype, reduce_range: (
+        r.quantize_dynamically(self, dtype, reduce_range)
+    ),
     "aten::quantized_lstm": quantized_lstm,
     "aten::quantized_gru": quantized_gru,
-    "aten::dequantize": _dequantize,
+    "aten::dequantize": lambda r, **a: r.real(next(x for x in a.values() if x is not None)),
     "aten::int_repr": lambda r, self: r.call(aten.clone.default, self.integers),
     "aten::q_scale": lambda r, self: self.scale,
     "aten::q_zero_point": lambda r, self: self.zero_point,

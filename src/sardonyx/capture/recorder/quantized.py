@@ -10,8 +10,8 @@ import torch
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.capture.bind import bind
-from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
-from sardonyx.capture.quantized.reader import LoopBody, QuantizedReader
+from sardonyx.capture.graph import Argument, Value
+from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.capture.watched_calls import ReplacedCalls
 
@@ -29,9 +29,9 @@ class QuantizedCalls:
         self._known: dict[int, QuantizedTensor] = {}
         """By the id of the tensor that the model has."""
         self._reader = QuantizedReader(
-            self._emit,
-            self._parameter,
-            self._loop,
+            recorder.emit,
+            recorder.parameter,
+            recorder.loop,
             lambda: _torch_private.example_sizes(recorder.mode),
         )
 
@@ -95,21 +95,6 @@ class QuantizedCalls:
                 return self._recorder.number_of(fake)
             return fake
         return result
-
-    # -- for the reader --------------------------------------------------------------------------
-
-    def _emit(
-        self, op: OpOverload, arguments: Sequence[Argument], location: SourceLocation
-    ) -> list[Value]:
-        return self._recorder.emit(op, arguments)
-
-    def _parameter(self, name: str, tensor: torch.Tensor) -> Value:
-        return self._recorder.parameter(name, tensor)
-
-    def _loop(
-        self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
-    ) -> list[Value]:
-        return self._recorder.loop(count, carried, body)
 
 
 def _is_real_and_quantized(tensor: torch.Tensor) -> bool:

@@ -63,5 +63,3 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._reshape_from_tensor.default: _reshape_from_tensor,
     aten.values.default: _stored_values,
 }
-WITHOUT_TAG = frozenset({*SHAPE_RULES, aten.repeat_interleave.self_Tensor})
-"""Of which PyTorch does not say so."""

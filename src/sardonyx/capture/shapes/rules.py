@@ -48,5 +48,3 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
 """By operator, a function with its signature that gives results of the right shapes."""
 RULES_OF_INFERENCE: dict[Any, Callable[..., Any]] = {**SHAPE_RULES, **attention.SHAPE_RULES}
 """With those that ask the operator itself, and so cannot stand for it in torch.export."""
-SIZES_DEPEND_ON_DATA = data_dependent.WITHOUT_TAG | {*recurrent.PACKED_SEQUENCES}
-"""Operators whose results have other sizes for other values, though PyTorch does not say so."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -22,17 +23,13 @@ from sardonyx.capture.any_rank import EXPAND, WHOLE
 from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import (
     Argument,
-    AtenGraph,
     Dim,
     Node,
     SourceLocation,
     TensorType,
-    UnrankedType,
     Value,
 )
-from sardonyx.capture.torchscript.lists import ScriptLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
-from sardonyx.capture.torchscript.patterns import DynamicListOf, OpenDims
+from sardonyx.capture.torchscript.patterns import DynamicListOf
 from sardonyx.capture.torchscript.questions import OF_TYPES, READ_NUMBERS
 from sardonyx.capture.torchscript.values import (
     AnyRank,
@@ -42,37 +39,30 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError, format_message
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 _aten = torch.ops.aten
-
-
-class Writer(Protocol):
-    """What the reader of a whole graph lends."""
-
-    graph: AtenGraph
-    lists: ScriptLists
-    numbers: ScriptNumbers
-    here: SourceLocation
-
-    @property
-    def writes_tensors(self) -> bool:
-        """Whether the program writes a tensor in place."""
-
-    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
-
-    def emit_typed(
-        self, op: Any, args: Sequence[Argument], dtype: torch.dtype, dims: OpenDims
-    ) -> Value: ...
-
-    def note(self, text: str) -> None: ...
 
 
 Reread = Callable[[dict[Argument, Argument]], Argument]
 """The node read once more, with other operands: what it gives."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Of an operator whose tensor is one of any rank."""
+
+    op: Any
+    tensor: AnyRank
+    arguments: dict[str, Argument]
+    reread: Reread
+
+
 class AnyRankTensors:
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._typed = reader.emit_typed
         self.known: dict[sympy.Symbol, int] = {}
         """Numbers of dims, where the program has asked for them."""
         self._implied: dict[tuple[Value, bool], list[tuple[Argument, bool]]] = {}
@@ -86,12 +76,8 @@ class AnyRankTensors:
         return self._flat(tensor), self._vector(tensor.shape)
 
     def whole(self, tensor: AnyRank) -> Value:
-        flat, sizes = self.parts(tensor)
-        value = Value(f"whole_{flat.name}", UnrankedType(tensor.dtype, ()))
-        location = self._writer.here
-        if not location.file and flat.producer is not None:  # what is returned has no place
-            location = flat.producer.location
-        self._add(Node(WHOLE, bind(WHOLE, [flat, sizes]), [value], location))
+        value = self._reader.new_value("whole", tensor.dtype, None)
+        self._add(WHOLE, [tensor.flat, tensor.sizes], [value])
         return value
 
     def now(self, argument: Argument) -> Argument:
@@ -154,10 +140,10 @@ class AnyRankTensors:
         return self._scalar(self._entry(tensor, axis))
 
     def _entry(self, tensor: AnyRank, axis: Argument) -> Argument:
-        return self._writer.lists.at(DynamicItems(tensor.sizes, of_numbers=True), axis)
+        return self._reader.lists.at(DynamicItems(tensor.sizes, of_numbers=True), axis)
 
     def _scalar(self, number: Argument) -> Dim:
-        scalar: Dim = self._writer.numbers.as_scalar(number)
+        scalar: Dim = self._reader.numbers.as_scalar(number)
         return scalar
 
     def _flat(self, tensor: Value) -> Value:
@@ -166,13 +152,13 @@ class AnyRankTensors:
         count = math.prod(tensor.shape)
         if tensor.fake is None or is_dense(tensor.fake):
             return self._view(tensor, [count])
-        if self._writer.writes_tensors:
+        if self._reader.writes_tensors:
             raise CaptureError(
                 format_message(
                     "the number of dims of a tensor is known at run time, its elements do not lie"
                     " in memory one after the other, and the program writes tensors in place: make"
                     " it contiguous() before",
-                    [("at", self._writer.here.describe())],
+                    [("at", self._reader.here.describe())],
                 )
             )
         return self._typed(_aten.reshape.default, [tensor, [count]], tensor.dtype, [count])
@@ -182,20 +168,18 @@ class AnyRankTensors:
             return tensor
         return self._typed(_aten.view.default, [tensor, list(dims)], tensor.dtype, dims)
 
-    def _typed(
-        self, op: Any, args: Sequence[Argument], dtype: torch.dtype, dims: Sequence[Dim | None]
-    ) -> Value:
-        return self._writer.emit_typed(op, args, dtype, tuple(dims))
-
-    def _add(self, node: Node) -> None:
-        self._writer.graph.nodes.append(node)
+    def _add(self, op: Any, arguments: list[Argument], results: list[Value]) -> None:
+        location, (flat, *_) = self._reader.here, arguments
+        if not location.file and flat.producer is not None:  # what is returned has no place
+            location = flat.producer.location
+        self._reader.graph.nodes.append(Node(op, bind(op, arguments), results, location))
 
     def _vector(self, numbers: Sequence[Argument]) -> Value:
         if all(isinstance(n, int) for n in numbers):
             tensor = torch.tensor(numbers, dtype=torch.int64)
             return Value("sizes", TensorType(torch.int64, (len(numbers),)), constant=tensor)
         pattern = DynamicListOf(torch.int64, (), True, False, len(numbers))
-        return self._writer.lists.dynamic_content(tuple(numbers), pattern)
+        return self._reader.lists.dynamic_content(tuple(numbers), pattern)
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -208,18 +192,17 @@ class AnyRankTensors:
         if kind in _OF_ELEMENTS:
             return reread({tensor: tensor.flat})
         if op is None:
-            raise needs_rank(kind, tensor, self._writer.here)
+            raise needs_rank(kind, tensor, self._reader.here)
         arguments = bind(op, [_as_list(operand) for operand in operands])
         name = op._schema.name.removesuffix("_")
         is_pointwise = torch.Tag.pointwise in op.tags and op is not _aten.equal.default
         if is_pointwise or name in _ELEMENTWISE:
             return self._elementwise(op, arguments, reread)
-        found = None
         if arguments.get(_TENSOR_OF.get(name, next(iter(arguments)))) is tensor:
-            found = self._of_tensor(op, name, tensor, arguments, reread)
-        if found is not None:
-            return found
-        raise needs_rank(op._schema.name, tensor, self._writer.here)
+            found = self._of_tensor(name, _Call(op, tensor, arguments, reread))
+            if found is not None:
+                return found
+        raise needs_rank(op._schema.name, tensor, self._reader.here)
 
     def of_tensors(self, op: Any, operands: Sequence[Argument]) -> Argument:
         """What an operator gives of a list that has such a tensor in it."""
@@ -233,20 +216,20 @@ class AnyRankTensors:
             found = None
         if found is None:
             first = next(t for t in tensors if isinstance(t, AnyRank))
-            raise needs_rank(op._schema.name, first, self._writer.here)
+            raise needs_rank(op._schema.name, first, self._reader.here)
         return found
 
     def _concatenated(self, op: Any, tensors: Sequence[Value | AnyRank]) -> Argument:
         """Along the first dim, where the elements of one follow those of the other."""
         flats, sizes = zip(*map(self.parts, tensors), strict=True)
-        (flat,) = self._writer.emit(_aten.cat.default, [list(flats), 0])
+        (flat,) = self._reader.emit(_aten.cat.default, [list(flats), 0])
         first = next(t for t in tensors if isinstance(t, AnyRank))
         if op._schema.name == "aten::stack":
             joined = self._joined([[len(tensors)], first.sizes])
             return self.of_sizes(flat, joined, first.since)
         heads = [self._typed(_aten.slice.Tensor, [s, 0, 0, 1, 1], torch.int64, [1]) for s in sizes]
         count = self._typed(_aten.cat.default, [heads, 0], torch.int64, [len(heads)])
-        (total,) = self._writer.emit(_aten.sum.dim_IntList, [count, [0], True])
+        (total,) = self._reader.emit(_aten.sum.dim_IntList, [count, [0], True])
         return self.of_sizes(flat, self._joined([total, self._tail_of_all(tensors)]), first.since)
 
     def _tail_of_all(self, tensors: Sequence[Value | AnyRank]) -> Value:
@@ -260,7 +243,7 @@ class AnyRankTensors:
         if len(tails) == 1:
             return tails[0]
         joined = self._joined(tails)
-        (most,) = self._writer.emit(_aten.amax.default, [self._vector(list(by_rank))])
+        (most,) = self._reader.emit(_aten.amax.default, [self._vector(list(by_rank))])
         end = self._scalar(ComputedNumber(most)) - 1
         return self._part(joined, 0, end, end)
 
@@ -271,41 +254,25 @@ class AnyRankTensors:
         (places,) = indices
         if not isinstance(places, AnyRank) or places.dtype not in (torch.int64, torch.int32):
             return None
-        (rows,) = self._writer.emit(op, [table, [places.flat]])
+        (rows,) = self._reader.emit(op, [table, [places.flat]])
         sizes = self._joined([places.sizes, self._vector(rows.shape[1:])])
         return self.of_sizes(self._flat(rows), sizes, places.since)
 
-    def _of_tensor(
-        self,
-        op: Any,
-        name: str,
-        tensor: AnyRank,
-        arguments: dict[str, Argument],
-        reread: Reread,
-    ) -> Argument:
-        if name in _REDUCTIONS and _is_of_all(arguments):
-            return reread({tensor: tensor.flat})
+    def _of_tensor(self, name: str, call: _Call) -> Argument:
+        if name in _REDUCTIONS and _is_of_all(call.arguments):
+            return call.reread({call.tensor: call.tensor.flat})
         special = _SPECIAL.get(name)
         if special is not None:
-            return special(self, op, tensor, arguments, reread)
-        dim = _single_dim(arguments)
+            return special(self, call)
+        dim = _single_dim(call.arguments)
         if name in _ALONG_ONE_DIM and dim is not None:
-            return self._along(op, tensor, arguments, dim)
+            return self._along(call.op, call.tensor, call.arguments, dim)
         return None
-
-    def rank(self, tensor: AnyRank) -> Argument:
-        return tensor.rank
 
     def size(self, tensor: AnyRank, dim: Argument = None) -> Argument:
         if dim is None:
-            return self._writer.lists.new(DynamicItems(tensor.sizes, of_numbers=True))
+            return self._reader.lists.new(DynamicItems(tensor.sizes, of_numbers=True))
         return self._entry(tensor, dim)
-
-    def length(self, tensor: AnyRank) -> Argument:
-        return self._entry(tensor, 0)
-
-    def element_count(self, tensor: AnyRank) -> Argument:
-        return tensor.flat.shape[0]
 
     # -- element by element ----------------------------------------------------------------------
 
@@ -350,7 +317,7 @@ class AnyRankTensors:
             _promoted([t.dtype for t in tensors], combination) for combination in product(*ranks)
         }
         if len(results) > 1:
-            raise needs_rank(op._schema.name, tensor, self._writer.here)
+            raise needs_rank(op._schema.name, tensor, self._reader.here)
 
     def _broadcast(self, tensors: Sequence[Value | AnyRank]) -> tuple[dict[Any, Value], Value]:
         flat, sizes = self.parts(tensors[0])
@@ -365,25 +332,21 @@ class AnyRankTensors:
     def _expanded(
         self, flat: Value, sizes: Value, other: Value, length: Dim | None
     ) -> tuple[Value, Value]:
-        made = []
-        for dtype, size in ((flat.dtype, length), (torch.int64, None)):
-            made.append(self._writer.emit_typed(EXPAND, [flat, sizes, other], dtype, (size,)))
-        # Two results of one node.
-        nodes = self._writer.graph.nodes
-        del nodes[-2:]
-        self._add(Node(EXPAND, bind(EXPAND, [flat, sizes, other]), made, self._writer.here))
+        made = [
+            self._reader.new_value("expanded", dtype, (size,))
+            for dtype, size in ((flat.dtype, length), (torch.int64, None))
+        ]
+        self._add(EXPAND, [flat, sizes, other], made)
         return made[0], made[1]
 
-    def _masked(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _masked(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         flats, _ = self._broadcast([tensor, arguments["mask"]])
-        return reread(flats)
+        return call.reread(flats)
 
-    def _indexed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _indexed(self, call: _Call) -> Argument:
         """`x[x > 0]`, and a number or a tensor without dims written there."""
+        tensor, arguments = call.tensor, call.arguments
         masks = arguments["indices"]
         if not isinstance(masks, list) or len(masks) != 1 or not isinstance(masks[0], AnyRank):
             return None
@@ -396,14 +359,13 @@ class AnyRankTensors:
         ):
             return None
         given = {**arguments, "self": tensor.flat, "indices": [mask.flat]}
-        (result,) = self._emit(op, given)
+        (result,) = self._emit(call.op, given)
         return result if values is None else self.of_sizes(result, tensor.sizes, tensor.since)
 
     # -- other sizes -----------------------------------------------------------------------------
 
-    def _unsqueezed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _unsqueezed(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dim = arguments["dim"]
         if not isinstance(dim, int):
             return None
@@ -416,9 +378,8 @@ class AnyRankTensors:
             parts = [self._head(tensor, dim + 1), [1], self._tail(tensor, dim + 1)]
         return self.of_sizes(tensor.flat, self._joined(parts), tensor.since)
 
-    def _squeezed(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _squeezed(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dims = arguments.get("dim")
         if dims is not None:
             dims = dims if isinstance(dims, list) else [dims]
@@ -428,11 +389,11 @@ class AnyRankTensors:
 
     def squeezed(self, tensor: Value, dims: Sequence[int]) -> Value | AnyRank:
         """Without the dims among these whose size is 1."""
-        return self._without_ones(AnyRank(*self.parts(tensor), self._writer.here.describe()), dims)
+        return self._without_ones(AnyRank(*self.parts(tensor), self._reader.here.describe()), dims)
 
     def _without_ones(self, tensor: AnyRank, dims: Sequence[int] | None) -> Value | AnyRank:
         rank = tensor.rank
-        call = self._writer.numbers.call
+        call = self._reader.numbers.call
         kept = call(_aten.ne.Scalar, tensor.sizes, 1)
         if dims is not None:
             places = self._typed(_aten.arange.default, [rank], torch.int64, (rank,))
@@ -443,14 +404,13 @@ class AnyRankTensors:
         sizes = call(_aten.index.Tensor, tensor.sizes, [kept])
         return self.of_sizes(tensor.flat, sizes, tensor.since)
 
-    def _reshaped(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _reshaped(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         sizes = arguments.get("shape", arguments.get("size"))
         if sizes is None:
             return None
         if isinstance(sizes, list):
-            return reread({tensor: tensor.flat})
+            return call.reread({tensor: tensor.flat})
         return self._viewed(tensor.flat, sizes)
 
     def of_list(self, op: Any, sizes: ScriptList, operands: Sequence[Argument]) -> Argument:
@@ -461,34 +421,32 @@ class AnyRankTensors:
             return self._viewed(arguments["self"], sizes)
         count = self._scalar(self._product(vector))
         (flat,) = self._emit(op, {**arguments, "size": [count]})
-        return self.of_sizes(flat, vector, self._writer.here.describe())
+        return self.of_sizes(flat, vector, self._reader.here.describe())
 
     def _viewed(self, tensor: Value, sizes: ScriptList) -> Value | AnyRank:
         flat, vector = self._flat(tensor), sizes.state.content
-        call = self._writer.numbers.call
+        call = self._reader.numbers.call
         # A size of -1 is what is left of the elements.
         product = call(
             _aten.clamp.default, call(_aten.neg.default, call(_aten.prod.default, vector)), 1
         )
-        count = self._writer.numbers.as_tensor(flat.shape[0])
+        count = self._reader.numbers.as_tensor(flat.shape[0])
         left = call(_aten.div.Tensor_mode, count, product, rounding_mode="floor")
         is_open = call(_aten.lt.Scalar, vector, 0)
         closed = call(_aten.where.self, is_open, left, vector)
-        return self.of_sizes(flat, closed, self._writer.here.describe())
+        return self.of_sizes(flat, closed, self._reader.here.describe())
 
-    def _like_another(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _like_another(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         other = arguments["other"]
         flat, sizes = self.parts(other)
         own = tensor.flat
-        if op._schema.name == "aten::expand_as":
+        if call.op._schema.name == "aten::expand_as":
             own = self._expanded_to(tensor, (flat, sizes))
         return self.of_sizes(own, sizes, tensor.since)
 
-    def _flattened(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _flattened(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         start, end = arguments.get("start_dim", 0), arguments.get("end_dim", -1)
         if start == 0 and end == -1:
             return tensor.flat
@@ -531,10 +489,9 @@ class AnyRankTensors:
             results.append(self.of_sizes(self._flat(result), sizes, tensor.since))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _of_rows(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _of_rows(self, call: _Call) -> Argument:
         """A product with a matrix, of the last dim."""
+        tensor, arguments = call.tensor, call.arguments
         name = "weight" if "weight" in arguments else "other"
         matrix = arguments[name]
         if not isinstance(matrix, Value) or len(matrix.shape) != 2:
@@ -543,35 +500,33 @@ class AnyRankTensors:
         count = self._scalar(self._product(before))
         first = next(iter(arguments))
         rows = self._view(tensor.flat, [count, self._size(tensor, -1)])
-        (result,) = self._emit(op, {**arguments, first: rows})
+        (result,) = self._emit(call.op, {**arguments, first: rows})
         sizes = self._joined([before, [result.shape[1]]])
         return self.of_sizes(self._flat(result), sizes, tensor.since)
 
-    def _normalized(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
+    def _normalized(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
         dims = arguments["normalized_shape"]
         if not isinstance(dims, list) or not dims:
             return None
         count = self._scalar(self._product(self._head(tensor, -len(dims))))
         rows = self._view(tensor.flat, [count, *map(self._scalar, dims)])
-        (result,) = self._emit(op, {**arguments, "input": rows})
+        (result,) = self._emit(call.op, {**arguments, "input": rows})
         return self.of_sizes(self._flat(result), tensor.sizes, tensor.since)
 
-    def _looked_up(
-        self, op: Any, tensor: AnyRank, arguments: dict[str, Argument], reread: Reread
-    ) -> Argument:
-        (rows,) = self._emit(op, {**arguments, "indices": tensor.flat})
+    def _looked_up(self, call: _Call) -> Argument:
+        tensor, arguments = call.tensor, call.arguments
+        (rows,) = self._emit(call.op, {**arguments, "indices": tensor.flat})
         sizes = self._joined([tensor.sizes, [rows.shape[1]]])
         return self.of_sizes(self._flat(rows), sizes, tensor.since)
 
     def _emit(self, op: Any, arguments: dict[str, Argument]) -> list[Value]:
         given = [self._plain(op, arguments[p.name]) for p in op._schema.arguments]
-        return self._writer.emit(op, given)
+        return self._reader.emit(op, given)
 
     def _plain(self, op: Any, argument: Argument) -> Argument:
         if isinstance(argument, AnyRank):
-            raise needs_rank(op._schema.name, argument, self._writer.here)
+            raise needs_rank(op._schema.name, argument, self._reader.here)
         if isinstance(argument, list):
             return [self._plain(op, item) for item in argument]
         if isinstance(argument, ScriptList):
@@ -687,10 +642,10 @@ def _named(*names: str) -> frozenset[str]:
 
 
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
-    "aten::dim": AnyRankTensors.rank,
+    "aten::dim": lambda _, tensor: tensor.rank,
     "aten::size": AnyRankTensors.size,
-    "aten::len": AnyRankTensors.length,
-    "aten::numel": AnyRankTensors.element_count,
+    "aten::len": lambda tensors, tensor: tensors.size(tensor, 0),
+    "aten::numel": lambda _, tensor: tensor.flat.shape[0],
 }
 _ELEMENTWISE = _named(
     "alpha_dropout", "clone", "contiguous", "copy", "cpu", "cuda", "detach", "dropout",
@@ -717,7 +672,7 @@ _OF_DIMS = _named("narrow", "select", "slice")
 """Operators that take no tensor without dims."""
 _TENSOR_OF = {"aten::embedding": "indices"}
 """The argument that such a tensor may be, where it is not the first."""
-_SPECIAL: dict[str, Callable[..., Argument]] = {
+_SPECIAL: dict[str, Callable[[AnyRankTensors, _Call], Argument]] = {
     "aten::unsqueeze": AnyRankTensors._unsqueezed,
     "aten::squeeze": AnyRankTensors._squeezed,
     "aten::reshape": AnyRankTensors._reshaped,

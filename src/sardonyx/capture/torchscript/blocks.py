@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -26,11 +25,8 @@ from sardonyx.capture.graph import (
     Dim,
     Node,
     SourceLocation,
-    SymbolSource,
-    TensorType,
     Value,
 )
-from sardonyx.capture.infer import TypeInference
 from sardonyx.capture.torchscript.aliases import (
     OtherNames,
     check_copies,
@@ -41,11 +37,8 @@ from sardonyx.capture.torchscript.aliases import (
     settled,
     states_in,
 )
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.patterns import (
-    AnyRankOf,
     CannotJoin,
-    Conform,
     DictOf,
     IsKnown,
     ListOf,
@@ -60,7 +53,6 @@ from sardonyx.capture.torchscript.patterns import (
     join,
     join_carried,
     join_in_loop,
-    leaf_type,
     pattern_of,
     state_pattern,
     with_open_ranks,
@@ -71,18 +63,21 @@ from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
-    Heap,
-    ListItems,
     Mutable,
     ScriptList,
     is_number,
 )
 from sardonyx.errors import CaptureError, format_message
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 Body = Callable[[Argument, Sequence[Argument]], list[Argument]]
 """An iteration: of its number and what is carried, whether to go on and what is carried on."""
 FOREVER = 2**63 - 1
 """The count of a `while`."""
+Readings = Sequence[Callable[[], list[Argument]]]
+"""What a branch gives on its two sides, where its condition is true and where it is not."""
 _MOST_ITERATIONS = 256
 """That a loop is unrolled to."""
 _MOST_BRANCHES = 32
@@ -112,6 +107,20 @@ class TypesChange(CaptureError):
     """A loop leaves a variable that it carries on another type than it found it in."""
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    count: Argument
+    condition: Argument
+    start: Sequence[Argument]
+    body: Body
+    location: SourceLocation
+
+    @property
+    def limit(self) -> Argument:
+        """None of a `while`."""
+        return None if self.count == FOREVER else self.count
+
+
 class CountedLoop:
     """A loop whose count is known, while its body is read."""
 
@@ -124,29 +133,6 @@ class PreferUnrolled(Exception):
     def __init__(self, loop: CountedLoop) -> None:
         super().__init__()
         self.loop = loop
-
-
-class BlockReader(Protocol):
-    """What the reader of a whole graph lends to its branches and loops."""
-
-    graph: AtenGraph
-    inference: TypeInference
-    heap: Heap
-    numbers: ScriptNumbers
-    conform: Conform
-    notes: list[str]
-
-    def block(self) -> AbstractContextManager[Block]:
-        """A context in which nodes go to a block of their own."""
-
-    def attempt(self) -> AbstractContextManager[None]:
-        """A context of what may be read again: where it fails, nothing is left of it."""
-
-    def note(self, text: str) -> None: ...
-
-    def location(self, node: Any) -> SourceLocation: ...
-
-    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems: ...
 
 
 @dataclass(slots=True)
@@ -168,13 +154,13 @@ class _Joins:
     """How the two sides of a branch are joined: what objects hold, and variables."""
 
     of_states: Join
-    merged: Callable[[Argument, Argument, Sequence[_Read], IsKnown], Pattern]
+    of_values: Join
+    at_end: bool = False
 
 
 class ScriptBlocks:
-    def __init__(self, reader: BlockReader) -> None:
+    def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
-        self._count = 0
         self._counted: list[CountedLoop] = []
         """Those around, from the outermost in."""
         self._open_since: list[str | None] = []
@@ -185,44 +171,22 @@ class ScriptBlocks:
     def branch(
         self,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         location: SourceLocation,
         *,
         at_end: bool = False,
         is_body: bool = False,
+        of_any_rank: bool = False,
     ) -> list[Argument]:
         """What is returned by the one of two readings that the condition chooses. At the end of a
         program, where nothing reads it any more, it may be of any rank; at that of an iteration,
-        dicts may have other keys."""
-        ways = _Joins(_join_at_end, _merged_at_end)
-        if not at_end:
-            since = self._open_since[-1] if is_body and self._open_since else None
-            of_states = join_in_loop if is_body else join
-            ways = _joins(since, of_states, join_carried if is_body else join)
-        return self._branched(condition, readings, location, ways)
-
-    def branch_of_any_rank(
-        self,
-        condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
-        location: SourceLocation,
-    ) -> list[Argument]:
-        """The same, where tensors may have another number of dims on each side."""
-        ways = _joins(location.describe(), join, join)
-        return self._branched(condition, readings, location, ways)
-
-    def _branched(
-        self,
-        condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
-        location: SourceLocation,
-        ways: _Joins,
-    ) -> list[Argument]:
+        dicts may have other keys. `of_any_rank`: tensors may have another number of dims on each
+        side."""
         reader = self._reader
         chosen = known_truth(condition)
         if chosen is not None:
             return readings[0 if chosen else 1]()
-        known = set(reader.graph.symbols)
+        is_known = _known_outside(reader.graph)
         reads: list[_Read] = []
         for index, reading in enumerate(readings):
             try:
@@ -234,7 +198,11 @@ class ScriptBlocks:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
-        return self._joined(condition, reads, lambda d: _is_known(d, known), location, ways)
+        since = location.describe() if of_any_rank else None
+        if is_body and self._open_since:
+            since = self._open_since[-1]
+        joins = _Joins(_join_at_end, _join_at_end, True) if at_end else _joins(is_body, since)
+        return self._joined(condition, reads, is_known, location, joins)
 
     def _read(self, reading: Callable[[], list[Argument]]) -> _Read:
         heap = self._reader.heap
@@ -249,26 +217,28 @@ class ScriptBlocks:
         reads: Sequence[_Read],
         is_known: IsKnown,
         location: SourceLocation,
-        ways: _Joins,
+        joins: _Joins,
     ) -> list[Argument]:
         first, second = reads
         outputs = [
-            ways.merged(a, b, reads, is_known)
+            joins.of_values(*_settled_patterns(a, b, reads, is_known))
+            if joins.at_end
+            else _merged(a, b, reads, is_known, joins.of_values)
             for a, b in zip(first.outputs, second.outputs, strict=True)
         ]
         changed = list({**first.changes, **second.changes})
-        if ways.of_states is _join_at_end:  # only what the module holds is seen after it
+        if joins.at_end:  # only what the module holds is seen after it
             changed = [c for c in changed if not c.serial]
         states = [
             _merged_states(
-                [r.changes.get(c, c.held) for r in reads], reads, ways.of_states, is_known
+                [r.changes.get(c, c.held) for r in reads], reads, joins.of_states, is_known
             )
             for c in changed
         ]
         heap = self._reader.heap
         count = heap.shared_count
         for read in reads:
-            with self._inside(read):
+            with self._reader.writing_into(read.block):
                 leaves = [
                     leaf
                     for argument, pattern in zip(read.outputs, outputs, strict=True)
@@ -303,105 +273,71 @@ class ScriptBlocks:
         self._reader.graph.nodes.append(Node(BRANCH, arguments, results, location, blocks=blocks))
         return made
 
-    def _inside(self, read: _Read) -> AbstractContextManager[None]:
-        return _Into(self._reader.graph, read.block)
-
     def _new_leaf(self, made: list[Value]) -> NewLeaf:
         """Makes values, notes them in `made`; unknown dims become symbols of their own."""
-        graph, mode = self._reader.graph, self._reader.inference.mode
 
         def new(dtype: torch.dtype, dims: OpenDims | None, is_sequence: bool) -> Value:
-            self._count += 1
-            unknown = [] if is_sequence else [a for a, d in enumerate(dims or ()) if d is None]
-            sizes = list(dims or ())
-            for axis in unknown:
-                size = _torch_private.new_data_dependent_length(mode)
-                sizes[axis] = _torch_private.dim_of(size)
-            type_ = leaf_type(dtype, None if dims is None else tuple(sizes), is_sequence)
-            value = Value(f"joined_{self._count}", type_)
-            for axis in unknown:
-                graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
-            made.append(value)
-            return value
+            made.append(self._reader.new_value("joined", dtype, dims, is_sequence))
+            return made[-1]
 
         return new
 
     # -- loops -----------------------------------------------------------------------------------
 
-    def loop(
-        self,
-        count: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-    ) -> list[Argument]:
+    def loop(self, loop: Loop) -> list[Argument]:
         """What is carried at the end."""
-        if (isinstance(count, int) and count <= 0) or known_truth(condition) is False:
-            return list(start)
-        limit = None if count == FOREVER else count
-        if limit == 1 and known_truth(condition):
-            return body(0, start)[1:]
-        rolled = dict(self._reader.graph.symbols)
-        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and known_truth(condition):
+        reader, limit, is_sure = self._reader, loop.limit, known_truth(loop.condition)
+        if (isinstance(limit, int) and limit <= 0) or is_sure is False:
+            return list(loop.start)
+        if limit == 1 and is_sure:
+            return loop.body(0, loop.start)[1:]
+        symbols = dict(reader.graph.symbols)
+        if isinstance(limit, int) and limit <= _MOST_ITERATIONS and is_sure:
             counted = CountedLoop()
             self._counted.append(counted)
             try:
-                with self._reader.attempt():
-                    return self._rolled(limit, condition, start, body, location, counted)
+                with reader.attempt():
+                    return self._rolled(loop, counted)
             except PreferUnrolled as wish:
                 if wish.loop is not counted:
                     raise
-                self._reader.graph.symbols = dict(rolled)
-                with (
-                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
-                    self._reader.attempt(),
-                ):
-                    return self._unrolled(limit, condition, list(start), body, location)
-                self._reader.graph.symbols = dict(rolled)
+                reader.graph.symbols = dict(symbols)
+                results = self._unrolled_if_possible(loop)
+                if results is not None:
+                    return results
             except (CannotJoin, CaptureError, ModelRaises):
-                self._reader.graph.symbols = dict(rolled)
+                pass
             finally:
                 self._counted.remove(counted)
+            reader.graph.symbols = dict(symbols)
         try:
-            with self._reader.attempt():
-                return self._rolled(limit, condition, start, body, location)
+            with reader.attempt():
+                return self._rolled(loop)
         except ModelRaises as error:
-            if known_truth(condition) and isinstance(limit, int):
-                with (
-                    contextlib.suppress(_Endless, CannotJoin, CaptureError),
-                    self._reader.attempt(),
-                ):
-                    return self._unrolled(limit, condition, list(start), body, location)
-                raise
-            self._reader.note(
-                f"the file takes it that the loop at {location.describe()} is not entered:"
+            if is_sure and isinstance(limit, int):
+                results = self._unrolled_if_possible(loop)
+                if results is None:
+                    raise
+                return results
+            reader.note(
+                f"the file takes it that the loop at {loop.location.describe()} is not entered:"
                 f" PyTorch raises {error} in it"
             )
-            return list(start)
+            return list(loop.start)
         except (CannotJoin, CaptureError) as refusal:
-            self._reader.graph.symbols = rolled
+            reader.graph.symbols = symbols
             try:
                 if limit is not None and not isinstance(limit, int):
                     raise _Endless
-                return self._unrolled(limit, condition, list(start), body, location)
+                return self._unrolled(loop, loop.condition, list(loop.start))
             except (_Endless, CannotJoin):
                 if isinstance(refusal, CaptureError):
                     raise refusal from None
-                raise _cannot_be_carried(refusal, location) from None
+                raise _cannot_be_carried(refusal, loop.location) from None
 
-    def loop_of_any_rank(
-        self,
-        count: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-    ) -> list[Argument]:
+    def loop_of_any_rank(self, loop: Loop) -> list[Argument]:
         """The same, where tensors may have another number of dims in every iteration."""
-        limit = None if count == FOREVER else count
-        since = location.describe()
-        return self._rolled(limit, condition, start, body, location, since=since)
+        return self._rolled(loop, since=loop.location.describe())
 
     def ask_to_unroll(self, index: Argument) -> None:
         """Raises for the innermost loop of known count that computes the index."""
@@ -412,26 +348,11 @@ class ScriptBlocks:
                     raise PreferUnrolled(loop)
 
     def _rolled(
-        self,
-        limit: Argument,
-        condition: Argument,
-        start: Sequence[Argument],
-        body: Body,
-        location: SourceLocation,
-        counted: CountedLoop | None = None,
-        since: str | None = None,
+        self, loop: Loop, counted: CountedLoop | None = None, since: str | None = None
     ) -> list[Argument]:
         reader = self._reader
-        known = set(reader.graph.symbols)
-        join_states, join_values = (
-            way if since is None else _of_any_rank(way, since)
-            for way in (join_in_loop, join_carried)
-        )
-
-        def is_known(size: sympy.Basic) -> bool:
-            return _is_known(size, known)
-
-        given, start = start, [copied(a) for a in start]
+        is_known, joins = _known_outside(reader.graph), _joins(True, since)
+        given, start = loop.start, [copied(a) for a in loop.start]
         patterns = [pattern_of(a, is_known) for a in start]
         carried: dict[Mutable, Pattern] = {}
         notes = len(reader.notes)
@@ -441,22 +362,20 @@ class ScriptBlocks:
             known_names = len(names)
             self._open_since.append(since)
             try:
-                read, inputs = self._iteration(
-                    given, patterns, carried, body, counted, location, names
-                )
+                read, inputs = self._iteration(given, patterns, carried, loop, counted, names)
             finally:
                 self._open_since.pop()
             again, *after = read.outputs
             joined = [
-                join_values(pattern, pattern_of(settled(argument, read.changes), is_known))
+                joins.of_values(pattern, pattern_of(settled(argument, read.changes), is_known))
                 for pattern, argument in zip(patterns, after, strict=True)
             ]
             objects = dict(carried)
             for changed, state in read.changes.items():
                 sides = [inputs.get(changed, changed.held), state]
                 reads = [_Read(read.block, [], {}), read]
-                merged = _merged_states(sides, reads, join_states, is_known)
-                objects[changed] = join_states(carried.get(changed, merged), merged)
+                merged = _merged_states(sides, reads, joins.of_states, is_known)
+                objects[changed] = joins.of_states(carried.get(changed, merged), merged)
             if joined == patterns and objects == carried and len(names) == known_names:
                 break
             patterns, carried = joined, objects
@@ -466,7 +385,7 @@ class ScriptBlocks:
         every = [*patterns, *carried.values()]
         if counted is not None and any(map(is_better_known, every)):
             raise PreferUnrolled(counted)
-        with self._inside(read):
+        with self._reader.writing_into(read.block):
             groups = [
                 list(conform.leaves(settled(argument, read.changes), pattern))
                 for argument, pattern in zip(after, patterns, strict=True)
@@ -513,18 +432,21 @@ class ScriptBlocks:
         for place, (changed, pattern) in enumerate(carried.items(), len(patterns)):
             if place not in appended:
                 heap.set(changed, instantiate_state(pattern, new, heap.new))
-        length = self._iterations(limit, condition) if again is None else None
+        length = self._iterations(loop) if again is None else None
         contents = {
             place: [new(item.dtype, (length, *item.shape), False) for item in found.items]
             for place, found in appended.items()
         }
+        condition = loop.condition
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
-        count = reader.numbers.as_scalar(limit) if is_number(limit) else None
+        count = reader.numbers.as_scalar(loop.limit) if is_number(loop.limit) else None
         arguments = bind(LOOP, [count, None if truth is True else truth, first])
-        reader.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[read.block]))
+        reader.graph.nodes.append(
+            Node(LOOP, arguments, results, loop.location, blocks=[read.block])
+        )
         objects_changed = list(carried)
         for place, found in appended.items():
-            state = reader.joined_lists(states[place], found.stacked(contents[place]))
+            state = reader.lists.joined(states[place], found.stacked(contents[place]))
             if place < len(patterns):
                 made[place] = heap.new(ScriptList(state))
             else:
@@ -534,10 +456,11 @@ class ScriptBlocks:
                 entangle(result, side)
         return made
 
-    def _iterations(self, limit: Argument, condition: Argument) -> Dim | None:
+    def _iterations(self, loop: Loop) -> Dim | None:
         """How often a loop that is not left early runs; None where no expression of sizes says it.
         A count below zero is none."""
-        if limit is None or isinstance(limit, ComputedNumber) or not known_truth(condition):
+        limit = loop.limit
+        if limit is None or isinstance(limit, ComputedNumber) or not known_truth(loop.condition):
             return None
         count = self._reader.numbers.compute("prim::max", [limit, 0], torch.int64)
         return None if isinstance(count, ComputedNumber) else count
@@ -579,16 +502,14 @@ class ScriptBlocks:
         start: Sequence[Argument],
         patterns: Sequence[Pattern],
         carried: dict[Mutable, Pattern],
-        body: Body,
+        loop: Loop,
         counted: CountedLoop | None,
-        location: SourceLocation,
         names: OtherNames,
     ) -> tuple[_Read, dict[Mutable, Any]]:
         """Any iteration, of inputs that fit the patterns; what it found in the objects. `names`
         gains what iterations leave under several names."""
         reader = self._reader
-        self._count += 1
-        iteration = Value(f"iteration_{self._count}", TensorType(torch.int64, ()))
+        iteration = reader.new_value("iteration", torch.int64, ())
         if counted is not None:
             counted.iteration = iteration
         inputs = [iteration]
@@ -604,50 +525,42 @@ class ScriptBlocks:
                 entangle(result, side)
             before, writes, age = states_in(given), reader.heap.writes, reader.heap.age()
             with related_names(given, names):
-                outputs = body(ComputedNumber(iteration), given)
+                outputs = loop.body(ComputedNumber(iteration), given)
                 names |= other_names(given, outputs[1:], age)
             for argument, left in zip(given, outputs[1:], strict=True):
-                if check_copies(before, argument, left, location):
+                if check_copies(before, argument, left, loop.location):
                     reader.heap.is_in_several = True
             reader.heap.note_repeated(age)
             if reader.heap.writes > writes and reader.heap.is_in_several:
-                raise CaptureError(format_message(ITEM_CHANGED, [("in", location.describe())]))
+                raise CaptureError(format_message(ITEM_CHANGED, [("in", loop.location.describe())]))
         changes = {c: state for c, state in changes.items() if state is not found.get(c)}
         return _Read(block, outputs, changes), found
 
+    def _unrolled_if_possible(self, loop: Loop) -> list[Argument] | None:
+        with contextlib.suppress(_Endless, CannotJoin, CaptureError), self._reader.attempt():
+            return self._unrolled(loop, loop.condition, list(loop.start))
+        return None
+
     def _unrolled(
-        self,
-        limit: int | None,
-        goes_on: Argument,
-        carried: list[Argument],
-        body: Body,
-        location: SourceLocation,
-        iteration: int = 0,
+        self, loop: Loop, goes_on: Argument, carried: list[Argument], iteration: int = 0
     ) -> list[Argument]:
         """One iteration after the other, from one on; those that may not be reached in branches."""
-        while limit is None or iteration < limit:
+        while loop.limit is None or iteration < loop.limit:
             truth = known_truth(goes_on)
             if truth is False:
                 break
             if iteration >= (_MOST_ITERATIONS if truth else _MOST_BRANCHES):
                 raise _Endless
             if truth is None:
-                next_iteration = partial(self._next, limit, carried, body, location, iteration)
-                return self.branch(goes_on, [next_iteration, partial(list, carried)], location)
-            goes_on, *carried = body(iteration, carried)
+                readings = [partial(self._next, loop, carried, iteration), partial(list, carried)]
+                return self.branch(goes_on, readings, loop.location)
+            goes_on, *carried = loop.body(iteration, carried)
             iteration += 1
         return carried
 
-    def _next(
-        self,
-        limit: int | None,
-        carried: list[Argument],
-        body: Body,
-        location: SourceLocation,
-        iteration: int,
-    ) -> list[Argument]:
-        goes_on, *after = body(iteration, carried)
-        return self._unrolled(limit, goes_on, after, body, location, iteration + 1)
+    def _next(self, loop: Loop, carried: list[Argument], iteration: int) -> list[Argument]:
+        goes_on, *after = loop.body(iteration, carried)
+        return self._unrolled(loop, goes_on, after, iteration + 1)
 
 
 def _values_behind(value: Value) -> set[Value]:
@@ -662,26 +575,6 @@ def _values_behind(value: Value) -> set[Value]:
     return found
 
 
-class _Into:
-    """Nodes written meanwhile go to the end of a block that was read before."""
-
-    def __init__(self, graph: AtenGraph, block: Block) -> None:
-        self._graph = graph
-        self._block = block
-
-    def __enter__(self) -> None:
-        self._outer, self._graph.nodes = self._graph.nodes, self._block.nodes
-
-    def __exit__(self, *_: object) -> None:
-        self._graph.nodes = self._outer
-
-
-def _merged_at_end(
-    left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
-) -> Pattern:
-    return _join_at_end(*_settled_patterns(left, right, reads, is_known))
-
-
 def _settled_patterns(
     left: Argument, right: Argument, reads: Sequence[_Read], is_known: IsKnown
 ) -> list[Pattern]:
@@ -692,33 +585,25 @@ def _settled_patterns(
 
 
 def _join_at_end(left: Pattern, right: Pattern) -> Pattern:
-    return join_carried(with_open_ranks(left, right), with_open_ranks(right, left))
+    return join_carried(*with_open_ranks(left, right))
 
 
 def _of_any_rank(joined: Join, since: str) -> Join:
     """The same way to join, where tensors may be of any rank."""
-
-    def unranked(dtype: torch.dtype) -> Pattern:
-        return AnyRankOf(dtype, since)
-
-    def opened(left: Pattern, right: Pattern) -> Pattern:
-        return joined(
-            with_open_ranks(left, right, unranked), with_open_ranks(right, left, unranked)
-        )
-
-    return opened
+    return lambda left, right: joined(*with_open_ranks(left, right, since))
 
 
-def _joins(since: str | None, of_states: Join, of_values: Join) -> _Joins:
-    if since is not None:
-        of_states, of_values = (_of_any_rank(way, since) for way in (of_states, of_values))
-    return _Joins(of_states, partial(_merged, joined=of_values))
+def _joins(in_loop: bool, since: str | None) -> _Joins:
+    joins = _Joins(join_in_loop, join_carried) if in_loop else _Joins(join, join)
+    if since is None:
+        return joins
+    return _Joins(_of_any_rank(joins.of_states, since), _of_any_rank(joins.of_values, since))
 
 
 def _merged_states(
     states: Sequence[Any],
     reads: Sequence[_Read],
-    joined: Callable[[Pattern, Pattern], Pattern],
+    joined: Join,
     is_known: IsKnown,
 ) -> Pattern:
     """Of what an object holds; the objects in it that are the same stay so."""
@@ -748,23 +633,17 @@ def _merged(
     right: Argument,
     reads: Sequence[_Read],
     is_known: IsKnown,
-    joined: Callable[[Pattern, Pattern], Pattern] = join,
+    joined: Join,
 ) -> Pattern:
     """The pattern of a variable after two branches."""
-    if left is right or (_is_plain(left) and _is_plain(right) and _equal(left, right)):
+    plain = (bool, int, float, str, type(None), torch.dtype, sympy.Basic)
+    is_equal = isinstance(left, plain) and type(left) is type(right) and bool(left == right)
+    if left is right or is_equal:
         return Same(left)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         pairs = zip(left, right, strict=True)
         return TupleOf(tuple(_merged(a, b, reads, is_known, joined) for a, b in pairs))
     return joined(*_settled_patterns(left, right, reads, is_known))
-
-
-def _is_plain(argument: Argument) -> bool:
-    return isinstance(argument, (bool, int, float, str, type(None), torch.dtype, sympy.Basic))
-
-
-def _equal(left: Argument, right: Argument) -> bool:
-    return type(left) is type(right) and bool(left == right)
 
 
 def _is_of_numbers(block: Block) -> bool:
@@ -781,8 +660,10 @@ def known_truth(condition: Argument) -> bool | None:
     return None
 
 
-def _is_known(size: sympy.Basic, known: set[sympy.Symbol]) -> bool:
-    return all(symbol in known for symbol in size.free_symbols)
+def _known_outside(graph: AtenGraph) -> IsKnown:
+    """Of a block that is not read yet."""
+    known = set(graph.symbols)
+    return lambda size: bool(size.free_symbols <= known)
 
 
 def _cannot_be_carried(reason: CannotJoin, location: SourceLocation) -> TypesChange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -19,11 +19,9 @@ from sardonyx.capture.torchscript.computed_keys import (
     values_of,
 )
 from sardonyx.capture.torchscript.list_contents import is_list_of_numbers
-from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.rows import holds_objects
-from sardonyx.capture.torchscript.texts import Texts, formatted_parts, joined_parts
+from sardonyx.capture.torchscript.texts import formatted_parts, joined_parts
 from sardonyx.capture.torchscript.values import (
     ABSENT,
     Absent,
@@ -31,7 +29,6 @@ from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
-    Heap,
     ListItems,
     MaybeEntry,
     MaybeNone,
@@ -46,8 +43,8 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
-Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
-"""What one of two readings gives, chosen by a condition."""
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 
 class NotHere(Exception):
@@ -57,21 +54,14 @@ class NotHere(Exception):
 class ScriptCalls:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(
-        self,
-        heap: Heap,
-        lists: ScriptLists,
-        numbers: ScriptNumbers,
-        texts: Texts,
-        branch: Branch,
-    ) -> None:
-        self._texts = texts
-        self._branch = branch
-        self._heap = heap
-        self._lists = lists
-        self._numbers = numbers
-        self._number_lists = NumberLists(lists, numbers)
-        self._computed_keys = ComputedKeys(heap, lists, self._number_lists, texts, branch)
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._heap = reader.heap
+        self._lists = reader.lists
+        self._numbers = reader.numbers
+        self._texts = reader.texts
+        self._number_lists = NumberLists(reader)
+        self._computed_keys = ComputedKeys(reader, self._number_lists)
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _CALLS.get(kind)
@@ -85,46 +75,43 @@ class ScriptCalls:
         self._lists.insert(_list(target), None, item)
         return target
 
-    def _is_read_again(self, state: ListItems) -> None:
-        """Another list is made of these items: objects among them are in both."""
-        if holds_objects(state):
-            self._heap.is_in_several = True
+    def _read_again(self, target: Argument) -> ListItems:
+        """The items of a list that another list is made of: objects among them are in both."""
+        items: ListItems = _list(target).state
+        self._heap.is_in_several |= holds_objects(items)
+        return items
 
     def extend(self, target: Argument, other: Argument, *rest: Argument) -> Argument:
-        self._is_read_again(_list(other).state)
-        self._lists.extend(_list(target), _list(other).state)
+        self._lists.extend(_list(target), self._read_again(other))
         return target
 
     def insert(self, target: Argument, position: Argument, item: Argument) -> None:
         self._lists.insert(_list(target), position, item)
 
     def pop(self, target: Argument, position: Argument = -1, *default: Argument) -> Argument:
-        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
-            if default:
-                popped = partial(self.pop, target, position)
-                return self._branch(self.contains(target, position), popped, lambda: default[0])
+        if not isinstance(target, ScriptDict):
+            found = self._lists.at(_list(target).state, position)
+        elif isinstance(target.state, DynamicRows) and default:
+            popped = partial(self.pop, target, position)
+            return self._reader.either(self.contains(target, position), popped, lambda: default[0])
+        elif isinstance(target.state, DynamicRows):
             found = self._entry(target, position)
-            self._computed_keys.erase(target, position)
-            return found
-        if isinstance(target, ScriptDict):
-            if default and _key(position) not in _all_certain(target):
-                return default[0]
+        elif default and _key(position) not in _all_certain(target):
+            return default[0]
+        else:
             found = self._entry(target, _key(position))
-            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
-            return found
-        found = self._lists.at(_list(target).state, position)
-        self._lists.erase(_list(target), position)
+        self.delete(target, position)
         return found
 
     def delete(self, target: Argument, position: Argument) -> None:
-        if isinstance(target, ScriptDict) and isinstance(target.state, DynamicRows):
-            self._computed_keys.erase(target, position)
-        elif isinstance(target, ScriptDict):
-            if _key(position) not in target.state:
-                raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
-            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
-        else:
+        if not isinstance(target, ScriptDict):
             self._lists.erase(_list(target), position)
+        elif isinstance(target.state, DynamicRows):
+            self._computed_keys.erase(target, position)
+        elif _key(position) not in target.state:
+            raise ModelRaises(f"del of the key {position!r}, which the dict does not have")
+        else:
+            self._heap.set(target, {k: v for k, v in target.state.items() if k != position})
 
     def clear(self, target: Argument) -> None:
         self._heap.set(target, {} if isinstance(target, ScriptDict) else ())
@@ -138,7 +125,7 @@ class ScriptCalls:
                 raise CaptureError("dict() of a list whose length is known at run time")
             return self.new_dict(source.state)
         if source is not None and isinstance(source.state, DynamicRows):
-            self._is_read_again(source.state)
+            self._heap.is_in_several |= holds_objects(source.state)
             return self._heap.new(ScriptDict(source.state))
         return self._heap.new(ScriptDict({} if source is None else dict(source.state)))
 
@@ -151,30 +138,23 @@ class ScriptCalls:
     def copy(self, target: Argument, *rest: Argument) -> Argument:
         if isinstance(target, ScriptDict):
             return self.dict_of(target)
-        self._is_read_again(_list(target).state)
-        return self._lists.new(_list(target).state)
+        return self._lists.new(self._read_again(target))
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(left, UnknownText) or isinstance(right, UnknownText):
             return UnknownText(_made_of((left, right)), joined_parts((left, right)))
         if isinstance(left, ScriptList) and isinstance(right, ScriptList):
-            self._is_read_again(left.state)
-            self._is_read_again(right.state)
-            return self._lists.new(self._lists.joined(left.state, right.state))
+            both = self._read_again(left), self._read_again(right)
+            return self._lists.new(self._lists.joined(*both))
         raise NotHere
 
     def multiply(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(right, ScriptList):
             left, right = right, left
-        if not isinstance(left, ScriptList):
-            raise NotHere
-        self._is_read_again(left.state)
-        return self._lists.new(self._lists.repeated(left.state, right))
+        return self._lists.new(self._lists.repeated(self._read_again(left), right))
 
     def multiply_itself(self, target: Argument, times: Argument, *rest: Argument) -> Argument:
-        self._is_read_again(_list(target).state)
-        repeated = self._lists.repeated(_list(target).state, times)
-        self._heap.set(target, repeated)
+        self._heap.set(target, self._lists.repeated(self._read_again(target), times))
         return target
 
     def sort(self, target: Argument, reverse: Argument = False, *rest: Argument) -> None:
@@ -191,16 +171,10 @@ class ScriptCalls:
         return self._lists.new(self._number_lists.ordered(items))
 
     def index(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = self._as_numbers(target, item)
-        if is_constant(target) and is_constant(item):
-            raise NotHere
-        return self._number_lists.index(*items)
+        return self._number_lists.index(*self._searched(target, item))
 
     def count(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        items = self._as_numbers(target, item)
-        if is_constant(target) and is_constant(item):
-            raise NotHere
-        return self._number_lists.count(*items)
+        return self._number_lists.count(*self._searched(target, item))
 
     def remove(self, target: Argument, item: Argument) -> None:
         if is_constant(target) and is_constant(item):
@@ -208,14 +182,16 @@ class ScriptCalls:
             held.remove(item)
             self._heap.set(target, tuple(held))
         else:
-            place = self._number_lists.index(*self._as_numbers(target, item))
-            self._lists.erase(target, place)
+            self._lists.erase(target, self.index(target, item))
+
+    def _searched(self, target: Argument, item: Argument) -> tuple[ListItems, Argument]:
+        items = self._as_numbers(target, item)
+        if is_constant(target) and is_constant(item):
+            raise NotHere
+        return items
 
     def slice(self, target: Argument, *bounds: Argument) -> Argument:
-        if isinstance(target, ScriptList):
-            self._is_read_again(target.state)
-            return self._lists.new(self._lists.sliced(target.state, *bounds))
-        raise NotHere
+        return self._lists.new(self._lists.sliced(self._read_again(target), *bounds))
 
     def get_item(self, target: Argument, key: Argument) -> Argument:
         if isinstance(target, ScriptDict):
@@ -288,7 +264,7 @@ class ScriptCalls:
     def _ask_to_unroll(self, key: Argument) -> None:
         if isinstance(key, UnknownText):
             for number in key.made_of:
-                self._lists.ask_to_unroll(number)
+                self._reader.blocks.ask_to_unroll(number)
 
     # -- dicts -----------------------------------------------------------------------------------
 
@@ -312,33 +288,37 @@ class ScriptCalls:
     def get(self, target: Argument, key: Argument, default: Argument = None) -> Argument:
         if isinstance(target.state, DynamicRows) or _is_computed_among(key, target):
             entry = partial(self._entry, target, key)
-            return self._branch(self.contains(target, key), entry, lambda: default)
+            return self._reader.either(self.contains(target, key), entry, lambda: default)
         if not target.state and is_computed(key):
             return default
         found = target.state.get(self._key(key), default)
         if isinstance(found, MaybeEntry):
             content = found.content
-            return self._branch(found.present, lambda: content, lambda: default)
+            return self._reader.either(found.present, lambda: content, lambda: default)
         return found
 
     def keys(self, target: Argument) -> Argument:
-        if isinstance(target.state, DynamicRows):
-            return self._lists.new(keys_of(target.state))
-        return self._lists.new(tuple(_all_certain(target)))
+        return self._parts_of(target, keys_of, dict.keys)
 
     def values(self, target: Argument) -> Argument:
         if isinstance(target, Value):  # of a sparse tensor
             raise NotHere
-        if isinstance(target.state, DynamicRows):
-            self._is_read_again(target.state)
-            return self._lists.new(values_of(target.state))
-        return self._lists.new(tuple(_all_certain(target).values()))
+        return self._parts_of(target, values_of, dict.values)
 
     def items(self, target: Argument) -> Argument:
-        if isinstance(target.state, DynamicRows):
-            self._is_read_again(target.state)
-            return self._lists.new(target.state)
-        return self._lists.new(tuple(_all_certain(target).items()))
+        return self._parts_of(target, lambda pairs: pairs, dict.items)
+
+    def _parts_of(
+        self,
+        target: ScriptDict,
+        of_pairs: Callable[[DynamicRows], ListItems],
+        of_entries: Callable[[dict[Any, Argument]], Iterable[Argument]],
+    ) -> Argument:
+        if not isinstance(target.state, DynamicRows):
+            return self._lists.new(tuple(of_entries(_all_certain(target))))
+        parts = of_pairs(target.state)
+        self._heap.is_in_several |= holds_objects(parts)
+        return self._lists.new(parts)
 
     def update(self, target: Argument, other: Argument) -> None:
         if isinstance(other.state, DynamicRows):
@@ -405,17 +385,8 @@ class ScriptCalls:
             return UnknownText(_made_of(arguments), formatted_parts(template, arguments))
         return template.format(*arguments)
 
-    def is_other(self, left: Argument, right: Argument) -> Argument:
-        return self.negated(self.is_same(left, right))
-
     def cast(self, argument: Argument, *rest: Argument) -> Argument:
         return argument.content if isinstance(argument, MaybeNone) else argument
-
-    def enum_name(self, member: Argument) -> Argument:
-        return member.name
-
-    def enum_value(self, member: Argument) -> Argument:
-        return member.value
 
     # -- numbers ---------------------------------------------------------------------------------
 
@@ -440,7 +411,9 @@ class ScriptCalls:
         lengths = [tensor.shape[0] for tensor in tensors]
         same = self._numbers.compute("aten::eq", lengths, torch.bool)
 
-        return self._branch(same, partial(self._numbers.same_elements, *tensors), lambda: False)
+        return self._reader.either(
+            same, partial(self._numbers.same_elements, *tensors), lambda: False
+        )
 
     def _is_same_choice(self, left: Argument, right: Argument) -> Argument:
         """Whether two strings, or members of an enum, of which one is chosen at run time, are."""
@@ -458,33 +431,15 @@ class ScriptCalls:
             found = compute("aten::__or__", [found, same], torch.bool)
         return found
 
-    def unequal(self, left: Argument, right: Argument) -> Argument:
-        return self.negated(self.equal(left, right))
-
     def negated(self, truth: Argument) -> Argument:
         if isinstance(truth, bool):
             return not truth
         return self._numbers.compute("aten::__not__", [truth], torch.bool)
 
-    def least(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "prim::min", torch.ops.aten.amin.default)
-
-    def largest(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "prim::max", torch.ops.aten.amax.default)
-
-    def sum(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::add", torch.ops.aten.sum.default, 0)
-
-    def any(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::__or__", torch.ops.aten.any.default, False)
-
-    def all(self, items: Argument, *rest: Argument) -> Argument:
-        return self._reduced(items, rest, "aten::__and__", torch.ops.aten.all.default, True)
-
-    def _reduced(
+    def reduced(
         self, given: Argument, rest: tuple[Argument, ...], name: str, op: Any, *start: Argument
     ) -> Argument:
-        """A list of numbers to one."""
+        """A list of numbers to one, by an operator on two, or by one on the tensor of them."""
         if rest or not isinstance(given, ScriptList) or is_constant(given):
             raise NotHere
         items = given.state
@@ -549,8 +504,7 @@ class ScriptCalls:
         first, last = (start, end) if step > 0 else (end, start)
         span = numbers.compute("aten::sub", [last, first], torch.int64)
         if abs(step) > 1:
-            span = numbers.compute("aten::add", [span, abs(step) - 1], torch.int64)
-            span = numbers.compute("aten::floordiv", [span, abs(step)], torch.int64)
+            span = numbers.divided_up(span, abs(step))
         if start == 0 and isinstance(span, sympy.Expr) and span.is_nonnegative:
             return span
         return numbers.compute("prim::max", [span, 0], torch.int64)
@@ -625,6 +579,10 @@ def _numbers(argument: Argument) -> ListItems:
     return items
 
 
+def _reduction(name: str, op: Any, *start: Argument) -> Callable[..., Argument]:
+    return lambda calls, items, *rest: calls.reduced(items, rest, name, op, *start)
+
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "aten::append": ScriptCalls.append,
     "aten::extend": ScriptCalls.extend,
@@ -659,18 +617,18 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::setdefault": ScriptCalls.set_default,
     "aten::popitem": ScriptCalls.pop_item,
     "aten::eq": ScriptCalls.equal,
-    "aten::ne": ScriptCalls.unequal,
-    "prim::min": ScriptCalls.least,
-    "prim::max": ScriptCalls.largest,
-    "aten::sum": ScriptCalls.sum,
-    "aten::any": ScriptCalls.any,
-    "aten::all": ScriptCalls.all,
-    "prim::EnumName": ScriptCalls.enum_name,
-    "prim::EnumValue": ScriptCalls.enum_value,
+    "aten::ne": lambda calls, *operands: calls.negated(calls.equal(*operands)),
+    "prim::min": _reduction("prim::min", torch.ops.aten.amin.default),
+    "prim::max": _reduction("prim::max", torch.ops.aten.amax.default),
+    "aten::sum": _reduction("aten::add", torch.ops.aten.sum.default, 0),
+    "aten::any": _reduction("aten::__or__", torch.ops.aten.any.default, False),
+    "aten::all": _reduction("aten::__and__", torch.ops.aten.all.default, True),
+    "prim::EnumName": lambda calls, member: member.name,
+    "prim::EnumValue": lambda calls, member: member.value,
     "aten::divmod": ScriptCalls.divided,
     "aten::modf": ScriptCalls.fraction,
     "aten::__is__": ScriptCalls.is_same,
-    "aten::__isnot__": ScriptCalls.is_other,
+    "aten::__isnot__": lambda calls, *operands: calls.negated(calls.is_same(*operands)),
     "aten::format": ScriptCalls.format,
     "aten::str": ScriptCalls.text,
     "aten::percentFormat": ScriptCalls.percent_format,

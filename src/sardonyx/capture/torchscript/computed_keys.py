@@ -6,20 +6,16 @@ which is not there raises in PyTorch; the file does not check it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from sardonyx.capture.graph import Argument
-from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.number_lists import NumberLists
 from sardonyx.capture.torchscript.rows import HELD_CHANGED
-from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     DynamicRows,
-    Heap,
     ListItems,
     Origin,
     ScriptDict,
@@ -30,25 +26,18 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
-Branch: TypeAlias = Callable[[Argument, Callable[[], Argument], Callable[[], Argument]], Argument]
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 
 class ComputedKeys:
     """What is asked of a dict whose state is a list of pairs, and how it becomes one."""
 
-    def __init__(
-        self,
-        heap: Heap,
-        lists: ScriptLists,
-        numbers: NumberLists,
-        texts: Texts,
-        branch: Branch,
-    ) -> None:
-        self._texts = texts
-        self._heap = heap
-        self._lists = lists
+    def __init__(self, reader: GraphReader, numbers: NumberLists) -> None:
+        self._reader = reader
+        self._heap = reader.heap
+        self._lists = reader.lists
         self._numbers = numbers
-        self._branch = branch
 
     def set(self, target: ScriptDict, key: Argument, item: Argument) -> None:
         pairs = self._pairs(target, key, item)
@@ -69,9 +58,10 @@ class ComputedKeys:
 
         self._heap.share(item, HELD_CHANGED)
         is_in_several = self._heap.is_in_several
-        made = self._branch(self.contains(held, key), replaced, added)
+        made = self._reader.either(self.contains(held, key), replaced, added)
         self._heap.is_in_several = is_in_several  # one of both puts it there
-        self._set_pairs(target, made)
+        assert isinstance(made, ScriptList)
+        self._heap.set(target, made.state)
 
     def _pairs(self, target: ScriptDict, key: Argument, item: Argument) -> DynamicRows | None:
         """None of a dict that is empty."""
@@ -79,7 +69,7 @@ class ComputedKeys:
         if isinstance(state, DynamicRows):
             return state
         for number in key.made_of if isinstance(key, UnknownText) else (key,):
-            self._lists.ask_to_unroll(number)
+            self._reader.blocks.ask_to_unroll(number)
         if not state:
             return None
         is_text = is_computed_text(key)
@@ -100,10 +90,6 @@ class ComputedKeys:
         assert isinstance(made, DynamicRows)
         return made
 
-    def _set_pairs(self, target: ScriptDict, pairs: Argument) -> None:
-        assert isinstance(pairs, ScriptList)
-        self._heap.set(target, pairs.state)
-
     def contains(self, pairs: DynamicRows, key: Argument) -> Argument:
         return self._numbers.contains(*self._as_numbers(pairs, key))
 
@@ -113,7 +99,7 @@ class ComputedKeys:
     def _as_numbers(self, pairs: DynamicRows, key: Argument) -> tuple[ListItems, Argument]:
         keys = keys_of(pairs)
         if isinstance(keys, DynamicRows):  # strings, by their codes
-            return keys.columns[0], self._texts.code(key)
+            return keys.columns[0], self._reader.texts.code(key)
         return keys, key
 
     def at(self, target: ScriptDict, key: Argument) -> Argument:
@@ -122,16 +108,17 @@ class ComputedKeys:
         return self._lists.at(values_of(pairs), place, Origin(target, place, pairs))
 
     def erase(self, target: ScriptDict, key: Argument) -> None:
-        rest = self._lists.new(target.state)
-        self._lists.erase(rest, self._place(target.state, key))
-        self._set_pairs(target, rest)
+        self._erase_at(target, self._place(target.state, key))
 
     def pop_first(self, target: ScriptDict) -> Argument:
         first = self._lists.at(target.state, 0)
-        rest = self._lists.new(target.state)
-        self._lists.erase(rest, 0)
-        self._set_pairs(target, rest)
+        self._erase_at(target, 0)
         return first
+
+    def _erase_at(self, target: ScriptDict, place: Argument) -> None:
+        rest = self._lists.new(target.state)
+        self._lists.erase(rest, place)
+        self._heap.set(target, rest.state)
 
 
 def keys_of(pairs: DynamicRows) -> ListItems:

@@ -2,84 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from sardonyx.capture.bind import dtype_from_number
-from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, Value
+from sardonyx.capture.graph import Argument, SourceLocation, Value
 from sardonyx.capture.infer import type_of
 from sardonyx.capture.torchscript.blocks import ModelRaises
-from sardonyx.capture.torchscript.calls import ScriptCalls
-from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
-from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.capture.torchscript.types import is_instance
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
-    Heap,
     MaybeNone,
     ScriptInstance,
     ScriptList,
     as_python,
     is_constant,
     is_number,
+    number_dtype,
 )
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
-
-class Reader(Protocol):
-    """What the reader of a whole graph lends to its constructs."""
-
-    graph: AtenGraph
-    heap: Heap
-    lists: ScriptLists
-    numbers: ScriptNumbers
-    calls: ScriptCalls
-    scalars: ScalarTracker
-    here: SourceLocation
-    """Of the node that is read."""
-
-    def inputs_of(self, node: Any) -> list[Argument]: ...
-
-    def set(self, node: Any, result: Argument) -> None: ...
-
-    def set_output(self, output: Any, result: Argument) -> None: ...
-
-    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
-
-    def note(self, text: str) -> None: ...
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 
-def _construct_list(reader: Reader, node: Any) -> None:
+def _of_inputs(result: Callable[..., Argument]) -> Callable[[GraphReader, Any], None]:
+    """The construct that gives the result of its inputs."""
+    return lambda reader, node: reader.set(node, result(*reader.inputs_of(node)))
+
+
+def _construct_list(reader: GraphReader, node: Any) -> None:
     made = reader.lists.new(reader.inputs_of(node))
-    made.number = _NUMBERS.get(node.output().type().getElementType().kind())
+    made.number = NUMBERS.get(node.output().type().getElementType().kind())
     reader.set(node, made)
 
 
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
-
-
-def _construct_tuple(reader: Reader, node: Any) -> None:
-    reader.set(node, tuple(reader.inputs_of(node)))
-
-
-def _construct_dict(reader: Reader, node: Any) -> None:
+def _construct_dict(reader: GraphReader, node: Any) -> None:
     inputs = reader.inputs_of(node)
     entries = zip(inputs[::2], inputs[1::2], strict=True)
     reader.set(node, reader.calls.new_dict(entries))
 
 
-def _create_object(reader: Reader, node: Any) -> None:
+def _create_object(reader: GraphReader, node: Any) -> None:
     reader.set(node, reader.heap.new(ScriptInstance(str(node.output().type()))))
 
 
-def _unpack(reader: Reader, node: Any) -> None:
+def _unpack(reader: GraphReader, node: Any) -> None:
     (items,) = reader.inputs_of(node)
     outputs = node_outputs(node)
     if isinstance(items, ScriptList):
@@ -88,58 +63,31 @@ def _unpack(reader: Reader, node: Any) -> None:
         items = tuple(reader.lists.at(items, index) for index in range(len(outputs)))
     if len(items) != len(outputs):
         raise CaptureError(f"{len(items)} values are unpacked into {len(outputs)} names")
-    for output, item in zip(outputs, items, strict=True):
-        reader.set_output(output, item)
+    reader.set_outputs(node, items)
 
 
-def _tuple_slice(reader: Reader, node: Any) -> None:
+def _tuple_slice(reader: GraphReader, node: Any) -> None:
     (items,) = reader.inputs_of(node)
     reader.set(node, items[node.i("beg") : node.i("end")])
 
 
-def _uninitialized(reader: Reader, node: Any) -> None:
-    reader.set(node, UNINITIALIZED)
-
-
-def _raise(reader: Reader, node: Any) -> None:
+def _raise(reader: GraphReader, node: Any) -> None:
     message = reader.inputs_of(node)[0]
     text = message if isinstance(message, str) else "an exception"
     raise ModelRaises(text, reader.here)
 
 
-def _dtype(reader: Reader, node: Any) -> None:
-    (tensor,) = reader.inputs_of(node)
-    reader.set(node, tensor.dtype)
-
-
-def _device(reader: Reader, node: Any) -> None:
-    reader.set(node, torch.device("cpu"))
-
-
-def _layout(reader: Reader, node: Any) -> None:
-    reader.set(node, torch.strided)
-
-
-def _is_parameter(reader: Reader, node: Any) -> None:
+def _is_parameter(reader: GraphReader, node: Any) -> None:
     (tensor,) = reader.inputs_of(node)
     reader.set(node, reader.graph.parameters.get(tensor.name) is tensor)
 
 
-def _grad_enabled(reader: Reader, node: Any) -> None:
-    """As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it."""
-    reader.set(node, True)
-
-
-def _is_contiguous(reader: Reader, node: Any) -> None:
+def _is_contiguous(reader: GraphReader, node: Any) -> None:
     reader.note(f"the file knows no strides: is_contiguous() at {reader.here.describe()} is true")
     reader.set(node, True)
 
 
-def _same(reader: Reader, node: Any) -> None:
-    reader.set(node, reader.inputs_of(node)[0])
-
-
-def _is_instance(reader: Reader, node: Any) -> None:
+def _is_instance(reader: GraphReader, node: Any) -> None:
     (argument,) = reader.inputs_of(node)
     types = node.tys("types")
     holds = is_instance(argument, types)
@@ -150,7 +98,7 @@ def _is_instance(reader: Reader, node: Any) -> None:
     reader.set(node, holds)
 
 
-def _enter(reader: Reader, node: Any) -> None:
+def _enter(reader: GraphReader, node: Any) -> None:
     """Of a context that changes how PyTorch computes, not what."""
     (context,) = reader.inputs_of(node)
     if context.class_name not in _CONTEXTS_WITHOUT_EFFECT:
@@ -158,17 +106,17 @@ def _enter(reader: Reader, node: Any) -> None:
     reader.set(node, None)
 
 
-def _number_to_tensor(reader: Reader, node: Any) -> None:
+def _number_to_tensor(reader: GraphReader, node: Any) -> None:
     number = reader.inputs_of(node)[0]
     if isinstance(number, ComputedNumber):
         reader.set(node, number.value)
         return
-    made = reader.scalars.tensor_of(number, reader.here)
-    reader.graph.nodes.append(made)
-    reader.set(node, made.outputs[0])
+    dtype = number_dtype(number)
+    dtype = torch.get_default_dtype() if dtype == torch.float64 else dtype
+    reader.set(node, reader.emit(torch.ops.aten.scalar_tensor.default, [number], dtype=dtype)[0])
 
 
-def _new_tensor(reader: Reader, node: Any) -> None:
+def _new_tensor(reader: GraphReader, node: Any) -> None:
     """torch.tensor() in a scripted function: an operator that exists in TorchScript alone."""
     data, dtype = reader.inputs_of(node)[:2]
     wanted = None if dtype is None else dtype_of(dtype)
@@ -190,7 +138,7 @@ def _new_tensor(reader: Reader, node: Any) -> None:
     reader.set(node, made)
 
 
-def _as_tensor_of(reader: Reader, node: Any) -> None:
+def _as_tensor_of(reader: GraphReader, node: Any) -> None:
     """torch.as_tensor(): a tensor is itself where its dtype is the one asked for."""
     data, dtype = reader.inputs_of(node)[:2]
     if isinstance(data, Value) and (dtype is None or dtype_of(dtype) == data.dtype):
@@ -199,7 +147,7 @@ def _as_tensor_of(reader: Reader, node: Any) -> None:
         _new_tensor(reader, node)
 
 
-def _tensor_of_list(reader: Reader, data: Argument, dtype: torch.dtype | None) -> Value:
+def _tensor_of_list(reader: GraphReader, data: Argument, dtype: torch.dtype | None) -> Value:
     items = data.state if isinstance(data, ScriptList) else data
     if isinstance(items, DynamicItems):
         return reader.emit(torch.ops.aten.clone.default, [items.content])[0]
@@ -241,29 +189,30 @@ _CONTEXTS_WITHOUT_EFFECT = frozenset(
     f"__torch__.torch.autograd.{name}"
     for name in ("grad_mode.no_grad", "grad_mode.enable_grad", "profiler.record_function")
 )
-CONSTRUCTS: dict[str, Callable[[Reader, Any], None]] = {
+CONSTRUCTS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::ListConstruct": _construct_list,
-    "prim::TupleConstruct": _construct_tuple,
+    "prim::TupleConstruct": _of_inputs(lambda *items: items),
     "prim::DictConstruct": _construct_dict,
     "prim::CreateObject": _create_object,
     "prim::ListUnpack": _unpack,
     "prim::TupleUnpack": _unpack,
     "prim::TupleSlice": _tuple_slice,
-    "prim::Uninitialized": _uninitialized,
+    "prim::Uninitialized": _of_inputs(lambda: UNINITIALIZED),
     "prim::RaiseException": _raise,
     "prim::isinstance": _is_instance,
     "prim::Enter": _enter,
     "prim::Exit": _enter,
-    "aten::wait": _same,
-    "aten::cpu": _same,
-    "aten::cuda": _same,
+    "aten::wait": _of_inputs(lambda itself, *rest: itself),
+    "aten::cpu": _of_inputs(lambda itself, *rest: itself),
+    "aten::cuda": _of_inputs(lambda itself, *rest: itself),
     "aten::is_contiguous": _is_contiguous,
-    "prim::dtype": _dtype,
-    "prim::device": _device,
-    "prim::layout": _layout,
+    "prim::dtype": _of_inputs(lambda tensor: tensor.dtype),
+    "prim::device": _of_inputs(lambda tensor: torch.device("cpu")),
+    "prim::layout": _of_inputs(lambda tensor: torch.strided),
     "prim::requires_grad": _is_parameter,
-    "aten::is_grad_enabled": _grad_enabled,
-    "prim::data": _same,
+    # As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it.
+    "aten::is_grad_enabled": _of_inputs(lambda: True),
+    "prim::data": _of_inputs(lambda itself, *rest: itself),
     "prim::NumToTensor": _number_to_tensor,
     "aten::tensor": _new_tensor,
     "aten::as_tensor": _as_tensor_of,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
 
 from sardonyx.capture import sequences
-from sardonyx.capture.graph import Argument, SourceLocation, TensorType, Value
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.graph import Argument, TensorType, Value
 from sardonyx.capture.torchscript.patterns import (
     CannotJoin,
     DynamicListOf,
@@ -22,13 +21,11 @@ from sardonyx.capture.torchscript.patterns import (
     state_pattern,
 )
 from sardonyx.capture.torchscript.rows import HELD_CHANGED, parts_of
-from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
-    Heap,
     ListItems,
     Mutable,
     RowForm,
@@ -38,6 +35,9 @@ from sardonyx.capture.torchscript.values import (
     number_dtype,
 )
 from sardonyx.errors import CaptureError
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 _aten = torch.ops.aten
 _SPLIT_BY_ONNXRUNTIME = frozenset(
@@ -53,44 +53,8 @@ _SPLIT_BY_ONNXRUNTIME = frozenset(
 """Others it does not split into a sequence."""
 
 
-class ListReader(Protocol):
-    heap: Heap
-    numbers: ScriptNumbers
-    texts: Texts
-    here: SourceLocation
-
-    def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]: ...
-
-    def emit_typed(
-        self,
-        op: Any,
-        args: Sequence[Argument],
-        dtype: torch.dtype,
-        dims: OpenDims,
-        *,
-        is_sequence: bool = False,
-    ) -> Value:
-        """A call whose type PyTorch does not say; unknown dims become symbols."""
-
-    def repeat(
-        self,
-        count: Argument,
-        start: Sequence[Argument],
-        body: Callable[[Argument, Sequence[Argument]], list[Argument]],
-    ) -> list[Argument]:
-        """A loop that the program does not have itself; `body` gives what is carried on."""
-
-    def filler(self, leaf: TensorLeaf) -> Value:
-        """A tensor that nothing reads."""
-
-    def note(self, text: str) -> None: ...
-
-    def ask_to_unroll(self, index: Argument) -> None:
-        """Where a loop of known count computes the index, its iterations are written out."""
-
-
 class ListContents:
-    def __init__(self, reader: ListReader) -> None:
+    def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
 
     def new(self, items: ListItems | Sequence[Argument]) -> ScriptList:
@@ -102,7 +66,8 @@ class ListContents:
         if not isinstance(items, tuple):
             return items
         try:
-            pattern = as_dynamic(state_pattern((*items, *_given(like)), is_any_known))
+            alike = items if like is None else (*items, like)
+            pattern = as_dynamic(state_pattern(alike, is_any_known))
         except CannotJoin as reason:
             raise CaptureError(
                 f"a list is read or changed at a place that is computed: {reason}"
@@ -290,10 +255,6 @@ def is_list_of_numbers(items: ListItems) -> bool:
 def is_any_known(size: sympy.Basic) -> bool:
     """Every size is, where no block is left."""
     return True
-
-
-def _given(item: Argument) -> tuple[Argument, ...]:
-    return () if item is None else (item,)
 
 
 def _stacked_where_possible(

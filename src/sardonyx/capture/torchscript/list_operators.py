@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
 
 from sardonyx.capture import sequences
 from sardonyx.capture.graph import Argument, Dim, Value
-from sardonyx.capture.torchscript.list_contents import ListReader, can_be_split, known_length
-from sardonyx.capture.torchscript.lists import ScriptLists
+from sardonyx.capture.torchscript.list_contents import can_be_split, known_length
 from sardonyx.capture.torchscript.patterns import OpenDims
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
@@ -22,15 +21,18 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 _aten = torch.ops.aten
 
 
 class ListOperators:
     """Each method is one operator; None where no list of dynamic length is concerned."""
 
-    def __init__(self, reader: ListReader, lists: ScriptLists) -> None:
+    def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
-        self._lists = lists
+        self._lists = reader.lists
 
     def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
         """`unpacked` is the number of variables that a list it gives is at once unpacked into."""
@@ -69,30 +71,24 @@ class ListOperators:
 
     def hstacked(self, items: DynamicItems) -> Value:
         rank = _item_rank(items)
-        if rank == 0:
-            return self.stacked(items)
-        return self.concatenated(items, 0 if rank == 1 else 1)
+        return self.concatenated(items, min(rank - 1, 1)) if rank else self.stacked(items)
 
     def vstacked(self, items: DynamicItems) -> Value:
         rank = _item_rank(items)
-        if rank == 0:
-            return self._call(_aten.unsqueeze.default, self.stacked(items), 1)
-        return self.stacked(items) if rank == 1 else self.concatenated(items)
+        made = self.stacked(items) if rank < 2 else self.concatenated(items)
+        return made if rank else self._call(_aten.unsqueeze.default, made, 1)
 
     def dstacked(self, items: DynamicItems) -> Value:
         rank = _item_rank(items)
-        if rank > 2:
-            return self.concatenated(items, 2)
-        made = self.stacked(items, rank)
+        made = self.stacked(items, rank) if rank < 3 else self.concatenated(items, 2)
         for _ in range(2 - rank):
             made = self._call(_aten.unsqueeze.default, made, 0)
         return made
 
     def column_stacked(self, items: DynamicItems) -> Value:
         rank = _item_rank(items)
-        if rank == 0:
-            return self._call(_aten.unsqueeze.default, self.stacked(items), 0)
-        return self.stacked(items, 1) if rank == 1 else self.concatenated(items, 1)
+        made = self.stacked(items, rank) if rank < 2 else self.concatenated(items, 1)
+        return made if rank else self._call(_aten.unsqueeze.default, made, 0)
 
     def padded(
         self,
@@ -157,10 +153,7 @@ class ListOperators:
         whole = tensor.shape[axis]
         if isinstance(whole, int) and isinstance(size, int):
             return None
-        numbers = self._reader.numbers
-        above = numbers.compute("aten::add", [whole, -1], torch.int64)
-        above = numbers.compute("aten::add", [above, size], torch.int64)
-        count = numbers.compute("aten::floordiv", [above, size], torch.int64)
+        count = self._reader.numbers.divided_up(whole, size)
         return self._pieces(tensor, axis, size, count)
 
     def _split_into(self, count: int, tensor: Value, size: Argument, dim: int = 0) -> Argument:
@@ -206,14 +199,10 @@ class ListOperators:
         if isinstance(chunks, int) and (isinstance(whole, int) or _is_multiple(whole, chunks)):
             return None
         numbers = self._reader.numbers
-        above = numbers.compute("aten::add", [whole, chunks], torch.int64)
-        above = numbers.compute("aten::add", [above, -1], torch.int64)
-        size = numbers.compute("aten::floordiv", [above, chunks], torch.int64)
+        size = numbers.divided_up(whole, chunks)
         # Nothing is divided into empty pieces, as many as were asked for.
         step = numbers.compute("prim::max", [size, 1], torch.int64)
-        above = numbers.compute("aten::add", [whole, step], torch.int64)
-        above = numbers.compute("aten::add", [above, -1], torch.int64)
-        count = numbers.compute("aten::floordiv", [above, step], torch.int64)
+        count = numbers.divided_up(whole, step)
         is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
         count_tensor = self._call(
             _aten.where.self,

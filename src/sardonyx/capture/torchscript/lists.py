@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 
 import torch
 
@@ -29,6 +30,7 @@ from sardonyx.capture.torchscript.patterns import (
     ListOf,
     Maybe,
     OpenDims,
+    Pattern,
     as_dynamic,
     dynamic_pattern,
     join_dynamic,
@@ -74,16 +76,12 @@ class ScriptLists(ListContents):
 
     def at(self, items: ListItems, index: Argument, origin: Origin | None = None) -> Argument:
         """`origin`: where what is read is to be changed, where a copy of it is."""
-        length = known_length(items)
-        if length is not None and isinstance(index, int) and not -length <= index < length:
-            raise _out_of_range(index, length)
+        _check_index(items, index)
         if isinstance(items, tuple):
             if isinstance(index, int):
                 return items[index]
-            if not items:
-                raise _out_of_range(index, 0)
             if not is_list_of_numbers(items):
-                self._reader.ask_to_unroll(index)
+                self._reader.blocks.ask_to_unroll(index)
             if len(items) > 1 and all(isinstance(item, (str, Enum)) for item in items):
                 return ChosenConstant(self._from_start(index, len(items)), items)
             items = self.as_dynamic(items)
@@ -121,8 +119,7 @@ class ScriptLists(ListContents):
             first, last = (self._from_behind(items, bound) for bound in (start, end))
             return self.sliced(self.reversed(items), first, last, -step)
         if isinstance(items, DynamicRows):
-            columns = (self.sliced(c, start, end, step) for c in items.columns)
-            return replace(items, columns=tuple(map(_dynamic, columns)))
+            return _of_columns(items, lambda c: self.sliced(c, start, end, step))
         if not items.is_sequence:
             return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
         return self._slice_of_sequence(items, start, end, step)
@@ -147,8 +144,12 @@ class ScriptLists(ListContents):
     def _slice_of_sequence(
         self, items: DynamicItems, start: Argument, end: Argument, step: int
     ) -> ListItems:
-        numbers = self._reader.numbers
-        first, count = self._place_and_count(self.length(items), start, end, step)
+        numbers, length = self._reader.numbers, self.length(items)
+        first = self._bounded(0 if start is None else start, length)
+        last = length if end is None else self._bounded(end, length)
+        span = numbers.compute("aten::sub", [last, first], torch.int64)
+        count = numbers.divided_up(span, step)
+        count = numbers.compute("prim::max", [count, 0], torch.int64)
 
         def item(iteration: Argument) -> Argument:
             offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
@@ -156,26 +157,16 @@ class ScriptLists(ListContents):
 
         return self._gathered(count, item)
 
-    def _place_and_count(
-        self, length: Argument, start: Argument, end: Argument, step: int
-    ) -> tuple[Argument, Argument]:
-        """Where a slice begins, and how many items it has."""
-        numbers = self._reader.numbers
-        first = self._bounded(0 if start is None else start, length)
-        last = length if end is None else self._bounded(end, length)
-        span = numbers.compute("aten::sub", [last, first], torch.int64)
-        span = numbers.compute("aten::add", [span, step - 1], torch.int64)
-        count = numbers.compute("aten::floordiv", [span, step], torch.int64)
-        return first, numbers.compute("prim::max", [count, 0], torch.int64)
-
-    def _gathered(self, count: Argument, item: Callable[[Argument], Argument]) -> ListItems:
-        """The list of what a function of the place gives."""
+    def _gathered(
+        self, count: Argument, item: Callable[[Argument], Argument], start: ListItems = ()
+    ) -> ListItems:
+        """The list of what a function of the place gives, after what it holds at the start."""
 
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             self.insert(carried[0], None, item(iteration))
             return [carried[0]]
 
-        (made,) = self._reader.repeat(count, [self.new(())], body)
+        (made,) = self._reader.repeat(count, [self.new(start)], body)
         result: ListItems = made.state
         return result
 
@@ -197,9 +188,6 @@ class ScriptLists(ListContents):
         )[0]
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
-
-    def ask_to_unroll(self, index: Argument) -> None:
-        self._reader.ask_to_unroll(index)
 
     # -- what changes a list ---------------------------------------------------------------------
 
@@ -225,11 +213,8 @@ class ScriptLists(ListContents):
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
             items = self._with_row(items, item)
-            columns = (
-                self._with_item(c, position, part)
-                for c, part in zip(items.columns, self.parts(item, items.form), strict=True)
-            )
-            return replace(items, columns=tuple(map(_dynamic, columns)))
+            parts = iter(self.parts(item, items.form))
+            return _of_columns(items, lambda c: self._with_item(c, position, next(parts)))
         item = self._filled(item, dynamic_pattern(items, is_any_known))
         dims: OpenDims = ()
         if not items.of_numbers:
@@ -256,13 +241,7 @@ class ScriptLists(ListContents):
         held = pattern_of(item, is_any_known)
         if is_optional and not isinstance(held, Maybe):
             held = Maybe(held)
-        try:
-            there = as_dynamic(ListOf((held,)), like=here)
-            common = join_dynamic(here, there)
-        except CannotJoin as reason:
-            raise CaptureError(
-                f"a list of dynamic length holds different types: {reason}"
-            ) from reason
+        common = _common(here, ListOf((held,)))
         assert isinstance(common, DynamicRowsOf)
         if common.form == items.form:
             return items
@@ -274,19 +253,12 @@ class ScriptLists(ListContents):
         """The list as one that can hold the item, too, and the dims that both have."""
         here = dynamic_pattern(items, is_any_known)
         there = as_dynamic(state_pattern((item,), is_any_known), like=here)
-        try:
-            common = join_dynamic(here, there)
-        except CannotJoin as reason:
-            raise CaptureError(
-                f"a list of dynamic length holds different types: {reason}"
-            ) from reason
+        common = _common(here, there)
         assert isinstance(common, DynamicListOf)
         return DynamicItems(self.dynamic_content(items, common), of_numbers=False), common.dims
 
     def _without(self, items: ListItems, position: Argument) -> ListItems:
-        length = known_length(items)
-        if length is not None and isinstance(position, int) and not -length <= position < length:
-            raise _out_of_range(position, length)
+        _check_index(items, position)
         if isinstance(items, tuple):
             if isinstance(position, int):
                 held = list(items)
@@ -294,8 +266,7 @@ class ScriptLists(ListContents):
                 return tuple(held)
             items = self.as_dynamic(items)
         if isinstance(items, DynamicRows):
-            columns = (self._without(c, position) for c in items.columns)
-            return replace(items, columns=tuple(map(_dynamic, columns)))
+            return _of_columns(items, lambda c: self._without(c, position))
         if items.is_sequence:
             return DynamicItems(self._erased(items.content, position), of_numbers=False)
         if position in (0, -1):
@@ -327,26 +298,19 @@ class ScriptLists(ListContents):
         return self._with_replaced(holder.held, place, item)
 
     def _with_replaced(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
-        length = known_length(items)
-        if length is not None and isinstance(position, int) and not -length <= position < length:
-            raise _out_of_range(position, length)
+        _check_index(items, position)
         if isinstance(items, tuple):
             if isinstance(position, int):
                 held = list(items)
                 held[position] = item
                 return tuple(held)
-            if not items:
-                raise _out_of_range(position, 0)
             if not is_list_of_numbers(items):
-                self._reader.ask_to_unroll(position)
+                self._reader.blocks.ask_to_unroll(position)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
             items = self._with_row(items, item)
-            columns = (
-                self._with_replaced(c, position, part)
-                for c, part in zip(items.columns, self.parts(item, items.form), strict=True)
-            )
-            return replace(items, columns=tuple(map(_dynamic, columns)))
+            parts = iter(self.parts(item, items.form))
+            return _of_columns(items, lambda c: self._with_replaced(c, position, next(parts)))
         content = items.content
         item = self._filled(item, dynamic_pattern(items, is_any_known))
         if items.of_numbers:
@@ -383,8 +347,8 @@ class ScriptLists(ListContents):
             return first
         start = _dynamic(first) if not isinstance(first, tuple) else self._like(first, second)
         if isinstance(start, DynamicRows) and isinstance(second, DynamicRows):
-            pairs = zip(start.columns, second.columns, strict=True)
-            return replace(start, columns=tuple(_dynamic(self.joined(a, b)) for a, b in pairs))
+            others = iter(second.columns)
+            return _of_columns(start, lambda c: self.joined(c, next(others)))
         assert isinstance(start, DynamicItems) and isinstance(second, DynamicItems)
         common = join_dynamic(
             dynamic_pattern(start, is_any_known), dynamic_pattern(second, is_any_known)
@@ -392,16 +356,8 @@ class ScriptLists(ListContents):
         assert isinstance(common, DynamicListOf)
         if not common.is_sequence:
             return self.cat([start.content, second.content], start)
-        rest = second
         held = DynamicItems(self.dynamic_content(start, common), of_numbers=False)
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            self.insert(carried[0], None, self.at(rest, iteration))
-            return [carried[0]]
-
-        (made,) = self._reader.repeat(self.length(rest), [self.new(held)], body)
-        result: ListItems = made.state
-        return result
+        return self._gathered(self.length(second), partial(self.at, second), held)
 
     def _like(self, items: tuple[Argument, ...], other: Dynamic) -> Dynamic:
         like = dynamic_pattern(other, is_any_known)
@@ -430,7 +386,7 @@ class ScriptLists(ListContents):
         if isinstance(items, tuple):
             return items[::-1]
         if isinstance(items, DynamicRows):
-            return replace(items, columns=tuple(_dynamic(self.reversed(c)) for c in items.columns))
+            return _of_columns(items, self.reversed)
         content = items.content
         if items.of_numbers:
             return DynamicItems(self._reader.emit(_aten.flip.default, [content, [0]])[0], True)
@@ -453,7 +409,21 @@ def _dynamic(items: ListItems) -> Dynamic:
     return items
 
 
-def _out_of_range(index: Argument, length: int) -> ModelRaises | CaptureError:
-    if not length:
-        return ModelRaises("list index out of range")
-    return CaptureError(f"list index {index} of a list of {length}")
+def _of_columns(items: DynamicRows, change: Callable[[ListItems], ListItems]) -> DynamicRows:
+    return replace(items, columns=tuple(_dynamic(change(column)) for column in items.columns))
+
+
+def _common(here: DynamicListOf | DynamicRowsOf, item: Pattern) -> DynamicListOf | DynamicRowsOf:
+    """The pattern of lists that hold what a list holds, and the item of another one."""
+    try:
+        return join_dynamic(here, as_dynamic(item, like=here))
+    except CannotJoin as reason:
+        raise CaptureError(f"a list of dynamic length holds different types: {reason}") from reason
+
+
+def _check_index(items: ListItems, index: Argument) -> None:
+    length = known_length(items)
+    if length == 0 and (isinstance(items, tuple) or isinstance(index, int)):
+        raise ModelRaises("list index out of range")
+    if length is not None and isinstance(index, int) and not -length <= index < length:
+        raise CaptureError(f"list index {index} of a list of {length}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -22,19 +22,17 @@ from sardonyx.capture.graph import (
     Node,
     SourceLocation,
     SymbolSource,
-    TensorType,
     Value,
     is_symbolic,
     values_in,
 )
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.quantized.reader import LoopBody
-from sardonyx.capture.shapes.rules import SIZES_DEPEND_ON_DATA
 from sardonyx.capture.shapes.slice import take_no_bound_for_granted
 from sardonyx.capture.size_conditions import SizeCondition, in_callers_names
 from sardonyx.capture.torchscript.blocks import ModelRaises
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.patterns import OpenDims, TensorLeaf, leaf_type
+from sardonyx.capture.torchscript.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
@@ -51,10 +49,10 @@ class NodeWriter:
         take_no_bound_for_granted(self.inference.mode)
         self.graph = AtenGraph(captured_by=SCRIPT) if into is None else into
         self._outermost = self.graph.nodes
-        self.scalars = ScalarTracker(self.inference, self.graph)
+        self.scalars = ScalarTracker(self.inference)
         self.here = SourceLocation()
         self.notes: list[str] = []
-        self._loops = 0
+        self._names = 0
         self._named_sizes: dict[str, Any] = {}
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
@@ -89,18 +87,25 @@ class NodeWriter:
             known_input.type = type_of(self.inference.fake_of(known_input))
 
     @property
-    def inputs(self) -> list[Value]:
-        return self.graph.inputs
-
-    @property
     def example_sizes(self) -> dict[sympy.Symbol, int]:
         return _torch_private.example_sizes(self.inference.mode)
 
+    @contextlib.contextmanager
+    def writing_into(self, block: Block) -> Iterator[None]:
+        """Nodes written meanwhile go to the end of the block."""
+        outer, self.graph.nodes = self.graph.nodes, block.nodes
+        try:
+            yield
+        finally:
+            self.graph.nodes = outer
+
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
         """The results of an operator that is no node of the program."""
+        arguments = bind(op, args, kwargs)
         if op is torch.ops.aten.scalar_tensor.default:
-            return self._added(self.scalars.tensor_of(args[0], self.here, kwargs["dtype"]))
-        return self._added(self._inferred(op, bind(op, args, kwargs), self.here))
+            number = self.new_value("number", arguments["dtype"], ())
+            return self._added(Node(op, arguments, [number], self.here))
+        return self._added(self._inferred(op, arguments))
 
     def _added(self, node: Node) -> list[Value]:
         self.graph.nodes.append(node)
@@ -112,21 +117,33 @@ class NodeWriter:
         op: Any,
         args: Sequence[Argument],
         dtype: torch.dtype,
-        dims: OpenDims,
+        dims: Sequence[Dim | None],
         *,
         is_sequence: bool = False,
     ) -> Value:
         """A call whose type PyTorch does not say; unknown dims become symbols."""
-        self._loops += 1
-        sizes = list(dims)
-        unknown = [] if is_sequence else [a for a, d in enumerate(sizes) if d is None]
+        value = self.new_value("item", dtype, dims, is_sequence)
+        self.graph.nodes.append(Node(op, bind(op, args), [value], self.here))
+        return value
+
+    def new_value(
+        self,
+        name: str,
+        dtype: torch.dtype,
+        dims: Sequence[Dim | None] | None,
+        is_sequence: bool = False,
+    ) -> Value:
+        """Unknown dims become symbols of their own; without dims it has no known rank."""
+        self._names += 1
+        unknown = [] if is_sequence else [a for a, d in enumerate(dims or ()) if d is None]
+        sizes = list(dims or ())
         for axis in unknown:
             size = _torch_private.new_data_dependent_length(self.inference.mode)
             sizes[axis] = _torch_private.dim_of(size)
-        value = Value(f"item_{self._loops}", leaf_type(dtype, tuple(sizes), is_sequence))
+        kind = leaf_type(dtype, None if dims is None else tuple(sizes), is_sequence)
+        value = Value(f"{name}_{self._names}", kind)
         for axis in unknown:
             self.graph.symbols[value.shape[axis]] = SymbolSource(value, axis)
-        self.graph.nodes.append(Node(op, bind(op, args), [value], self.here))
         return value
 
     def filler(self, leaf: TensorLeaf) -> Value:
@@ -134,75 +151,45 @@ class NodeWriter:
         sizes = [1 if d is None else _at_any_sizes(d) for d in leaf.dims or ()]
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
-    def _emit(
-        self, op: Any, arguments: Sequence[Argument], location: SourceLocation
-    ) -> list[Value]:
-        """The results of an operator that is no node of the trace."""
-        return self._added(self._inferred(op, bind(op, arguments), location))
-
-    def _loop(
-        self, count: Dim, carried: Sequence[Value], body: LoopBody, location: SourceLocation
-    ) -> list[Value]:
-        """A loop that is no node of the trace: what is carried last, and what is stacked."""
-        self._loops += 1
-        name = f"loop_{self._loops}"
-        block = Block([Value(f"{name}_iteration", TensorType(torch.int64, ()))])
-        block.inputs += [Value(f"{name}_carried_{i}", v.type) for i, v in enumerate(carried)]
-        outer, self.graph.nodes = self.graph.nodes, block.nodes
-        kept, stacked = body(block.inputs[0], block.inputs[1:])
-        self.graph.nodes = outer
+    def _loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
+        """A loop that is no node of the program: what is carried last, and what is stacked."""
+        block = Block([self.new_value("iteration", torch.int64, ())])
+        block.inputs += [self.new_value("carried", v.dtype, v.shape) for v in carried]
+        with self.writing_into(block):
+            kept, stacked = body(block.inputs[0], block.inputs[1:])
         block.outputs = [None, *kept, *stacked]
-        types = [v.type for v in carried]
-        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
-        results = [Value(f"{name}_result_{i}", type) for i, type in enumerate(types)]
+        results = [self.new_value("result", v.dtype, v.shape) for v in carried]
+        results += [self.new_value("result", v.dtype, (count, *v.shape)) for v in stacked]
         arguments = bind(LOOP, [count, None, list(carried)])
-        self.graph.nodes.append(Node(LOOP, arguments, results, location, blocks=[block]))
+        self.graph.nodes.append(Node(LOOP, arguments, results, self.here, blocks=[block]))
         return results
 
-    def _typed(
-        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
-    ) -> Node:
-        recorded = self._recorded_types(node, op, arguments)
-        if recorded is None:
-            try:
-                return self._inferred(op, arguments, location)
-            except CaptureError:
-                if op.namespace in _OF_PYTORCH or not all(
-                    o.isCompleteTensor() for o in node_outputs(node)
-                ):
-                    raise
-                return self._with_open_sizes(node, op, arguments, location)
-        if op.namespace != "aten":  # nothing says whether its sizes depend on data
-            with contextlib.suppress(CaptureError):
-                return self._inferred(op, arguments, location)
-        if op.namespace not in _OF_PYTORCH and any(t.shape for t in recorded):
+    def _typed(self, node: Any, op: Any, arguments: dict[str, Argument]) -> Node:
+        """A call of the program. An operator that has no fake kernel has the types that a trace
+        saw; its sizes may be others where those of its arguments may be."""
+        try:
+            return self._inferred(op, arguments)
+        except CaptureError:
+            outputs = node_outputs(node)
+            given = list(arguments.values())
+            is_open = is_symbolic([*given, *(list(v.shape) for v in values_in(given))])
+            is_known = all(o.isCompleteTensor() for o in outputs)
+            if not is_known or (is_open and op.namespace in _OF_PYTORCH):
+                raise
+        sizes = [o.type().sizes() for o in outputs]
+        if not is_open and op.namespace not in _OF_PYTORCH and any(sizes):
             self.note(
                 f"{op._schema.name} has no fake kernel that tells the sizes of its results: they"
                 " are taken to be those of the example (torch.library.register_fake adds one)"
             )
         values = [
-            Value(o.debugName(), t) for o, t in zip(node_outputs(node), recorded, strict=True)
+            self.new_value("traced", o.type().dtype(), [None if is_open else d for d in dims])
+            for o, dims in zip(outputs, sizes, strict=True)
         ]
-        return Node(op, arguments, values, location)
+        return Node(op, arguments, values, self.here)
 
-    def _with_open_sizes(
-        self, node: Any, op: Any, arguments: dict[str, Argument], location: SourceLocation
-    ) -> Node:
-        """A call of an operator that has no fake kernel: its ranks and dtypes are those of the
-        recording, its sizes are read when the file runs."""
-        values = []
-        for output in node_outputs(node):
-            sizes = [
-                _torch_private.dim_of(_torch_private.new_data_dependent_length(self.inference.mode))
-                for _ in output.type().sizes()
-            ]
-            value = Value(output.debugName(), TensorType(output.type().dtype(), tuple(sizes)))
-            for axis, size in enumerate(sizes):
-                self.graph.symbols[size] = SymbolSource(value, axis)
-            values.append(value)
-        return Node(op, arguments, values, location)
-
-    def _inferred(self, op: Any, arguments: dict[str, Argument], location: SourceLocation) -> Node:
+    def _inferred(self, op: Any, arguments: dict[str, Argument]) -> Node:
+        location = self.here
         known = _torch_private.guard_count(self.inference.mode)
         try:
             with self._in_its_block():
@@ -241,33 +228,6 @@ class NodeWriter:
             return contextlib.nullcontext()
         return _torch_private.without_conclusions(self.inference.mode, but_numbers=True)
 
-    def _recorded_types(
-        self, node: Any, op: Any, arguments: dict[str, Argument]
-    ) -> list[TensorType] | None:
-        """The types the trace saw, where they are the types of every run."""
-        if (
-            torch.Tag.dynamic_output_shape in op.tags
-            or op in SIZES_DEPEND_ON_DATA
-            or _reads_a_mask(op, arguments)
-        ):
-            return None
-        if any(is_symbolic(a) for a in arguments.values()):
-            return None
-        if any(
-            not isinstance(d, int)
-            for a in arguments.values()
-            for v in values_in(a)
-            for d in v.shape
-        ):
-            return None
-        types = []
-        for output in node_outputs(node):
-            kind = output.type()
-            if not output.isCompleteTensor():
-                return None
-            types.append(TensorType(kind.dtype(), tuple(kind.sizes())))
-        return types
-
 
 def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
     """The argument that PyTorch has as a plain int or float, and that is computed."""
@@ -278,13 +238,6 @@ def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
         if kind.kind() in ("IntType", "FloatType") and is_symbolic(arguments.get(parameter.name)):
             return str(parameter.name)
     return None
-
-
-def _reads_a_mask(op: Any, arguments: dict[str, Argument]) -> bool:
-    """Indexing by a mask gives as many elements as the mask has ones."""
-    if op._schema.name not in ("aten::index", "aten::_unsafe_index"):
-        return False
-    return any(v.dtype in (torch.bool, torch.uint8) for v in values_in(arguments["indices"]))
 
 
 _DIVISIONS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "IntTrueDiv"})

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.torchscript.lists import ScriptLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.values import ComputedNumber, DynamicItems, ListItems
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 _aten = torch.ops.aten
 
 
 class NumberLists:
-    def __init__(self, lists: ScriptLists, numbers: ScriptNumbers) -> None:
-        self._lists = lists
-        self._numbers = numbers
+    def __init__(self, reader: GraphReader) -> None:
+        self._lists = reader.lists
+        self._numbers = reader.numbers
 
     def contains(self, items: ListItems, number: Argument) -> Argument:
         if isinstance(items, tuple):
@@ -24,10 +27,10 @@ class NumberLists:
                 same = self._numbers.compute("aten::eq", [held, number], torch.bool)
                 found = self._numbers.compute("aten::__or__", [found, same], torch.bool)
             return found
-        return ComputedNumber(self._call(_aten.any.default, self._equal(items, number)))
+        return ComputedNumber(self._numbers.call(_aten.any.default, self._equal(items, number)))
 
     def count(self, items: ListItems, number: Argument) -> Argument:
-        return ComputedNumber(self._call(_aten.sum.default, self._equal(items, number)))
+        return ComputedNumber(self._numbers.call(_aten.sum.default, self._equal(items, number)))
 
     def index(self, items: ListItems, number: Argument) -> Argument:
         """The first of its places; PyTorch raises where it has none."""
@@ -35,8 +38,8 @@ class NumberLists:
         length = equal.shape[0]
         places = self._numbers.call(_aten.arange.default, length, dtype=torch.int64)
         beyond = self._numbers.as_tensor(length, torch.int64)
-        found = self._call(_aten.where.self, equal, places, beyond)
-        return ComputedNumber(self._call(_aten.amin.default, found))
+        found = self._numbers.call(_aten.where.self, equal, places, beyond)
+        return ComputedNumber(self._numbers.call(_aten.amin.default, found))
 
     def ordered(self, items: ListItems, reverse: Argument = False) -> ListItems:
         content = self._content(items)
@@ -51,13 +54,12 @@ class NumberLists:
         return made if known is None else known
 
     def _equal(self, items: ListItems, number: Argument) -> Value:
-        return self._call(_aten.eq.Tensor, self._content(items), self._numbers.as_tensor(number))
+        return self._numbers.call(
+            _aten.eq.Tensor, self._content(items), self._numbers.as_tensor(number)
+        )
 
     def _content(self, items: ListItems) -> Value:
         if isinstance(items, tuple):
             return self._lists.numbers_tensor(items)
         assert isinstance(items, DynamicItems)
         return items.content
-
-    def _call(self, op: object, *arguments: Argument) -> Value:
-        return self._numbers.call(op, *arguments)

@@ -16,7 +16,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.graph import Argument, AtenGraph, SourceLocation, SymbolSource, Value
+from sardonyx.capture.graph import Argument, AtenGraph, SymbolSource, Value
 from sardonyx.capture.infer import TypeInference, type_of
 from sardonyx.capture.torchscript.values import (
     ComputedNumber,
@@ -37,14 +37,9 @@ class ScriptNumbers:
         self._graph = graph
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
-        self.location = SourceLocation()
 
-    def compute(
-        self, name: str, operands: Sequence[Argument], result: torch.dtype
-    ) -> Argument | None:
-        """The number that an operator of TorchScript gives; None where it is no arithmetic."""
-        if name not in _AS_TENSORS:
-            return None
+    def compute(self, name: str, operands: Sequence[Argument], result: torch.dtype) -> Argument:
+        """The number that an operator of TorchScript gives."""
         simple = _SIMPLE.get(name)
         if simple is not None:
             found = simple(*operands)
@@ -106,6 +101,12 @@ class ScriptNumbers:
         for _ in tensor.shape:  # PyTorch does not take a symbol for a size that must be 1
             made = self.call(_aten.select.int, made, 0, 0)
         return ComputedNumber(made)
+
+    def divided_up(self, number: Argument, divisor: Argument) -> Argument:
+        """The quotient of integers, rounded up."""
+        less = self.compute("aten::sub", [divisor, 1], torch.int64)
+        above = self.compute("aten::add", [number, less], torch.int64)
+        return self.compute("aten::floordiv", [above, divisor], torch.int64)
 
     def all_equal(self, left: Sequence[Argument], right: Sequence[Argument]) -> Argument:
         """Whether two lists of numbers are the same."""

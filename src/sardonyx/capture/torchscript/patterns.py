@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sympy
 import torch
@@ -25,6 +26,7 @@ from sardonyx.capture.graph import (
 )
 from sardonyx.capture.torchscript.values import (
     ABSENT,
+    UNINITIALIZED,
     AnyRank,
     ChosenConstant,
     CodedText,
@@ -32,7 +34,6 @@ from sardonyx.capture.torchscript.values import (
     Dynamic,
     DynamicItems,
     DynamicRows,
-    ListItems,
     MaybeEntry,
     MaybeNone,
     RowForm,
@@ -44,6 +45,9 @@ from sardonyx.capture.torchscript.values import (
     is_number,
     number_dtype,
 )
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 OpenDims: TypeAlias = tuple[Dim | None, ...]
 """Dims of which None is unknown."""
@@ -275,7 +279,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
         and len(left.items) == len(right.items)
         and getattr(left, "keys", None) == getattr(right, "keys", None)
     ):
-        return type(left)(**{**_fields(left), "items": _join_each(left.items, right.items)})
+        return replace(left, items=_join_each(left.items, right.items))
     raise CannotJoin(f"{_describe(left)} here and {_describe(right)} there")
 
 
@@ -303,8 +307,8 @@ def _each_changed(
     ):
         pairs = [change(*p) for p in zip(left.items, right.items, strict=True)]
         return (
-            type(left)(**{**_fields(left), "items": tuple(one for one, _ in pairs)}),
-            type(right)(**{**_fields(right), "items": tuple(other for _, other in pairs)}),
+            replace(left, items=tuple(one for one, _ in pairs)),
+            replace(right, items=tuple(other for _, other in pairs)),
         )
     return left, right
 
@@ -374,10 +378,6 @@ def _options(pattern: Pattern) -> tuple[Any, ...]:
 def _with_keys(pattern: DictOf, keys: tuple[Any, ...]) -> DictOf:
     items = dict(zip(pattern.keys, pattern.items, strict=True))
     return DictOf(keys, tuple(items.get(key, NoEntry()) for key in keys))
-
-
-def _fields(pattern: Any) -> dict[str, Any]:
-    return {name: getattr(pattern, name) for name in pattern.__dataclass_fields__}
 
 
 def _join_each(left: Sequence[Pattern], right: Sequence[Pattern]) -> tuple[Pattern, ...]:
@@ -584,32 +584,24 @@ def _join_any_rank(left: Pattern, right: Pattern) -> AnyRankOf:
     return next(p for p in tensors if isinstance(p, AnyRankOf))
 
 
-Unranked = Callable[[torch.dtype], Pattern]
-"""The pattern of a tensor of unknown rank: one that is only returned, or one that is read."""
-
-
-def never_read(dtype: torch.dtype) -> Pattern:
-    return TensorLeaf(dtype, None)
-
-
-def with_open_ranks(pattern: Pattern, other: Pattern, unranked: Unranked = never_read) -> Pattern:
-    """The pattern, tensors that have another rank in the other one of unknown rank."""
-    if isinstance(pattern, (TensorLeaf, AnyRankOf)) and isinstance(other, (TensorLeaf, AnyRankOf)):
-        ranks = [_rank(p) for p in (pattern, other)]
-        return pattern if ranks[0] == ranks[1] is not None else unranked(pattern.dtype)
-    if isinstance(pattern, Maybe):
-        return Maybe(with_open_ranks(pattern.content, _content(other), unranked))
-    if isinstance(other, Maybe):
-        return with_open_ranks(pattern, other.content, unranked)
-    if (
-        isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf))
-        and isinstance(other, type(pattern))
-        and len(pattern.items) == len(other.items)
-    ):
-        pairs = zip(pattern.items, other.items, strict=True)
-        items = tuple(with_open_ranks(*pair, unranked) for pair in pairs)
-        return type(pattern)(**{**_fields(pattern), "items": items})
-    return pattern
+def with_open_ranks(
+    left: Pattern, right: Pattern, since: str | None = None
+) -> tuple[Pattern, Pattern]:
+    """The patterns, tensors that have another rank in the other one of unknown rank in both.
+    `since`: what decides the rank, where they are not only returned but read."""
+    if isinstance(left, (TensorLeaf, AnyRankOf)) and isinstance(right, (TensorLeaf, AnyRankOf)):
+        if _rank(left) == _rank(right) is not None:
+            return left, right
+        if since is None:
+            return TensorLeaf(left.dtype, None), TensorLeaf(right.dtype, None)
+        return AnyRankOf(left.dtype, since), AnyRankOf(right.dtype, since)
+    if isinstance(left, Maybe) or isinstance(right, Maybe):
+        one, other = with_open_ranks(_content(left), _content(right), since)
+        return (
+            Maybe(one) if isinstance(left, Maybe) else one,
+            Maybe(other) if isinstance(right, Maybe) else other,
+        )
+    return _each_changed(partial(with_open_ranks, since=since), left, right)
 
 
 def _rank(pattern: TensorLeaf | AnyRankOf) -> int | None:
@@ -705,109 +697,76 @@ def instantiate_state(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]
     return tuple(instantiate(p, new, keep) for p in pattern.items)
 
 
-class AnyRankParts(Protocol):
-    def parts(self, tensor: Value | AnyRank) -> tuple[Value, Value]:
-        """Its elements in a row, and its sizes."""
-
-    def whole(self, tensor: AnyRank) -> Value:
-        """As the file returns it."""
-
-
 class Conform:
     """Takes a value apart into the leaves of a pattern that it fits."""
 
-    def __init__(
-        self,
-        as_tensor: Callable[[Argument, torch.dtype], Value],
-        as_dynamic_items: Callable[[Any, DynamicListOf], Value],
-        filler: Callable[[TensorLeaf], Value],
-        columns: Callable[[ListItems, DynamicRowsOf], Sequence[ListItems]],
-        code: Callable[[Argument, tuple[Any, ...]], Argument],
-        any_rank: AnyRankParts,
-        text_code: Callable[[Argument], Argument],
-    ) -> None:
-        self._text_code = text_code
-        self._any_rank = any_rank
-        self._columns = columns
-        self._code = code
-        self._as_tensor = as_tensor
-        self._as_dynamic_items = as_dynamic_items
-        self._filler = filler
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
 
     def leaves(self, argument: Argument, pattern: Pattern) -> Iterator[Value]:
+        """Of what is not there, ones that nothing reads."""
+        reader, is_missing = self._reader, isinstance(argument, Uninitialized)
         if isinstance(pattern, (Same, Nothing)):
             return
-        if isinstance(argument, Uninitialized):
-            yield from self._fillers(pattern)
-        elif isinstance(pattern, TensorLeaf):
-            is_any_rank = isinstance(argument, AnyRank)
-            yield self._any_rank.whole(argument) if is_any_rank else argument
+        if isinstance(pattern, TensorLeaf):
+            if is_missing:
+                argument = reader.filler(pattern)
+            yield reader.any_rank.whole(argument) if isinstance(argument, AnyRank) else argument
+        elif isinstance(pattern, AnyRankOf) and is_missing:
+            for dtype in (pattern.dtype, torch.int64):
+                yield reader.filler(TensorLeaf(dtype, (None,)))
         elif isinstance(pattern, AnyRankOf):
-            yield from self._any_rank.parts(argument)
+            yield from reader.any_rank.parts(argument)
         elif isinstance(pattern, NumberLeaf):
-            yield self._as_tensor(argument, pattern.dtype)
+            yield reader.numbers.as_tensor(0 if is_missing else argument, pattern.dtype)
         elif isinstance(pattern, TextLeaf):
-            yield self._as_tensor(self._text_code(argument), torch.int64)
+            code = 0 if is_missing else reader.texts.code(argument)
+            yield reader.numbers.as_tensor(code, torch.int64)
+        elif isinstance(pattern, ChoiceOf):
+            code = 0 if is_missing else reader.code_among(argument, pattern.options)
+            yield reader.numbers.as_tensor(code, torch.int64)
         elif isinstance(pattern, (Maybe, MaybeEntryOf)):
             nothing = None if isinstance(pattern, Maybe) else ABSENT
-            present: Argument = argument is not nothing
+            present: Argument = argument is not nothing and not is_missing
             if isinstance(argument, MaybeNone if isinstance(pattern, Maybe) else MaybeEntry):
                 present, argument = argument.present, argument.content
-            yield self._as_tensor(present, torch.bool)
-            if argument is nothing:
-                yield from self._fillers(pattern.content)
-            else:
-                yield from self.leaves(argument, pattern.content)
+            yield reader.numbers.as_tensor(present, torch.bool)
+            yield from self.leaves(
+                UNINITIALIZED if argument is nothing else argument, pattern.content
+            )
         elif isinstance(pattern, TupleOf):
-            for item, inner in zip(argument, pattern.items, strict=True):
-                yield from self.leaves(item, inner)
-        elif isinstance(pattern, ChoiceOf):
-            yield self._as_tensor(self._code(argument, pattern.options), torch.int64)
-        elif isinstance(pattern, EntriesOf):
-            yield from self.state_leaves(argument.state, pattern.pairs)
+            yield from self._each(argument, pattern.items)
         else:
-            yield from self.state_leaves(argument.state, pattern)
+            state = argument if is_missing else argument.state
+            pattern = pattern.pairs if isinstance(pattern, EntriesOf) else pattern
+            yield from self.state_leaves(state, pattern)
 
     def state_leaves(self, state: Any, pattern: Pattern) -> Iterator[Value]:
-        if isinstance(pattern, DynamicListOf):
-            yield self._as_dynamic_items(state, pattern)
+        is_missing = isinstance(state, Uninitialized)
+        if isinstance(pattern, DynamicListOf) and is_missing and not pattern.is_sequence:
+            yield self._reader.filler(TensorLeaf(pattern.dtype, (pattern.length, *pattern.dims)))
+        elif isinstance(pattern, DynamicListOf):
+            yield self._reader.lists.dynamic_content(() if is_missing else state, pattern)
         elif isinstance(pattern, DynamicRowsOf):
             if isinstance(state, dict):
                 state = tuple(state.items())
-            for part, column in zip(self._columns(state, pattern), pattern.columns, strict=True):
+            columns = (state,) * len(pattern.columns)
+            if not is_missing:
+                columns = tuple(self._reader.lists.columns(state, pattern))
+            for part, column in zip(columns, pattern.columns, strict=True):
                 yield from self.state_leaves(part, column)
         elif isinstance(pattern, (DictOf, InstanceOf)):
-            for key, inner in zip(pattern.keys, pattern.items, strict=True):
-                yield from self.leaves(state.get(key, ABSENT), inner)
+            if not is_missing:
+                state = tuple(state.get(key, ABSENT) for key in pattern.keys)
+            yield from self._each(state, pattern.items)
         elif isinstance(pattern, ListOf):
-            for item, inner in zip(state, pattern.items, strict=True):
-                yield from self.leaves(item, inner)
+            yield from self._each(state, pattern.items)
 
-    def _fillers(self, pattern: Pattern) -> Iterator[Value]:
-        """Leaves that nothing reads."""
-        if isinstance(pattern, TensorLeaf):
-            yield self._filler(pattern)
-        elif isinstance(pattern, AnyRankOf):
-            for dtype in (pattern.dtype, torch.int64):
-                yield self._filler(TensorLeaf(dtype, (None,)))
-        elif isinstance(pattern, (NumberLeaf, ChoiceOf, TextLeaf)):
-            dtype = pattern.dtype if isinstance(pattern, NumberLeaf) else torch.int64
-            yield self._as_tensor(0, dtype)
-        elif isinstance(pattern, EntriesOf):
-            yield from self._fillers(pattern.pairs)
-        elif isinstance(pattern, DynamicListOf) and pattern.is_sequence:
-            yield self._as_dynamic_items((), pattern)
-        elif isinstance(pattern, DynamicListOf):
-            yield self._filler(TensorLeaf(pattern.dtype, (pattern.length, *pattern.dims)))
-        elif isinstance(pattern, DynamicRowsOf):
-            for column in pattern.columns:
-                yield from self._fillers(column)
-        elif isinstance(pattern, (Maybe, MaybeEntryOf)):
-            yield self._as_tensor(False, torch.bool)
-            yield from self._fillers(pattern.content)
-        elif isinstance(pattern, (TupleOf, ListOf, DictOf, InstanceOf)):
-            for inner in pattern.items:
-                yield from self._fillers(inner)
+    def _each(self, items: Any, patterns: Sequence[Pattern]) -> Iterator[Value]:
+        if isinstance(items, Uninitialized):
+            items = (items,) * len(patterns)
+        for item, pattern in zip(items, patterns, strict=True):
+            yield from self.leaves(item, pattern)
 
 
 def leaf_type(dtype: torch.dtype, dims: tuple[Any, ...] | None, is_sequence: bool) -> TensorType:

@@ -17,8 +17,10 @@ from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.size_conditions import SymbolOrigin, check_conditions
+from sardonyx.capture.torchscript.attributes import ModuleAt
 from sardonyx.capture.torchscript.reader import GraphReader
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     AnyRank,
     ChosenConstant,
     CodedText,
@@ -47,8 +49,13 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
         tensor = _as_tensor(inputs.capture_leaves[position])
         axes = inputs.dynamic[position] if isinstance(leaf, torch.Tensor) else {}
         reader.add_input(inputs.names[position], tensor, {a: d.name for a, d in axes.items()})
-        leaves[position] = reader.inputs[-1]
-    symbols = _symbols_of_dims(reader, inputs)
+        leaves[position] = reader.graph.inputs[-1]
+    symbols = {
+        (position, axis): value.shape[axis]
+        for value, position in zip(reader.graph.inputs, inputs.input_positions, strict=True)
+        if value.shape
+        for axis in inputs.dynamic[position]
+    }
     origins = {
         symbol: SymbolOrigin(inputs.dynamic[p][a].name, inputs.dynamic[p][a].required)
         for (p, a), symbol in symbols.items()
@@ -57,7 +64,7 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
         is_float = isinstance(inputs.leaves[position], float)
         dtype = torch.float64 if is_float else torch.int64
         leaves[position] = reader.numbers.read(leaves[position], dtype)
-    arguments = _arguments(program, inputs, reader, leaves)
+    arguments = _arguments(program, reader, *inputs.rebuild(leaves))
     result = reader.read_program(program.inlined_graph, arguments)
     structured = _Results(reader)
     try:
@@ -88,12 +95,7 @@ def read_call(
     """A call of a scripted function by a model that is recorded, written into the graph of that:
     what it returns, as values of the graph and numbers in tuples, lists and dicts."""
     reader = GraphReader(torch.nn.Module(), ModuleNames(function.name, {}), graph, mode)
-    bound: dict[str, Argument] = {}
-    given = list(args)
-    for parameter in _torch_private.script_schema(function).arguments:
-        default = parameter.default_value if parameter.has_default_value() else None
-        argument = given.pop(0) if given else kwargs.get(parameter.name, default)
-        bound[parameter.name] = _of_type(reader, reader.wrapped(argument), parameter)
+    bound = _arguments(function, reader, args, kwargs)
     return _plain_result(reader.read_program(function.inlined_graph, bound))
 
 
@@ -158,25 +160,20 @@ def _scripted(model: Any) -> Any:
 
 
 def _arguments(
-    program: Any, inputs: PreparedInputs, reader: GraphReader, leaves: list[Any]
+    program: Any, reader: GraphReader, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Argument]:
     """By the names of the program; the module itself is one."""
-    args, kwargs = inputs.rebuild(leaves)
-    schema = _torch_private.script_schema(program)
     bound: dict[str, Argument] = {}
     given = list(args)
-    for parameter in schema.arguments:
+    for parameter in _torch_private.script_schema(program).arguments:
         name = parameter.name
         if isinstance(program, torch.jit.ScriptModule) and not bound:
-            bound[name] = reader.module_at((PREFIX,))
-        elif given:
-            bound[name] = _of_type(reader, reader.wrapped(given.pop(0)), parameter)
-        elif name in kwargs:
-            bound[name] = _of_type(reader, reader.wrapped(kwargs[name]), parameter)
-        elif parameter.has_default_value():
-            bound[name] = reader.wrapped(parameter.default_value)
-        else:
+            bound[name] = ModuleAt((PREFIX,))
+            continue
+        if not given and name not in kwargs and not parameter.has_default_value():
             raise InvalidOptionError(f"the scripted model takes {name!r}, which was not given")
+        argument = given.pop(0) if given else kwargs.get(name, parameter.default_value)
+        bound[name] = _of_type(reader, reader.wrapped(argument), parameter)
     return bound
 
 
@@ -185,7 +182,7 @@ def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argumen
     kind = parameter.type
     if kind.kind() == "OptionalType":
         kind = kind.getElementType()
-    wanted = _NUMBERS.get(kind.kind())
+    wanted = NUMBERS.get(kind.kind())
     if wanted is None:
         return argument
     if isinstance(argument, Value):
@@ -197,9 +194,6 @@ def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argumen
             )
         return ComputedNumber(reader.numbers.as_tensor(argument, wanted))
     return argument
-
-
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 class _Results:
@@ -316,15 +310,3 @@ def _as_tensor(leaf: Any) -> torch.Tensor:
         return leaf.detach().clone()
     dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
     return torch.tensor(leaf, dtype=dtype)
-
-
-def _symbols_of_dims(
-    reader: GraphReader, inputs: PreparedInputs
-) -> dict[tuple[int, int], sympy.Symbol]:
-    """By (position of the leaf, axis)."""
-    return {
-        (position, axis): value.shape[axis]
-        for value, position in zip(reader.inputs, inputs.input_positions, strict=True)
-        if value.shape
-        for axis in inputs.dynamic[position]
-    }

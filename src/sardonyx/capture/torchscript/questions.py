@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
+from typing import TYPE_CHECKING
 
 import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.torchscript.blocks import ModelRaises
-from sardonyx.capture.torchscript.calls import Branch, NotHere
-from sardonyx.capture.torchscript.lists import ScriptLists
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.torchscript.calls import NotHere
 from sardonyx.capture.torchscript.values import ComputedNumber, DynamicItems
 from sardonyx.errors import CaptureError
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
 
 _MOST_ITEMS = 64
 """Of a tensor whose `tolist()` becomes numbers one by one."""
@@ -27,27 +29,25 @@ _aten = torch.ops.aten
 class TensorQuestions:
     """Each method is one operator, of its arguments as they are; the tables below name them."""
 
-    def __init__(self, numbers: ScriptNumbers, lists: ScriptLists, branch: Branch) -> None:
-        self._numbers = numbers
-        self._lists = lists
-        self._branch = branch
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._numbers = reader.numbers
+        self._lists = reader.lists
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         if not arguments or not isinstance(arguments[0], (Value, QuantizedTensor)):
             raise NotHere
         if isinstance(arguments[0], QuantizedTensor):
-            return self._of_quantized(kind)
-        if kind in OF_TYPES:
+            if kind in _NEVER:
+                return kind == "prim::is_quantized"
+            if kind not in _OF_SHAPE:
+                raise NotHere
+        elif kind in OF_TYPES:
             return OF_TYPES[kind](arguments[0])
         question = _QUESTIONS.get(kind)
         if question is None:
             raise NotHere
         return question(self, *arguments)
-
-    def _of_quantized(self, kind: str) -> Argument:
-        if kind in _NEVER:
-            return kind == "prim::is_quantized"
-        raise NotHere
 
     def size(self, tensor: Value, dim: Argument = None) -> Argument:
         if dim is None:
@@ -58,6 +58,9 @@ class TensorQuestions:
                 raise ModelRaises(f"size({dim}) of a tensor of {rank} dims")
             return tensor.shape[dim]
         return self._lists.at(tensor.shape, dim)
+
+    def rank(self, tensor: Value) -> Argument:
+        return len(tensor.shape)
 
     def length(self, tensor: Value) -> Argument:
         if not tensor.shape:
@@ -76,7 +79,7 @@ class TensorQuestions:
     def equal(self, left: Value, right: Value) -> Argument:
         """`torch.equal`: of one size, and in every element."""
         compared = partial(self._numbers.same_elements, left, right)
-        return self._branch(self.is_same_size(left, right), compared, lambda: False)
+        return self._reader.either(self.is_same_size(left, right), compared, lambda: False)
 
     def all_close(self, left: Value, right: Value, *rest: Argument) -> Argument:
         close = self._numbers.call(_aten.isclose.default, left, right, *rest)
@@ -140,10 +143,10 @@ READ_NUMBERS = frozenset(
         "is_nonzero", "_local_scalar_dense",
     )
 )  # fmt: skip
-_SIZES = frozenset({"aten::size", "aten::len", "aten::numel"})
-"""Which in a trace are those of the recording, or their symbols."""
+_OF_SHAPE = frozenset({"aten::size", "aten::dim", "aten::numel"})
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
     "aten::size": TensorQuestions.size,
+    "aten::dim": TensorQuestions.rank,
     "aten::len": TensorQuestions.length,
     "aten::numel": TensorQuestions.element_count,
     "prim::nbytes": TensorQuestions.byte_count,

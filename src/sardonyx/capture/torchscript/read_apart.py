@@ -6,27 +6,24 @@ found. The rest of the program is then read in each branch, where its types are 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
-from sardonyx.capture.graph import Argument, AtenGraph, Dim, SourceLocation, Value
-from sardonyx.capture.torchscript.any_rank import AnyRankTensors
-from sardonyx.capture.torchscript.blocks import FOREVER, ScriptBlocks, TypesChange
-from sardonyx.capture.torchscript.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.nodes import NodeWriter
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
+from sardonyx.capture.graph import Argument, Dim, SourceLocation, Value
+from sardonyx.capture.torchscript.blocks import FOREVER, Loop, Readings, TypesChange
 from sardonyx.capture.torchscript.patterns import CannotJoin
-from sardonyx.capture.torchscript.reshaped import ReshapedTensors
-from sardonyx.capture.torchscript.squeezes import OpenSqueeze, open_squeeze
-from sardonyx.capture.torchscript.values import AnyRank
+from sardonyx.capture.torchscript.values import AnyRank, ScriptList
 from sardonyx.errors import CaptureError, format_message
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
+SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_"})
 MOST_COPIES = 6
 """Branches, one inside the other, that each take a copy of what follows them."""
 
@@ -54,50 +51,53 @@ class BranchesDiffer(CaptureError):
     """The branches of an if leave types that cannot be joined."""
 
 
-class ReadsApart(NodeWriter):
+@dataclass(frozen=True, slots=True)
+class OpenSqueeze:
+    """`x.squeeze()`: dims that are dropped, and dims that are dropped where their size, which is
+    dynamic, is 1 at run time."""
+
+    tensor: Value
+    dropped: tuple[int, ...]
+    open: tuple[int, ...]
+
+
+class ReadsApart:
     """The ways of a reader to take what follows apart; `rest` reads it."""
 
-    numbers: ScriptNumbers
-    any_rank: AnyRankTensors
-    _blocks: ScriptBlocks
-    _reshaped: ReshapedTensors
-    _env: dict[str, Argument]
-
-    def __init__(self, into: AtenGraph | None = None, mode: Any = None) -> None:
-        super().__init__(into, mode)
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
         self._copies = 0
-        self._loops_apart = 0
+        self.loops = 0
         """Of which iterations are read one by one, as long as that leaves no more ranks than
         what follows can be read for."""
         self._sizes_of_one: dict[Dim, bool] = {}
 
-    @abstractmethod
-    def read_block(
+    @property
+    def is_at_limit(self) -> bool:
+        return self._copies >= MOST_COPIES
+
+    def branch(
         self,
-        nodes: Sequence[Any],
-        outputs: Sequence[Any],
-        then: Callable[[list[Argument]], list[Argument]] | None = None,
-        *,
-        at_end: bool = False,
-        is_body: bool = False,
-    ) -> list[Argument]: ...
+        condition: Argument,
+        readings: Readings,
+        location: SourceLocation,
+        ends: dict[str, bool],
+        refusal: Callable[[CannotJoin], CaptureError],
+        copies: int = 1,
+    ) -> list[Argument]:
+        """What one of two readings of the rest gives; `refusal` is raised where they cannot be
+        joined at the end of the program."""
+        self._copies += copies
+        try:
+            return self._reader.blocks.branch(condition, readings, location, **ends)
+        except CannotJoin as reason:
+            if ends["at_end"]:
+                raise refusal(reason) from reason
+            raise
+        finally:
+            self._copies -= copies
 
-    @abstractmethod
-    def attempt(self) -> AbstractContextManager[None]: ...
-
-    @abstractmethod
-    def location(self, node: Any) -> SourceLocation: ...
-
-    @abstractmethod
-    def inputs_of(self, node: Any) -> list[Argument]: ...
-
-    @abstractmethod
-    def set(self, node: Any, result: Argument) -> None: ...
-
-    def _open_squeeze(self, node: Any) -> OpenSqueeze | None:
-        return open_squeeze(node.kind(), self.inputs_of(node))
-
-    def _squeezed(
+    def squeezed(
         self,
         node: Any,
         squeeze: OpenSqueeze,
@@ -105,30 +105,31 @@ class ReadsApart(NodeWriter):
         ends: dict[str, bool],
     ) -> list[Argument]:
         """What follows is read once for each rank that the tensor may have."""
-        location = self.here = self.location(node)
+        reader = self._reader
+        location = reader.here = reader.location(node)
         if not squeeze.open:
             view = squeeze.tensor
             if squeeze.dropped:
-                view = self.emit(torch.ops.aten.squeeze.dims, [view, list(squeeze.dropped)])[0]
+                view = reader.emit(torch.ops.aten.squeeze.dims, [view, list(squeeze.dropped)])[0]
             self._set_squeezed(node, view)
             return rest()
         *others, axis = squeeze.open
         size = squeeze.tensor.shape[axis]
 
         def dropped() -> list[Argument]:
-            view = self.emit(torch.ops.aten.select.int, [squeeze.tensor, axis, 0])[0]
+            view = reader.emit(torch.ops.aten.select.int, [squeeze.tensor, axis, 0])[0]
             before = tuple(a if a < axis else a - 1 for a in squeeze.dropped)
-            return self._squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, ends)
+            return self.squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, ends)
 
         def kept() -> list[Argument]:
-            return self._squeezed(node, replace(squeeze, open=tuple(others)), rest, ends)
+            return self.squeezed(node, replace(squeeze, open=tuple(others)), rest, ends)
 
         known = self._sizes_of_one.get(size)
         if known is not None:
             return dropped() if known else kept()
         asked = {squeeze.tensor.shape[a] for a in squeeze.open} - self._sizes_of_one.keys()
         if self._copies + len(asked) > MOST_COPIES:
-            if self._loops_apart:
+            if self.loops:
                 raise BranchesDiffer(
                     format_message(
                         "there are too many ranks that a squeeze() may leave",
@@ -136,32 +137,22 @@ class ReadsApart(NodeWriter):
                     )
                 )
             dims = (*squeeze.dropped, *squeeze.open)
-            self._set_squeezed(node, self.any_rank.squeezed(squeeze.tensor, dims))
+            self._set_squeezed(node, reader.any_rank.squeezed(squeeze.tensor, dims))
             return rest()
-        condition = self.numbers.compute("aten::eq", [size, 1], torch.bool)
+        condition = reader.numbers.compute("aten::eq", [size, 1], torch.bool)
         readings = [
             partial(self._where_one, size, True, dropped),
             partial(self._where_one, size, False, kept),
         ]
-        self._copies += 1
-        try:
-            return self._blocks.branch(condition, readings, location, **ends)
-        except CannotJoin as reason:
-            if ends["at_end"]:
-                raise different_types(reason, location) from reason
-            raise
-        finally:
-            self._copies -= 1
+        refusal = partial(different_types, location=location)
+        return self.branch(condition, readings, location, ends, refusal)
 
     def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
-        held = self._env[node.inputsAt(0).debugName()]
-        if node.kind() == "aten::squeeze_" and view is not held:
-            self._reshaped.check_shape_is_its_own(node, held)
-            self._reshaped.reshape(held, view)
-            view = held
-        self.set(node, view)
+        held = self._reader.env[node.inputsAt(0).debugName()]
+        is_changed = node.kind() == "aten::squeeze_" and view is not held
+        self._reader.set(node, self._reader.reshape(node, view) if is_changed else view)
 
-    def _first_apart(
+    def first_iterations(
         self,
         node: Any,
         refusal: TypesChange,
@@ -171,80 +162,62 @@ class ReadsApart(NodeWriter):
         """A loop that leaves other types than it found, its first iterations read one by one: what
         follows is read once for each number of them, until the types stay. Where they never do, the
         loop carries tensors of any rank."""
-        location = self.here = self.location(node)
-        count, condition, *start = self.inputs_of(node)
+        reader = self._reader
+        location = reader.here = reader.location(node)
+        count, condition, *start = reader.inputs_of(node)
         (block,) = node.blocks()
-        symbols = dict(self.graph.symbols)
-
-        def with_results(results: Sequence[Argument]) -> list[Argument]:
-            for output, result in zip(node_outputs(node), results, strict=True):
-                self._env[output.debugName()] = result
-            return rest()
+        symbols = dict(reader.graph.symbols)
+        go_on = partial(reader.go_on, node, rest)
 
         def entered(
             done: int, left: Argument, goes_on: Argument, carried: Sequence[Argument]
         ) -> list[Argument]:
-            if self._copies >= MOST_COPIES:
+            if self.is_at_limit:
                 raise refusal
             is_entered = goes_on
             if left != FOREVER:
-                is_any = self.numbers.compute("aten::gt", [left, 0], torch.bool)
-                is_entered = self.numbers.compute("aten::__and__", [is_any, goes_on], torch.bool)
-                left = self.numbers.compute("aten::sub", [left, 1], torch.int64)
+                is_any = reader.numbers.compute("aten::gt", [left, 0], torch.bool)
+                is_entered = reader.numbers.compute("aten::__and__", [is_any, goes_on], torch.bool)
+                left = reader.numbers.compute("aten::sub", [left, 1], torch.int64)
 
             def one_more() -> list[Argument]:
-                goes_on, *after = self._iteration(block, done, carried)
-                following = partial(self._iteration, block, done=done + 1)
+                goes_on, *after = reader.iteration(block, done, carried)
+                following = partial(reader.iteration, block, done=done + 1)
                 try:
-                    with self.attempt():
-                        results = self._blocks.loop(left, goes_on, after, following, location)
+                    with reader.attempt():
+                        loop = Loop(left, goes_on, after, following, location)
+                        results = reader.blocks.loop(loop)
                 except TypesChange:
                     return entered(done + 1, left, goes_on, after)
-                return with_results(results)
+                return go_on(results)
 
             readings: list[Callable[[], list[Argument]]]
-            readings = [one_more, partial(with_results, carried)]
-            self._copies += 1
-            try:
-                return self._blocks.branch(is_entered, readings, location, **ends)
-            finally:
-                self._copies -= 1
+            readings = [one_more, partial(go_on, carried)]
+            return self.branch(is_entered, readings, location, ends, lambda _: refusal)
 
         reason: Exception
-        self._loops_apart += 1
+        self.loops += 1
         try:
-            with self.attempt():
+            with reader.attempt():
                 return entered(0, count, condition, start)
         except (CannotJoin, TypesChange, BranchesDiffer) as error:
             reason = error
         finally:
-            self._loops_apart -= 1
-        self.graph.symbols = symbols
-        self.here = location
+            self.loops -= 1
+        reader.graph.symbols = symbols
+        reader.here = location
         try:
-            with self.attempt():
-                results = self._blocks.loop_of_any_rank(
-                    count, condition, start, partial(self._iteration, block), location
-                )
+            with reader.attempt():
+                body = partial(reader.iteration, block)
+                loop = Loop(count, condition, start, body, location)
+                results = reader.blocks.loop_of_any_rank(loop)
         except (CannotJoin, TypesChange):
-            if isinstance(reason, TypesChange) or (
-                ends["at_end"] and isinstance(reason, CannotJoin)
-            ):
+            if isinstance(reason, TypesChange):
                 raise refusal from reason
             raise reason from None
-        return with_results(results)
+        return go_on(results)
 
-    def _iteration(
-        self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
-    ) -> list[Argument]:
-        """`done`: iterations that were read before."""
-        if done:
-            place = self.numbers.compute("aten::add", [place, done], torch.int64)
-        for source, argument in zip(block.inputs(), (place, *carried), strict=True):
-            self._env[source.debugName()] = argument
-        return self.read_block(list(block.nodes()), list(block.outputs()), is_body=True)
-
-    def _operand_apart(
+    def operand(
         self,
         node: Any,
         choice: TwoTypes,
@@ -253,28 +226,20 @@ class ReadsApart(NodeWriter):
     ) -> list[Argument]:
         """A call that gives another type where an operand is this than where it is that: it and
         what follows are read once for each."""
-        location = self.here = self.location(node)
+        location = self._reader.here = self._reader.location(node)
         refusal = CaptureError(format_message(str(choice), [("at", location.describe())]))
-        if self._copies >= MOST_COPIES:
+        if self.is_at_limit:
             raise refusal from choice
 
         def reading(way: Argument) -> list[Argument]:
-            self._env.update(dict.fromkeys(choice.names, way))
+            self._reader.env.update(dict.fromkeys(choice.names, way))
             try:
                 return again()
             finally:
-                self._env.update(dict.fromkeys(choice.names, choice.operand))
+                self._reader.env.update(dict.fromkeys(choice.names, choice.operand))
 
-        self._copies += 1
-        try:
-            readings = [partial(reading, way) for way in choice.ways]
-            return self._blocks.branch(choice.condition, readings, location, **ends)
-        except CannotJoin as reason:
-            if ends["at_end"]:
-                raise refusal from reason
-            raise
-        finally:
-            self._copies -= 1
+        readings = [partial(reading, way) for way in choice.ways]
+        return self.branch(choice.condition, readings, location, ends, lambda _: refusal)
 
     def _where_one(
         self, size: Dim, is_one: bool, reading: Callable[[], list[Argument]]
@@ -294,3 +259,28 @@ def different_types(reason: CannotJoin, location: SourceLocation) -> BranchesDif
             [("at", location.describe())],
         )
     )
+
+
+def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
+    """None where the sizes of all dims concerned are known."""
+    if not isinstance(operands[0], Value) or not operands[0].has_shape:
+        return None
+    tensor, *dims = operands
+    rank = len(tensor.shape)
+    axes: Sequence[Argument] = range(rank)
+    if dims:
+        axes = dims[0].state if isinstance(dims[0], ScriptList) else (dims[0],)
+    if not all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+        return None
+    axes = sorted({axis % rank for axis in axes})
+    if all(isinstance(tensor.shape[axis], int) for axis in axes):
+        return None
+    return OpenSqueeze(
+        tensor,
+        tuple(axis for axis in axes if tensor.shape[axis] == 1),
+        tuple(axis for axis in axes if _may_be_one(tensor.shape[axis])),
+    )
+
+
+def _may_be_one(size: Dim) -> bool:
+    return isinstance(size, sympy.Expr) and (size - 1).is_zero is not False

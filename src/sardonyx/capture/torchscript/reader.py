@@ -20,6 +20,7 @@ from sardonyx.capture.graph import (
     Block,
     SourceLocation,
     Value,
+    is_symbolic,
 )
 from sardonyx.capture.infer import type_of
 from sardonyx.capture.location import (
@@ -41,10 +42,13 @@ from sardonyx.capture.torchscript.any_rank import (
     is_of_open_length,
     needs_rank,
 )
-from sardonyx.capture.torchscript.attributes import ModuleAt, ModuleAttributes
+from sardonyx.capture.torchscript.attributes import ModuleAttributes
 from sardonyx.capture.torchscript.blocks import (
     FOREVER,
+    Body,
+    Loop,
     ModelRaises,
+    Readings,
     ScriptBlocks,
     TypesChange,
     known_truth,
@@ -61,31 +65,33 @@ from sardonyx.capture.torchscript.lists import ScriptLists
 from sardonyx.capture.torchscript.node_values import has_writes, names_read, raises, unpacked_into
 from sardonyx.capture.torchscript.node_values import inputs as node_inputs
 from sardonyx.capture.torchscript.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.nodes import NodeWriter
 from sardonyx.capture.torchscript.numbers import ScriptNumbers, is_arithmetic
-from sardonyx.capture.torchscript.open_writes import write_of
 from sardonyx.capture.torchscript.patterns import CannotJoin, Conform
 from sardonyx.capture.torchscript.questions import READ_NUMBERS, TensorQuestions
 from sardonyx.capture.torchscript.read_apart import (
-    MOST_COPIES,
+    SQUEEZES,
     BranchesDiffer,
     ReadsApart,
     TwoTypes,
     different_types,
+    open_squeeze,
 )
 from sardonyx.capture.torchscript.reshaped import ReshapedTensors
-from sardonyx.capture.torchscript.squeezes import SQUEEZES
 from sardonyx.capture.torchscript.texts import Texts
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     UNINITIALIZED,
     AnyRank,
     ChosenConstant,
+    CodedText,
     ComputedNumber,
     Heap,
-    ListItems,
     MaybeNone,
     ScriptDict,
     ScriptInstance,
     ScriptList,
+    UnknownText,
     as_python,
     is_constant,
     number_dtype,
@@ -101,7 +107,7 @@ from sardonyx.errors import (
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 
 
-class GraphReader(ReadsApart):
+class GraphReader(NodeWriter):
     def __init__(
         self,
         root: torch.nn.Module,
@@ -113,30 +119,23 @@ class GraphReader(ReadsApart):
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
-        self._reshaped = ReshapedTensors(self.heap)
+        self.reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
-        self.texts = Texts(self.numbers, self.note)
+        self.texts = Texts(self)
         self.lists = ScriptLists(self)
         self.heap.replaced = self.lists.replaced
-        self._list_operators = ListOperators(self, self.lists)
-        self.calls = ScriptCalls(self.heap, self.lists, self.numbers, self.texts, self._either)
-        self._questions = TensorQuestions(self.numbers, self.lists, self._either)
-        self._blocks = ScriptBlocks(self)
+        self._list_operators = ListOperators(self)
+        self.calls = ScriptCalls(self)
+        self._questions = TensorQuestions(self)
+        self.blocks = ScriptBlocks(self)
+        self.apart = ReadsApart(self)
         self.any_rank = AnyRankTensors(self)
-        self.conform = Conform(
-            self.numbers.as_tensor,
-            self.lists.dynamic_content,
-            self.filler,
-            self.lists.columns,
-            self.code_among,
-            self.any_rank,
-            self.texts.code,
-        )
+        self.conform = Conform(self)
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
         self._quantized = QuantizedReader(
-            self._emit, self._held, self._loop, lambda: self.example_sizes
+            self.emit, self._held, self._loop, lambda: self.example_sizes
         )
-        self._env: dict[str, Argument] = {}
+        self.env: dict[str, Argument] = {}
         self._program: Any = None
         self._changes: list[Any] = []
         """The nodes that change an object, or the shape of a tensor."""
@@ -147,7 +146,7 @@ class GraphReader(ReadsApart):
         """A scripted function or method: what it returns of its arguments by name, the module as
         `self` among them."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
-            self._env[source.debugName()] = argument
+            self.env[source.debugName()] = argument
         self._program = graph
         self._changes = changes_in(graph.nodes())
         try:
@@ -175,10 +174,10 @@ class GraphReader(ReadsApart):
     def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
         """What else is refused, of the nodes that do not depend on the first that was."""
         found: list[SardonyxError] = []
-        unread = (n for n in nodes if any(o.debugName() not in self._env for o in node_outputs(n)))
+        unread = (n for n in nodes if any(o.debugName() not in self.env for o in node_outputs(n)))
         next(unread, None)
         for node in unread:
-            if not all(name in self._env for name in names_read(node)):
+            if not all(name in self.env for name in names_read(node)):
                 continue
             try:
                 self.read_block([node], [])
@@ -196,10 +195,6 @@ class GraphReader(ReadsApart):
                     " dequantize() or its int_repr()"
                 )
 
-    def module_at(self, path: tuple[str, ...]) -> Any:
-        """What a variable holds that is a module."""
-        return ModuleAt(path)
-
     @cached_property
     def writes_tensors(self) -> bool:
         return has_writes(self._program)
@@ -209,14 +204,8 @@ class GraphReader(ReadsApart):
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
         made = Block()
-        outer, self.graph.nodes = self.graph.nodes, made.nodes
-        try:
-            self._reshaped.enter(made)
-            with self.scalars.inside_a_block():
-                yield made
-        finally:
-            self._reshaped.leave()
-            self.graph.nodes = outer
+        with self.writing_into(made), self.reshaped.inside(made), self.scalars.inside_a_block():
+            yield made
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
@@ -249,69 +238,58 @@ class GraphReader(ReadsApart):
         for place, node in enumerate(nodes):
             kind = node.kind()
             if kind in SQUEEZES:
-                squeeze = self._open_squeeze(node)
+                squeeze = open_squeeze(self.inputs_of(node))
                 if squeeze is not None:
-                    return self._squeezed(node, squeeze, from_place(place + 1), ends)
+                    return self.apart.squeezed(node, squeeze, from_place(place + 1), ends)
             if kind == "prim::Loop":
                 try:
                     with self.attempt():
                         self._node(node)
                     continue
                 except TypesChange as refusal:
-                    return self._first_apart(node, refusal, from_place(place + 1), ends)
+                    return self.apart.first_iterations(node, refusal, from_place(place + 1), ends)
             if kind != "prim::If":
                 try:
                     self._node(node)
                     continue
                 except TwoTypes as choice:
-                    return self._operand_apart(node, choice, from_place(place), ends)
+                    return self.apart.operand(node, choice, from_place(place), ends)
             (condition,) = self.inputs_of(node)
             ways = [(block, condition, not index) for index, block in enumerate(node.blocks())]
             readings = [partial(self._branch, *way) for way in ways]
             location = self.here = self.location(node)
             try:
-                if self._is_read_apart(node):
+                if not self.apart.is_at_limit and is_one_of_two_changed(node, self._changes):
+                    # What follows is to know which side was taken, though what both leave fits.
                     raise CannotJoin("one of two objects, which is changed")
                 with self.attempt():
-                    results = self._blocks.branch(condition, readings, location)
+                    results = self.blocks.branch(condition, readings, location)
             except CannotJoin as reason:
-                copies = int(known_truth(condition) is None)
-                if copies and self._copies >= MOST_COPIES:
+                is_open = known_truth(condition) is None
+                if is_open and self.apart.is_at_limit:
                     self._set_joined(node, condition, readings, reason)
                     continue
                 # What follows is read once more in each branch, where its types are known.
-                rest = from_place(place + 1)
-                readings = [partial(self._branch_and_rest, node, *way, rest, ends) for way in ways]
-                self._copies += copies
-                try:
-                    return self._blocks.branch(condition, readings, location, **ends)
-                except CannotJoin as again:
-                    if at_end:
-                        raise different_types(again, location) from again
-                    raise
-                finally:
-                    self._copies -= copies
-            for output, result in zip(node_outputs(node), results, strict=True):
-                self._env[output.debugName()] = result
+                go_on = partial(self.go_on, node, from_place(place + 1))
+                readings = [partial(self._branch, *way, go_on, **ends) for way in ways]
+                refused = partial(different_types, location=location)
+                return self.apart.branch(
+                    condition, readings, location, ends, refused, copies=int(is_open)
+                )
+            self.set_outputs(node, results)
             self._note_joined(node, condition, results)
             for block, _, holds in ways:
                 if isinstance(condition, _EQUATIONS) and raises(block):
                     with self.any_rank.where(condition, not holds):
                         return from_place(place + 1)()
-        results = [self._reshaped.now(self._env[o.debugName()]) for o in outputs]
+        results = [self.reshaped.now(self.env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
-
-    def _is_read_apart(self, branch: Any) -> bool:
-        """Whether what follows is to know which side was taken, though what both leave fits."""
-        if self._copies >= MOST_COPIES:
-            return False
-        return is_one_of_two_changed(branch, self._changes)
 
     def _note_joined(self, node: Any, condition: Argument, results: list[Argument]) -> None:
         """What `x.dim() == 3 and c` says of the tensor is known where that is true."""
         sides = zip(*(block.outputs() for block in node.blocks()), strict=True)
         for result, names in zip(results, sides, strict=True):
-            then, otherwise = (self._env.get(name.debugName()) for name in names)
+            then, otherwise = (self.env.get(name.debugName()) for name in names)
             if any(isinstance(c, _EQUATIONS) for c in (condition, then, otherwise)):
                 self.any_rank.note_joined(condition, result, then, otherwise)
 
@@ -319,71 +297,67 @@ class GraphReader(ReadsApart):
         self,
         node: Any,
         condition: Argument,
-        readings: Sequence[Callable[[], list[Argument]]],
+        readings: Readings,
         reason: CannotJoin,
     ) -> None:
         """What a branch leaves, tensors of two ranks among it."""
-        if self._loops_apart:
+        if self.apart.loops:
             raise different_types(reason, self.location(node)) from reason
         location = self.here = self.location(node)
         try:
             with self.attempt():
-                results = self._blocks.branch_of_any_rank(condition, readings, location)
+                results = self.blocks.branch(condition, readings, location, of_any_rank=True)
         except CannotJoin:
             raise different_types(reason, location) from reason
-        for output, result in zip(node_outputs(node), results, strict=True):
-            self._env[output.debugName()] = result
+        self.set_outputs(node, results)
 
-    def _branch(self, block: Any, condition: Argument, holds: bool) -> list[Argument]:
-        with self.any_rank.where(condition, holds):
-            return self.read_block(list(block.nodes()), list(block.outputs()))
-
-    def _branch_and_rest(
+    def _branch(
         self,
-        node: Any,
         block: Any,
         condition: Argument,
         holds: bool,
-        rest: Callable[[], list[Argument]],
-        ends: dict[str, bool],
+        then: Callable[[list[Argument]], list[Argument]] | None = None,
+        **ends: bool,
     ) -> list[Argument]:
-        def go_on(results: list[Argument]) -> list[Argument]:
-            for output, result in zip(node_outputs(node), results, strict=True):
-                self._env[output.debugName()] = result
-            return rest()
-
-        nodes, outputs = list(block.nodes()), list(block.outputs())
         with self.any_rank.where(condition, holds):
-            return self.read_block(nodes, outputs, go_on, **ends)
+            return self.read_block(list(block.nodes()), list(block.outputs()), then, **ends)
+
+    def go_on(
+        self, node: Any, rest: Callable[[], list[Argument]], results: Sequence[Argument]
+    ) -> list[Argument]:
+        """What follows a node that gave these results."""
+        self.set_outputs(node, results)
+        return rest()
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
-        body = partial(self._iteration, block)
-        results = self._blocks.loop(count, condition, start, body, self.here)
+        body = partial(self.iteration, block)
+        results = self.blocks.loop(Loop(count, condition, start, body, self.here))
         if count == FOREVER and condition is True:
             for place, flag in constants_at_exit(block).items():
                 results[place] = flag
-        for output, result in zip(node_outputs(node), results, strict=True):
-            self._env[output.debugName()] = result
+        self.set_outputs(node, results)
 
-    def _either(
+    def either(
         self, condition: Argument, one: Callable[[], Argument], other: Callable[[], Argument]
     ) -> Argument:
         """A branch that the program does not have itself."""
         readings = [lambda: [one()], lambda: [other()]]
-        return self._blocks.branch(condition, readings, self.here)[0]
+        return self.blocks.branch(condition, readings, self.here)[0]
 
     def repeat(
         self,
         count: Argument,
         start: Sequence[Argument],
-        body: Callable[[Argument, Sequence[Argument]], list[Argument]],
+        body: Body,
     ) -> list[Argument]:
         """A loop that the program does not have itself; `body` gives what is carried on."""
-        return self._blocks.loop(
-            count, True, start, lambda i, carried: [True, *body(i, carried)], self.here
-        )
+
+        def going_on(i: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            return [True, *body(i, carried)]
+
+        return self.blocks.loop(Loop(count, True, start, going_on, self.here))
 
     def code_among(self, constant: Argument, options: tuple[Any, ...]) -> Argument:
         """The place of a constant, which may be chosen at run time itself, among options."""
@@ -396,11 +370,15 @@ class GraphReader(ReadsApart):
         place = self.numbers.as_scalar(constant.code)
         return ComputedNumber(self.emit(torch.ops.aten.select.int, [table, 0, place])[0])
 
-    def ask_to_unroll(self, index: Argument) -> None:
-        self._blocks.ask_to_unroll(index)
-
-    def joined_lists(self, first: ListItems, second: ListItems) -> ListItems:
-        return self.lists.joined(first, second)
+    def iteration(
+        self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
+    ) -> list[Argument]:
+        """Of a loop; `done`: iterations that were read before."""
+        if done:
+            place = self.numbers.compute("aten::add", [place, done], torch.int64)
+        for source, argument in zip(block.inputs(), (place, *carried), strict=True):
+            self.env[source.debugName()] = argument
+        return self.read_block(list(block.nodes()), list(block.outputs()), is_body=True)
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -410,7 +388,7 @@ class GraphReader(ReadsApart):
             output = node.output()
             value = output.toIValue()
             if type(value) in _PLAIN:
-                self._env[output.debugName()] = value
+                self.env[output.debugName()] = value
                 return
         self.here = self.location(node)
         try:
@@ -435,115 +413,94 @@ class GraphReader(ReadsApart):
         if kind == "aten::Bool" and is_answered_no(self.here):
             self.set(node, False)
             return
-        operands = self.inputs_of(node)
+        self.set_outputs(node, self._results(node, self.inputs_of(node)))
+
+    def _results(self, node: Any, operands: list[Argument]) -> list[Argument]:
+        """What a call of an operator gives."""
+        kind = node.kind()
         chosen = next((o for o in operands if isinstance(o, ChosenConstant)), None)
         if chosen is not None and not _takes_chosen(kind, operands):
-            self._of_each_option(kind, node, chosen)
-            return
+            return self._of_each_option(node, operands, chosen)
         is_any_rank = any(isinstance(o, AnyRank) for o in operands)
         for calls in (self.calls,) if is_any_rank else (self.calls, self._questions):
             with contextlib.suppress(NotHere):
-                self._set_call_result(node, calls.call(kind, operands))
-                return
+                return _as_outputs(node, calls.call(kind, operands))
         if is_arithmetic(kind, operands) and not all(map(is_constant, operands)):
-            dtype = _NUMBERS.get(node.output().type().kind()) or numberdtype_of(operands)
-            self.set(node, self.numbers.compute(kind, operands, dtype))
-            return
+            dtype = NUMBERS.get(node.output().type().kind()) or numberdtype_of(operands)
+            return [self.numbers.compute(kind, operands, dtype)]
         optional = next((o for o in operands if isinstance(o, MaybeNone)), None)
         if optional is not None:
-            self._of_either(kind, node, optional, optional.present, [optional.content, None])
-            return
+            ways = [optional.content, None]
+            return self._of_either(node, operands, optional, optional.present, ways)
         op = _torch_private.overload_of(node)
         if is_any_rank:
-            self._of_any_rank(kind, node, op, operands)
-            return
+            return self._of_any_rank(node, op, operands)
         if kind in OF_LISTS and any(map(holds_any_rank, operands)):
-            self.set(node, self.any_rank.of_tensors(op, operands))
-            return
+            return [self.any_rank.of_tensors(op, operands)]
         if kind in OF_SIZES:
             sizes = next((o for o in operands if is_of_open_length(o)), None)
             if sizes is not None:
-                self.set(node, self.any_rank.of_list(op, sizes, operands))
-                return
+                return [self.any_rank.of_list(op, sizes, operands)]
         if op is None or not _torch_private.is_known_to_dispatcher(op):
-            self._script_operator(kind, node, op, operands)
-            return
+            return self._script_operator(node, op, operands)
         for source, operand in zip(node_inputs(node), operands, strict=True):
             if source.type().kind() == "BoolType" and isinstance(
                 operand, (ComputedNumber, sympy.Basic)
             ):
                 # Operators have no form for a bool that is computed.
-                self._of_either(kind, node, operand, operand, [True, False])
-                return
-        self._operator(node, op)
+                return self._of_either(node, operands, operand, operand, [True, False])
+        return self._operator(node, op, operands)
 
-    def _of_any_rank(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
-        sources, outputs = node_inputs(node), [o.debugName() for o in node_outputs(node)]
-
+    def _of_any_rank(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         def reread(others: dict[Argument, Argument]) -> Argument:
-            given = {
-                source.debugName(): others[operand]
-                for source, operand in zip(sources, operands, strict=True)
-                if isinstance(operand, (Value, AnyRank)) and operand in others
-            }
-            before = {name: self._env[name] for name in given}
-            self._env.update(given)
-            try:
-                self._read_node(kind, node)
-            finally:
-                self._env.update(before)
-            results = tuple(self._env[name] for name in outputs)
-            return results[0] if len(results) == 1 else results
+            tensors = (Value, AnyRank)
+            given = [others.get(o, o) if isinstance(o, tensors) else o for o in operands]
+            results = self._results(node, given)
+            return results[0] if len(results) == 1 else tuple(results)
 
+        kind = node.kind()
         view = METADATA_WRITES.get(kind)
         if view is None:
-            self._set_call_result(node, self.any_rank.call(kind, op, operands, reread))
-            return
-        tensor = self._env[sources[0].debugName()]
-        self._reshaped.check_shape_is_its_own(node, tensor)
+            return _as_outputs(node, self.any_rank.call(kind, op, operands, reread))
         shape = self.any_rank.call(kind.removesuffix("_"), view(op), operands, reread)
-        self._reshaped.reshape(tensor, shape)
-        self.set(node, tensor)
+        return [self.reshape(node, shape)]
 
-    def _set_call_result(self, node: Any, result: Argument) -> None:
-        outputs = node_outputs(node)
-        results = result if len(outputs) > 1 else [result]
-        for output, each in zip(outputs, results, strict=bool(outputs)):
-            self._env[output.debugName()] = each
+    def reshape(self, node: Any, view: Value | AnyRank) -> Argument:
+        """The tensor whose shape a node changes, and that is its view from here on."""
+        tensor = self.env[node.inputsAt(0).debugName()]
+        self.reshaped.check_shape_is_its_own(node, tensor)
+        self.reshaped.reshape(tensor, view)
+        return tensor
 
     def _of_either(
         self,
-        kind: str,
         node: Any,
+        operands: list[Argument],
         operand: Argument,
         condition: Argument,
         ways: list[Argument],
         *,
         of_constants: bool = False,
-    ) -> None:
+    ) -> list[Argument]:
         """One call where an operand, which a condition decides, is this, one where it is that.
         `of_constants`: what they give may be a choice of constants again."""
-        names = [i.debugName() for i in node_inputs(node) if self._env[i.debugName()] is operand]
-        outputs = [o.debugName() for o in node_outputs(node)]
 
-        def reading(argument: Argument) -> list[Argument]:
-            self._env.update(dict.fromkeys(names, argument))
-            try:
-                self._read_node(kind, node)
-            finally:
-                self._env.update(dict.fromkeys(names, operand))
-            return [self._env[name] for name in outputs]
+        def reading(way: Argument) -> list[Argument]:
+            return self._results(node, [way if o is operand else o for o in operands])
 
         readings = [partial(reading, way) for way in ways]
         try:
-            results = self._blocks.branch(condition, readings, self.here, is_body=of_constants)
+            return self.blocks.branch(condition, readings, self.here, is_body=of_constants)
         except CannotJoin as reason:
+            inputs = [i.debugName() for i in node_inputs(node)]
+            names = [name for name in inputs if self.env[name] is operand]
             raise TwoTypes(
-                f"what {kind} gives has two types: {reason}", names, operand, condition, ways
+                f"what {node.kind()} gives has two types: {reason}", names, operand, condition, ways
             ) from reason
-        self._env.update(dict(zip(outputs, results, strict=True)))
 
-    def _of_each_option(self, kind: str, node: Any, chosen: ChosenConstant) -> None:
+    def _of_each_option(
+        self, node: Any, operands: list[Argument], chosen: ChosenConstant
+    ) -> list[Argument]:
         first, *others = chosen.options
         if not others:
             raise AssertionError("a choice of one")
@@ -552,21 +509,19 @@ class GraphReader(ReadsApart):
             code = self.numbers.compute("aten::sub", [chosen.code, 1], torch.int64)
             rest = ChosenConstant(code, tuple(others))
         is_first = self.numbers.compute("aten::eq", [chosen.code, 0], torch.bool)
-        self._of_either(kind, node, chosen, is_first, [first, rest], of_constants=True)
+        ways = [first, rest]
+        return self._of_either(node, operands, chosen, is_first, ways, of_constants=True)
 
-    def _script_operator(self, kind: str, node: Any, op: Any, operands: list[Argument]) -> None:
+    def _script_operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         """What TorchScript alone has: run by it where all is known."""
+        kind = node.kind()
         if op is not None and len(operands) <= len(op._schema.arguments):
             arguments = bind(op, [self._plain(o) for o in operands])
-            scalar = self.scalars.read(op, arguments)
-            if scalar is not None:
-                self.set(node, self.wrapped(scalar.value))
-                return
-            if self._reads_number(node, arguments):
-                return
+            number = self._number_read(node, arguments)
+            if number is not None:
+                return [number]
             if kind == "aten::to":
-                self.set(node, self._moved(arguments))
-                return
+                return [self._moved(arguments)]
         if not all(map(is_constant, operands)):
             raise no_form(kind, self.here)
         try:
@@ -577,7 +532,7 @@ class GraphReader(ReadsApart):
             result = run(*given)
         except RuntimeError as error:
             raise no_form(kind, self.here) from error
-        self._set_call_result(node, self.wrapped(result))
+        return _as_outputs(node, self.wrapped(result))
 
     def _moved(self, arguments: dict[str, Argument]) -> Argument:
         """`x.to(...)` of a device, or of what may be None: itself where nothing changes."""
@@ -587,65 +542,77 @@ class GraphReader(ReadsApart):
             return tensor
         return self.emit(torch.ops.aten._to_copy.default, [tensor], dtype=wanted)[0]
 
-    def _reads_number(self, node: Any, arguments: dict[str, Argument]) -> bool:
-        """`int(x)`, `x.item()`."""
+    def _number_read(self, node: Any, arguments: dict[str, Argument]) -> Argument | None:
+        """`int(x)`, `x.item()`; None where no number is read off a tensor."""
         read = next(iter(arguments.values()), None)
-        if node.kind() not in READ_NUMBERS or not isinstance(read, Value):
-            return False
+        if node.kind() not in READ_NUMBERS:
+            return None
+        if isinstance(read, (UnknownText, CodedText)):
+            raise CaptureError(
+                "a number is read from a string that is known at run time: take the number that the"
+                " string is made of"
+            )
+        if not isinstance(read, Value):
+            return None
+        known = self.scalars.read(node.kind(), read)
+        if known is not None:
+            return known
         kind = node.output().type().kind()
-        dtype = _NUMBERS.get(kind)
+        dtype = NUMBERS.get(kind)
         if kind == "NumberType":
             held = read.dtype
             dtype = torch.float64 if held.is_floating_point else torch.int64
             dtype = torch.bool if held == torch.bool else dtype
-        if dtype is None:
-            return False
-        self.set(node, self.numbers.read(read, dtype))
-        return True
+        return None if dtype is None else self.numbers.read(read, dtype)
 
     def inputs_of(self, node: Any) -> list[Argument]:
-        found = [self._reshaped.now(self._env[i.debugName()]) for i in node_inputs(node)]
+        found = [self.reshaped.now(self.env[i.debugName()]) for i in node_inputs(node)]
         return [self.any_rank.now(a) for a in found] if self.any_rank.known else found
 
     def set(self, node: Any, result: Argument) -> None:
-        self.set_output(node.output(), result)
+        self.env[node.output().debugName()] = result
 
-    def set_output(self, output: Any, result: Argument) -> None:
-        self._env[output.debugName()] = result
+    def set_outputs(self, node: Any, results: Sequence[Argument]) -> None:
+        for output, result in zip(node_outputs(node), results, strict=True):
+            self.env[output.debugName()] = result
 
-    def _operator(self, node: Any, op: Any) -> None:
-        unpacked = unpacked_into(node)
-        found = self._list_operators.call(op._schema.name, self.inputs_of(node), unpacked)
+    def _operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
+        found = self._list_operators.call(op._schema.name, operands, unpacked_into(node))
         if found is not None:
-            self.set(node, found)
-            return
-        arguments = bind(op, self._operands(node, op))
+            return [found]
+        arguments = bind(op, list(map(self._bound, operands, node_inputs(node))))
         if op._schema.name in _TAKES_MASKS:
             arguments["indices"] = [self._plain_mask(i) for i in arguments["indices"]]
-        scalar = self.scalars.read(op, arguments)
-        if scalar is not None:
-            self.set(node, self.wrapped(scalar.value))
-            return
-        if self._reads_number(node, arguments):
-            return
-        location = self.here
+        number = self._number_read(node, arguments)
+        if number is not None:
+            return [number]
         if self._quantized.concerns(op, arguments):
-            self._set_results(node, self._quantized.read(op, arguments, location))
-            return
+            return self._by_output(node, self._quantized.read(op, arguments, self.here))
         if op._schema.name in METADATA_WRITES:
-            self._reshape(node, op, arguments)
-            return
+            made = self._inferred(METADATA_WRITES[op._schema.name](op), arguments)
+            self.graph.nodes.append(made)
+            return [self.reshape(node, made.outputs[0])]
         if any("Tensor" not in str(result.type) for result in op._schema.returns):
-            raise no_form(node.kind(), location)
-        write = write_of(op._schema.name)
-        if write is not None:
-            write(self, arguments)
-            self.set(node, arguments["self"])
-            return
-        made = self._typed(node, op, arguments, location)
-        self.graph.nodes.append(made)
-        self.scalars.follow(made)
-        self._set_results(node, list(made.outputs))
+            raise no_form(node.kind(), self.here)
+        if op is torch.ops.aten.fill_diagonal_.default and is_symbolic(
+            list(arguments["self"].shape)
+        ):
+            self._fill_open_diagonal(*arguments.values())
+            return [arguments["self"]]
+        return self._by_output(node, list(self._added(self._typed(node, op, arguments))))
+
+    def _fill_open_diagonal(self, tensor: Value, fill_value: Argument, wrap: bool) -> None:
+        """Which PyTorch takes apart for the sizes of the example."""
+        if len(tensor.shape) != 2 or wrap:
+            raise CaptureError(
+                format_message(
+                    "fill_diagonal_ of more than two dims, or with wrap, wants sizes that are known"
+                    " in a script",
+                    [("at", self.here.describe()), ("try", 'capture="trace" or capture="export"')],
+                )
+            )
+        (diagonal,) = self.emit(torch.ops.aten.diagonal.default, [tensor])
+        self.emit(torch.ops.aten.fill_.Scalar, [diagonal, fill_value])
 
     def _plain_mask(self, index: Argument) -> Argument:
         """A mask of bytes as one of bools."""
@@ -653,40 +620,19 @@ class GraphReader(ReadsApart):
             return index
         return self.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
 
-    def _reshape(self, node: Any, op: Any, arguments: dict[str, Argument]) -> None:
-        tensor = self._env[node.inputsAt(0).debugName()]
-        self._reshaped.check_shape_is_its_own(node, tensor)
-        view = METADATA_WRITES[op._schema.name](op)
-        made = self._inferred(view, arguments, self.here)
-        self.graph.nodes.append(made)
-        self._reshaped.reshape(tensor, made.outputs[0])
-        self.set(node, tensor)
-
-    def _set_results(self, node: Any, values: list[Argument]) -> None:
+    def _by_output(self, node: Any, values: list[Argument]) -> list[Argument]:
+        """What an operator gives, its lists of tensors as such."""
         outputs = node_outputs(node)
+        found: list[Argument] = []
         for place, output in enumerate(outputs):
+            count = 1
             if str(output.type()).startswith("List["):
                 count = len(values) - (len(outputs) - place - 1)
-                self._env[output.debugName()] = self.lists.new(values[:count])
-                values = values[count:]
+                found.append(self.lists.new(values[:count]))
             else:
-                self._env[output.debugName()], *values = values
-
-    def _operands(self, node: Any, op: Any) -> list[Argument]:
-        """Its inputs. A Python number that the trace holds as a tensor comes as a number, which
-        only operators of arithmetic take for a tensor."""
-        operands = [
-            self._bound(operand, source)
-            for operand, source in zip(self.inputs_of(node), node_inputs(node), strict=True)
-        ]
-        if _torch_private.takes_numbers_for_tensors(op):
-            return operands
-        return [
-            self._as_tensor(operand, source)
-            if source.type().kind() == "TensorType" and isinstance(operand, (int, float))
-            else operand
-            for operand, source in zip(operands, node_inputs(node), strict=True)
-        ]
+                found.append(values[0])
+            values = values[count:]
+        return found
 
     def _bound(self, operand: Argument, source: Any) -> Argument:
         """As an operator takes it."""
@@ -719,10 +665,6 @@ class GraphReader(ReadsApart):
         if isinstance(found, dict):
             return self.heap.new(ScriptDict({k: self.wrapped(v) for k, v in found.items()}))
         return found
-
-    def _as_tensor(self, number: float, source: Any) -> Value:
-        tensor = torch.tensor(number, dtype=source.type().dtype())
-        return Value(source.debugName(), type_of(tensor), constant=tensor)
 
     # -- what only TorchScript has ---------------------------------------------------------------
 
@@ -775,36 +717,33 @@ class GraphReader(ReadsApart):
 
     def _fork(self, node: Any) -> None:
         """What would run beside the rest, in its place."""
-        body = _torch_private.inlined_subgraph(node)
-        outer, given = (self._env, self._changes), self.inputs_of(node)
-        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
-        self._changes = changes_in(body.nodes())
-        try:
-            results = self.read_block(list(body.nodes()), list(body.outputs()))
-        finally:
-            self._env, self._changes = outer
+        results = self._read_graph(_torch_private.inlined_subgraph(node), self.inputs_of(node))
         self.set(node, results[0])
 
     def _autograd_function(self, node: Any) -> None:
         """The operators that ran inside the forward of a torch.autograd.Function, in its place; or
         one operator for the call."""
-        whole = operator_in_torchscript(node, [self._plain(a) for a in self.inputs_of(node)])
+        operands = self.inputs_of(node)
+        whole = operator_in_torchscript(node, [self._plain(a) for a in operands])
         if whole is not None:
-            function, operands = whole
-            self.set(node, self.wrapped(function.result(self.emit(function.op, operands))))
+            function, given = whole
+            self.set(node, self.wrapped(function.result(self.emit(function.op, given))))
             return
         if not node.hasAttribute("Subgraph"):
             raise no_form(node.kind(), self.location(node))
-        body = node.g("Subgraph")
-        outer, given = self._env, self.inputs_of(node)
-        # The names of its values are its own.
-        self._env = {i.debugName(): a for i, a in zip(body.inputs(), given, strict=True)}
-        for inner in body.nodes():
-            self._node(inner)
-        results = [self._env[o.debugName()] for o in body.outputs()]
-        self._env = outer
+        results = self._read_graph(node.g("Subgraph"), operands)
         gives_tuple = node.output().type().kind() == "TupleType"
         self.set(node, tuple(results) if gives_tuple else results[0])
+
+    def _read_graph(self, graph: Any, given: Sequence[Argument]) -> list[Argument]:
+        """What a graph gives whose values have names of their own."""
+        outer = self.env, self._changes
+        self.env = {i.debugName(): a for i, a in zip(graph.inputs(), given, strict=True)}
+        self._changes = changes_in(graph.nodes())
+        try:
+            return self.read_block(list(graph.nodes()), list(graph.outputs()))
+        finally:
+            self.env, self._changes = outer
 
     def location(self, node: Any) -> SourceLocation:
         path, calls = self._running.of(node)
@@ -828,13 +767,17 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
 _PLAIN = frozenset((type(None), bool, int, float, str))
 _EQUATIONS = (sympy.Eq, sympy.Ne)
 _TAKES_MASKS = frozenset({"aten::index", "aten::index_put", "aten::index_put_"})
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 
 
 def numberdtype_of(operands: Sequence[Argument]) -> torch.dtype:
     """Of a Scalar, which TorchScript leaves open."""
     kinds = [number_dtype(o) for o in operands]
     return torch.float64 if torch.float64 in kinds else kinds[0]
+
+
+def _as_outputs(node: Any, result: Argument) -> list[Argument]:
+    count = node.outputsSize()
+    return list(result) if count > 1 else [result] * count
 
 
 def _takes_chosen(kind: str, operands: Sequence[Argument]) -> bool:

@@ -6,6 +6,8 @@ branches and loops hand it on.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,11 +34,13 @@ class ReshapedTensors:
         self._blocks: list[tuple[Block, int]] = []
         """Those that are being read, from the outermost in; with the age of what they make."""
 
-    def enter(self, block: Block) -> None:
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
         self._blocks.append((block, self._heap.age()))
-
-    def leave(self) -> None:
-        self._blocks.pop()
+        try:
+            yield
+        finally:
+            self._blocks.pop()
 
     def now(self, argument: Argument) -> Argument:
         if not self._cells:
@@ -82,7 +86,14 @@ class ReshapedTensors:
     def check_shape_is_its_own(self, change: Any, tensor: Value | AnyRank) -> None:
         """A branch that gave the tensor, or a loop that carries it, does not hand its shape
         back."""
-        _check_shape_is_its_own(change, self.itself(tensor))
+        tensor = self.itself(tensor)
+        made_by = (tensor.flat if isinstance(tensor, AnyRank) else tensor).producer
+        is_chosen = made_by is None or made_by.blocks
+        if (is_chosen and may_have_other_names(change)) or is_held_by_result(change):
+            raise CaptureError(
+                f"{change.kind()} changes the shape of a tensor that another variable may hold,"
+                " too, which depends on a branch or a loop: use the operator that gives a new one"
+            )
 
 
 def _given_back(tensor: Value | AnyRank) -> Value | None:
@@ -108,13 +119,3 @@ def _given_back(tensor: Value | AnyRank) -> Value | None:
         case _:
             is_same = False
     return source if is_same else None
-
-
-def _check_shape_is_its_own(change: Any, tensor: Value | AnyRank) -> None:
-    made_by = (tensor.flat if isinstance(tensor, AnyRank) else tensor).producer
-    is_chosen = made_by is None or made_by.blocks
-    if (is_chosen and may_have_other_names(change)) or is_held_by_result(change):
-        raise CaptureError(
-            f"{change.kind()} changes the shape of a tensor that another variable may hold, too,"
-            " which depends on a branch or a loop: use the operator that gives a new one"
-        )

@@ -1,4 +1,4 @@
-"""Python numbers that a trace carries as 0-d tensors: sizes, and arithmetic on sizes."""
+"""Numbers that a program, as traces do, carries as 0-d tensors: sizes, and arithmetic on sizes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,15 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.graph import (
-    Argument,
-    AtenGraph,
-    Node,
-    SourceLocation,
-    TensorType,
-    Value,
-    values_in,
-)
+from sardonyx.capture.bind import parameters_of
+from sardonyx.capture.graph import Argument, Node, Value, values_in
 from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.torchscript.values import CodedText, UnknownText
-from sardonyx.errors import CaptureError
 
 _sym_float: Callable[[Any], Any] = torch.sym_float
 _sym_max: Callable[[Any, Any], Any] = torch.sym_max
@@ -32,37 +22,23 @@ _sym_min: Callable[[Any, Any], Any] = torch.sym_min
 _sym_int: Callable[[Any], Any] = torch.sym_int
 
 
-class Read(NamedTuple):
-    """The Python value an operator reads; a tuple so that the value may be None."""
-
-    value: Argument
-
-
 class ScalarTracker:
     """Knows which 0-d tensors hold a size expression, and follows arithmetic on them."""
 
-    def __init__(self, inference: TypeInference, graph: AtenGraph) -> None:
+    def __init__(self, inference: TypeInference) -> None:
         self._inference = inference
-        self._graph = graph
         self._numbers: dict[Value, Any] = {}
         self._roots: dict[Value, Value] = {}
         """The value that another one may be a view of."""
         self._written: set[Value] = set()
         self._in_block = False
-        self._count = 0
 
-    def read(self, op: Any, arguments: dict[str, Argument]) -> Read | None:
-        """The number (or list) an operator gives that is no tensor: sizes and conversions."""
-        name = op._schema.name
-        if name == "aten::size":
-            shape = list(arguments["self"].shape)
-            return Read(shape[arguments["dim"]] if "dim" in arguments else shape)
-        if name == "aten::numel":
-            return Read(math.prod(arguments["self"].shape))
-        if name == "aten::dim":
-            return Read(len(arguments["self"].shape))
-        convert = _CONVERSIONS.get(name)
-        return None if convert is None else self._converted(next(iter(arguments.values())), convert)
+    def read(self, kind: str, tensor: Value) -> Argument | None:
+        """The number that an operator reads off a tensor; None where it is one of the data."""
+        convert, number = _CONVERSIONS.get(kind), self._known(tensor)
+        if convert is None or number is None:
+            return None
+        return _torch_private.dim_of(convert(number))
 
     @contextmanager
     def inside_a_block(self) -> Iterator[None]:
@@ -72,21 +48,6 @@ class ScalarTracker:
             yield
         finally:
             self._in_block = outer
-
-    def tensor_of(
-        self, number: Argument, location: SourceLocation, dtype: torch.dtype | None = None
-    ) -> Node:
-        """`aten::scalar_tensor` of a number, which stays known."""
-        if dtype is None:
-            dtype = torch.int64 if _is_integer(number) else torch.get_default_dtype()
-            if isinstance(number, bool):
-                dtype = torch.bool
-        arguments = bind(torch.ops.aten.scalar_tensor.default, [number], {"dtype": dtype})
-        self._count += 1
-        value = Value(f"number_{self._count}", TensorType(dtype, ()))
-        if dtype != torch.bool:
-            self._note(value, self._symbolic(number))
-        return Node(torch.ops.aten.scalar_tensor.default, arguments, [value], location)
 
     def follow(self, node: Node) -> None:
         """Computes the node in Python as well where its operands are known numbers."""
@@ -106,7 +67,8 @@ class ScalarTracker:
                 break
         if number is not None:
             for value in (*node.outputs, *written):
-                self._note(value, number)
+                if value.dtype in _DTYPES:
+                    self._numbers[value] = number
                 self._roots[value] = self._root(written[0] if written else value)
 
     def _root(self, value: Value) -> Value:
@@ -126,9 +88,10 @@ class ScalarTracker:
             return self._numbers[value]
         if self._root(value) in self._written:
             return None
-        if value.dtype not in (torch.int64, torch.float64):
+        constant = value.constant
+        if constant is None or constant.dtype not in _DTYPES or constant.numel() != 1:
             return None
-        return _constant_number(value)
+        return None if _torch_private.is_fake(constant) else constant.item()
 
     def _computed(self, node: Node) -> Any:
         compute = _ARITHMETIC.get(node.name) or _ARITHMETIC.get(node.name.replace("_.", ".", 1))
@@ -136,12 +99,13 @@ class ScalarTracker:
             return None
         operands: dict[str, Any] = {}
         for name, argument in node.arguments.items():
+            operands[name] = argument
             if isinstance(argument, Value):
                 operands[name] = self._known(argument)
                 if operands[name] is None:
                     return None
-            else:
-                operands[name] = self._symbolic(argument)
+            elif isinstance(argument, sympy.Expr):
+                operands[name] = self._inference.argument(argument)
         in_order = not all(map(_has_few_digits, operands.values()))
         try:
             if in_order:  # each sum and product is rounded, as Python rounds it
@@ -156,42 +120,10 @@ class ScalarTracker:
             return _sym_float(number)
         return number
 
-    def _note(self, value: Value, number: Any) -> None:
-        if value.dtype in (torch.int64, torch.float64):
-            self._numbers[value] = number
-
-    def _symbolic(self, argument: Argument) -> Any:
-        return self._inference.argument(argument) if isinstance(argument, sympy.Expr) else argument
-
-    def _converted(self, argument: Argument, convert: Callable[[Any], Any]) -> Read | None:
-        """None where the number is one of the data."""
-        if isinstance(argument, (UnknownText, CodedText)):
-            raise CaptureError(
-                "a number is read from a string that is known at run time: take the number that the"
-                " string is made of"
-            )
-        number = self._known(argument) if isinstance(argument, Value) else self._symbolic(argument)
-        return None if number is None else Read(_torch_private.dim_of(convert(number)))
-
 
 def _may_alias(node: Node) -> bool:
     returns = node.op._schema.returns
     return any(r.alias_info is not None for r in returns) or _torch_private.is_composite(node.op)
-
-
-def _is_integer(number: Argument) -> bool:
-    if isinstance(number, sympy.Expr):
-        return bool(number.is_integer)
-    return isinstance(number, int)
-
-
-def _constant_number(value: Value) -> Any:
-    constant = value.constant
-    if constant is None or constant.numel() != 1 or _torch_private.is_fake(constant):
-        return None
-    # A Python float that tracing made a float32 tensor: eager computes with the Python float.
-    is_single = constant.dtype == torch.float32
-    return float(str(constant.cpu().numpy().reshape(()))) if is_single else constant.item()
 
 
 def _has_few_digits(number: Any) -> bool:
@@ -243,6 +175,7 @@ def _cast(o: dict[str, Any]) -> Any:
     return o["self"]
 
 
+_DTYPES = (torch.int64, torch.float64)
 _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "add": lambda o: o["self"] + o["other"] * o["alpha"],
     "sub": lambda o: o["self"] - o["other"] * o["alpha"],
@@ -260,6 +193,7 @@ _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "clamp": _clamped,
     "clamp_min": _clamped,
     "clamp_max": _clamped,
+    "scalar_tensor": lambda o: o["s"],
     "to": _cast,
     "_to_copy": _cast,
     "detach": _cast,

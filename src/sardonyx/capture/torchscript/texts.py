@@ -7,13 +7,13 @@ code says what is around the last integer of the string, and which integer that 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.infer import type_of
-from sardonyx.capture.torchscript.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.values import (
     ChosenConstant,
     CodedText,
@@ -24,6 +24,9 @@ from sardonyx.capture.torchscript.values import (
 )
 from sardonyx.errors import CaptureError
 
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.reader import GraphReader
+
 _LAST_INTEGER = re.compile(r"(.*?)(0|[1-9][0-9]*)([^0-9]*)", re.DOTALL)
 _INTEGERS = 2**48
 """That a code tells apart."""
@@ -31,9 +34,9 @@ _HOLES = re.compile(r"\{\}|%[ds]")
 
 
 class Texts:
-    def __init__(self, numbers: ScriptNumbers, note: Callable[[str], None]) -> None:
-        self._numbers = numbers
-        self._note = note
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._numbers = reader.numbers
         self._around: dict[tuple[str, ...], int] = {}
 
     def code(self, text: Argument) -> Argument:
@@ -63,7 +66,7 @@ class Texts:
         return ComputedNumber(self._numbers.call(torch.ops.aten.select.int, table, 0, place))
 
     def _computed_code(self, before: str, number: Argument, after: str) -> Argument:
-        self._note(f"strings that are made of an integer are told apart up to {_INTEGERS}")
+        self._reader.note(f"strings that are made of an integer are told apart up to {_INTEGERS}")
         compute = self._numbers.compute
         positive, negative = (
             self._place((text, after)) * _INTEGERS for text in (before, f"{before}-")

@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.capture.graph import Argument, Value
 from sardonyx.capture.torchscript.values import (
+    NUMBERS,
     AnyRank,
     CodedText,
     ComputedNumber,
@@ -22,8 +23,6 @@ from sardonyx.capture.torchscript.values import (
     number_dtype,
 )
 
-_NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
-
 
 def is_instance(argument: Argument, types: list[Any]) -> bool:
     """Of one of the types; what may be None counts as what it is otherwise."""
@@ -37,8 +36,8 @@ def _is_of(argument: Argument, kind: Any) -> bool:
         return (name == "OptionalType" and argument is None) or is_instance(argument, members)
     if isinstance(argument, MaybeNone):
         return _is_of(argument.content, kind)
-    if name in _NUMBERS:
-        return is_number(argument) and number_dtype(argument) == _NUMBERS[name]
+    if name in NUMBERS:
+        return is_number(argument) and number_dtype(argument) == NUMBERS[name]
     if name == "ListType":
         return isinstance(argument, ScriptList) and _holds(argument, kind.getElementType())
     if name == "TupleType":
@@ -50,7 +49,7 @@ def _is_of(argument: Argument, kind: Any) -> bool:
         )
     if name == "DictType":
         if isinstance(argument, ScriptDict) and not isinstance(argument.state, dict):
-            return kind.getKeyType().kind() in _NUMBERS
+            return kind.getKeyType().kind() in NUMBERS
         return isinstance(argument, ScriptDict) and all(
             _is_of(key, kind.getKeyType()) and _is_of(item, kind.getValueType())
             for key, item in argument.state.items()

@@ -17,6 +17,9 @@ import torch
 from sardonyx.capture.graph import Argument, Dim, SequenceType, Value
 from sardonyx.errors import CaptureError
 
+NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
+"""The dtypes of Python's numbers, by the kinds of types that TorchScript has for them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputedNumber:
