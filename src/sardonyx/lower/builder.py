@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import onnx_ir as ir
 import sympy
@@ -36,6 +37,15 @@ MODULE_CALLS = "sardonyx.calls"
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
 
+class Operator(Protocol):
+    """An ONNX operator, as `Builder.op` writes it."""
+
+    @overload
+    def __call__(self, *inputs: Input, outputs: None = None, **attributes: Any) -> Tensor: ...
+    @overload
+    def __call__(self, *inputs: Input, outputs: int, **attributes: Any) -> tuple[Tensor, ...]: ...
+
+
 class Builder:
     def __init__(
         self,
@@ -56,17 +66,21 @@ class Builder:
 
     # -- writing nodes -------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Operator:
         if not name[:1].isupper():
             raise AttributeError(name)
+        return cast("Operator", partial(self.op, name))
 
-        def emit(*inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
-            return self.op(name, *inputs, outputs=outputs, **attributes)
-
-        return emit
-
-    def op(self, name: str, *inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
-        """Write one ONNX node; its result, or a tuple of them where `outputs` > 1.
+    @overload
+    def op(self, name: str, *inputs: Input, outputs: None = None, **attributes: Any) -> Tensor: ...
+    @overload
+    def op(
+        self, name: str, *inputs: Input, outputs: int, **attributes: Any
+    ) -> tuple[Tensor, ...]: ...
+    def op(
+        self, name: str, *inputs: Input, outputs: int | None = None, **attributes: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Write one ONNX node; its result, or a tuple of as many as `outputs` says.
 
         Python numbers take the dtype of the tensor operands they share a type with; a list of
         sizes becomes a 1-D tensor; attributes that are None are left out.
@@ -74,21 +88,22 @@ class Builder:
         schema = op_schema(name)
         tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
         attributes = {k: v for k, v in attributes.items() if v is not None}
-        dtypes = self._check(schema, tensors, attributes, outputs)
+        count = 1 if outputs is None else outputs
+        dtypes = self._check(schema, tensors, attributes, count)
         node = self.node(
             "",
             name,
             [None if t is None else t.value for t in tensors],
             [_attribute(schema, k, v) for k, v in attributes.items()],
-            outputs,
+            count,
         )
-        shapes = output_shapes(schema, tensors, attributes, outputs, node)
+        shapes = output_shapes(schema, tensors, attributes, count, node)
         results: list[Tensor] = []
         for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
             is_sequence = schema.output_formal(len(results)).is_sequence
             results.append(Tensor(value, dtype, shape, is_sequence=is_sequence))
             self.declare(results[-1])
-        return results[0] if outputs == 1 else tuple(results)
+        return results[0] if outputs is None else tuple(results)
 
     def node(
         self,
@@ -293,8 +308,7 @@ class Builder:
         dtype = dtype or x.dtype
         if x.shape is not None and all(d is not None for d in x.shape):
             return self.full([d for d in x.shape if d is not None], value, dtype)
-        expanded: Tensor = self.Expand(self.scalar(value, dtype), self.Shape(x))
-        return expanded
+        return self.Expand(self.scalar(value, dtype), self.Shape(x))
 
     def full(self, dims: Sequence[Dim], value: Scalar | Tensor, dtype: torch.dtype) -> Tensor:
         """A tensor of one value."""
@@ -307,7 +321,7 @@ class Builder:
             if count <= 1024:
                 return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
         filler = torch.full((1,), value, dtype=dtype)
-        made: Tensor = self.ConstantOfShape(self.shape(dims), value=filler)
+        made = self.ConstantOfShape(self.shape(dims), value=filler)
         return self.with_shape(made, dims)
 
     # -- sizes ---------------------------------------------------------------------------------
@@ -333,8 +347,7 @@ class Builder:
             pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
         if len(pieces) == 1:
             return pieces[0]
-        joined: Tensor = self.Concat(*pieces, axis=0)
-        return joined
+        return self.Concat(*pieces, axis=0)
 
     def size(self, dim: Dim | Tensor) -> Tensor:
         """One size as an int64 tensor of shape [1]."""
@@ -362,10 +375,8 @@ class Builder:
             return self.const(x.const.to(dtype))
         if dtype == torch.bool and x.dtype.is_floating_point:
             # Cast to bool is x != 0 in both, but runtimes differ on NaN and fractions.
-            is_nonzero: Tensor = self.Not(self.Equal(x, 0))
-            return is_nonzero
-        result: Tensor = self.Cast(x, to=int(onnx_dtype(dtype)))
-        return result
+            return self.Not(self.Equal(x, 0))
+        return self.Cast(x, to=int(onnx_dtype(dtype)))
 
     def reshape(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
         """Reshape to sizes, with -1 or copied dims in the file where that says it more simply."""
@@ -397,7 +408,7 @@ class Builder:
             target = self.shape(dims)
             # A size that turns out to be 0 is meant, and no order to copy one of the input's.
             allowzero = 1 if -1 not in dims else allowzero
-        result: Tensor = self.Reshape(x, target, allowzero=allowzero)
+        result = self.Reshape(x, target, allowzero=allowzero)
         return self.with_shape(result, [None if d == -1 else d for d in dims])
 
     def with_shape(self, x: Tensor, dims: Sequence[Dim | None]) -> Tensor:
@@ -421,29 +432,26 @@ class Builder:
             wanted.append(own if keeps and own is not None else d)
         if rank == x.rank and all(isinstance(t, int) and t == 1 for t in target):
             return x
-        result: Tensor = self.Expand(x, self.shape(target))
+        result = self.Expand(x, self.shape(target))
         return self.with_shape(result, wanted)
 
     def unsqueeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:
             return x
-        result: Tensor = self.Unsqueeze(x, list(axes))
-        return result
+        return self.Unsqueeze(x, list(axes))
 
     def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:
             return x
         if x.const is not None and x.const.numel() <= 1024:
             return self.const(x.const.squeeze(tuple(axes)))
-        result: Tensor = self.Squeeze(x, list(axes))
-        return result
+        return self.Squeeze(x, list(axes))
 
     def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
         perm = [p % x.rank for p in perm]
         if perm == list(range(x.rank)):
             return x
-        result: Tensor = self.Transpose(x, perm=perm)
-        return result
+        return self.Transpose(x, perm=perm)
 
     def slice(
         self,
@@ -456,10 +464,9 @@ class Builder:
         """x[start:end:step] along one axis; None is the far end. A computed step is positive."""
         is_backwards = isinstance(step, int) and step < 0
         last: Dim | Tensor = (-(2**63) if is_backwards else 2**63 - 1) if end is None else end
-        result: Tensor = self.Slice(
+        return self.Slice(
             x, self.shape([start]), self.shape([last]), self.shape([axis]), self.shape([step])
         )
-        return result
 
     # -- arithmetic with PyTorch's promotion ---------------------------------------------------
 

@@ -49,7 +49,7 @@ def subtract(b: Builder, x: Part, y: Part) -> ComplexTensor:
 
 
 def _sum(b: Builder, op: str, x: Part, y: Part) -> ComplexTensor:
-    real: Tensor = b.op(op, real_part(x), real_part(y))
+    real = b.op(op, real_part(x), real_part(y))
     if isinstance(x, ComplexTensor) and isinstance(y, Tensor) and x.shape == real.shape:
         return ComplexTensor(real, x.imag)
     # A real operand may broadcast the other one.
@@ -132,13 +132,11 @@ def phase(b: Builder, z: ComplexTensor) -> Tensor:
 
 
 def is_nonzero(b: Builder, z: ComplexTensor) -> Tensor:
-    nonzero: Tensor = b.Not(is_zero(b, z))
-    return nonzero
+    return b.Not(is_zero(b, z))
 
 
 def is_zero(b: Builder, z: ComplexTensor) -> Tensor:
-    zero: Tensor = b.And(b.Equal(z.real, 0), b.Equal(z.imag, 0))
-    return zero
+    return b.And(b.Equal(z.real, 0), b.Equal(z.imag, 0))
 
 
 def choose(b: Builder, condition: Tensor, x: ComplexTensor, y: ComplexTensor) -> ComplexTensor:
@@ -251,8 +249,7 @@ def _real_asinh(b: Builder, x: Tensor) -> Tensor:
     """To full precision near 0, where the runtime's Asinh cancels."""
     size = b.Abs(x)
     beyond = b.Div(b.Mul(size, size), b.Add(b.Sqrt(b.Add(b.Mul(size, size), 1.0)), 1.0))
-    result: Tensor = b.Mul(b.Sign(x), elementwise.log1p(b, b.Add(size, beyond)))
-    return result
+    return b.Mul(b.Sign(x), elementwise.log1p(b, b.Add(size, beyond)))
 
 
 def atanh(b: Builder, z: ComplexTensor) -> ComplexTensor:

@@ -56,8 +56,7 @@ def to_pairs(b: Builder, z: ComplexTensor) -> Tensor:
     if z.pairs is not None:
         return z.pairs
     last = z.rank
-    pairs: Tensor = b.Concat(*(b.unsqueeze(part, [last]) for part in (z.real, z.imag)), axis=last)
-    return pairs
+    return b.Concat(*(b.unsqueeze(part, [last]) for part in (z.real, z.imag)), axis=last)
 
 
 def split_constant(b: Builder, constant: torch.Tensor) -> ComplexTensor:

@@ -51,8 +51,7 @@ def _product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     if left.dtype in _SMALL_INTEGERS:
         product = b.MatMul(b.cast(left, torch.int32), b.cast(right, torch.int32))
         return b.cast(product, left.dtype)
-    result: Tensor = b.MatMul(left, right)
-    return result
+    return b.MatMul(left, right)
 
 
 def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
@@ -72,7 +71,7 @@ def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         else b.Min(b.shape(batch), b.shape(own))
     )
     repeats = b.Where(b.Equal(b.size(matrix[1]), 0), b.shape(batch), kept)
-    repeated: Tensor = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
+    repeated = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
     unknown = [size if size == repeat else None for size, repeat in zip(own, batch, strict=True)]
     return b.with_shape(repeated, [*unknown, *matrix])
 
@@ -99,7 +98,7 @@ def diagonal(b: Builder, x: Tensor, first: int, second: int) -> Tensor:
     size = x.dim(-1)
     flat = b.reshape(x, [*(x.dim(a) for a in range(len(rest))), product_of([size, size])])
     end: Dim = 2**63 - 1
-    result: Tensor = b.Slice(flat, [0], [end], [len(rest)], [size + 1])
+    result = b.Slice(flat, [0], [end], [len(rest)], [size + 1])
     return b.with_shape(result, [*(x.dim(a) for a in range(len(rest))), size])
 
 

@@ -119,8 +119,7 @@ def _truth(b: Builder, condition: Argument) -> Tensor:
     return tensor if tensor.rank == 0 else b.reshape(tensor, [])
 
 
-def _typed(b: Builder, made: Any, values: Sequence[Value]) -> list[Tensor]:
-    tensors = [made] if len(values) == 1 else list(made)
+def _typed(b: Builder, tensors: Sequence[Tensor], values: Sequence[Value]) -> list[Tensor]:
     typed = []
     for tensor, value in zip(tensors, values, strict=True):
         typed.append(_like(tensor.value, value))

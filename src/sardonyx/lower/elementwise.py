@@ -36,8 +36,7 @@ def with_number(
 
 def where(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """`x` where `condition` holds, else `y`; both have one dtype."""
-    chosen: Tensor = b.Where(b.cast(condition, torch.bool), x, y)
-    return chosen
+    return b.Where(b.cast(condition, torch.bool), x, y)
 
 
 def maximum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -50,35 +49,31 @@ def minimum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _extremum(b: Builder, op: str, bool_op: str, x: Tensor, y: Tensor) -> Tensor:
-    chosen: Tensor = b.op(bool_op if x.dtype == torch.bool else op, x, y)
-    return chosen
+    return b.op(bool_op if x.dtype == torch.bool else op, x, y)
 
 
 def multiply(b: Builder, x: Tensor, factor: Scalar) -> Tensor:
     """`x * factor`, without a node for a factor of one."""
     if factor == 1:
         return x
-    result: Tensor = b.And(x, bool(factor)) if x.dtype == torch.bool else b.Mul(x, factor)
-    return result
+    return b.And(x, bool(factor)) if x.dtype == torch.bool else b.Mul(x, factor)
 
 
 def is_zero(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Not(x) if x.dtype == torch.bool else b.Equal(x, 0)
-    return result
+    return b.Not(x) if x.dtype == torch.bool else b.Equal(x, 0)
 
 
 def is_nan(b: Builder, x: Tensor) -> Tensor:
     if not x.is_floating_point:
         return b.full_like(x, False, torch.bool)
-    result: Tensor = b.IsNaN(x)
-    return result
+    return b.IsNaN(x)
 
 
 def sign_bit(b: Builder, x: Tensor) -> Tensor:
     """Whether the sign bit is set, -0.0 included (not that of a NaN)."""
     if not x.dtype.is_signed:
         return b.full_like(x, False, torch.bool)
-    negative: Tensor = b.Less(x, 0)
+    negative = b.Less(x, 0)
     if not x.is_floating_point:
         return negative
     negative = b.Or(negative, b.Less(b.Reciprocal(x), 0))
@@ -89,30 +84,26 @@ def truncate(b: Builder, x: Tensor) -> Tensor:
     """Rounding towards zero."""
     if not x.is_floating_point:
         return x
-    result: Tensor = b.Mul(b.Sign(x), b.Floor(b.Abs(x)))
-    return result
+    return b.Mul(b.Sign(x), b.Floor(b.Abs(x)))
 
 
 def log1p(b: Builder, x: Tensor) -> Tensor:
     """log(1 + x) to full precision near zero: what 1 + x rounds away is added back."""
-    sum_: Tensor = b.Add(x, 1)
-    lost: Tensor = b.Div(b.Sub(x, b.Sub(sum_, 1)), sum_)
+    sum_ = b.Add(x, 1)
+    lost = b.Div(b.Sub(x, b.Sub(sum_, 1)), sum_)
     # At -1 and infinity the lost part is 0/0 and inf - inf.
-    result: Tensor = b.Add(b.Log(sum_), b.Where(b.IsNaN(lost), 0, lost))
-    return result
+    return b.Add(b.Log(sum_), b.Where(b.IsNaN(lost), 0, lost))
 
 
 def expm1(b: Builder, x: Tensor) -> Tensor:
     """exp(x) - 1 to full precision near zero, as tanh(x / 2) * (exp(x) + 1)."""
-    result: Tensor = b.Mul(b.Tanh(b.Mul(x, 0.5)), b.Add(b.Exp(x), 1))
-    return result
+    return b.Mul(b.Tanh(b.Mul(x, 0.5)), b.Add(b.Exp(x), 1))
 
 
 def softplus(b: Builder, x: Tensor) -> Tensor:
     """log(1 + exp(x))."""
     if x.dtype == torch.float64:  # not among the runtime's Softplus types
         tail = log1p(b, b.Exp(b.Neg(b.Abs(x))))
-        result: Tensor = b.Add(b.Max(x, 0.0), tail)
-        return result
+        return b.Add(b.Max(x, 0.0), tail)
     result = b.Softplus(x)
     return result

@@ -86,13 +86,12 @@ def order_of(b: Builder, pivots: Tensor, rows: Tensor) -> Tensor:
 def swapped(b: Builder, row: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """The numbers in `row` with two of them exchanged."""
     moved = b.Where(b.Equal(row, second), first, row)
-    result: Tensor = b.Where(b.Equal(row, first), second, moved)
-    return result
+    return b.Where(b.Equal(row, first), second, moved)
 
 
 def permutation(b: Builder, order: Tensor, dtype: torch.dtype) -> Tensor:
     """The matrix P for which A = P L U."""
-    is_source: Tensor = b.Equal(row_numbers(b, order.dim(-1)), b.unsqueeze(order, [-2]))
+    is_source = b.Equal(row_numbers(b, order.dim(-1)), b.unsqueeze(order, [-2]))
     return b.cast(is_source, dtype)
 
 
@@ -108,8 +107,7 @@ def solve_by_lu(
         flipped = transposed(b, packed)
         x = solve_triangular(b, flipped, right, upper=False)
         x = solve_triangular(b, flipped, x, upper=True, unit=True)
-        result: Tensor = b.MatMul(p, x)
-        return result
+        return b.MatMul(p, x)
     right = b.MatMul(transposed(b, p), right)
     x = solve_triangular(b, packed, right, upper=False, unit=True)
     return solve_triangular(b, packed, x, upper=True)
@@ -150,8 +148,7 @@ def first_zero(b: Builder, packed: Tensor) -> Tensor:
     is_zero = b.cast(b.Equal(diagonal, 0), torch.int32)
     first = b.cast(b.ArgMax(is_zero, axis=len(batch), keepdims=0), torch.int32)
     found = b.cast(b.ReduceMax(is_zero, [len(batch)], keepdims=0), torch.int32)
-    result: Tensor = b.Mul(b.Add(first, 1), found)
-    return result
+    return b.Mul(b.Add(first, 1), found)
 
 
 def cholesky_factor(b: Builder, a: Tensor) -> tuple[Tensor, Tensor]:

@@ -73,7 +73,7 @@ def _exact_sum(b: Builder, x: Tensor, axes: Sequence[int], keepdim: bool) -> Ten
     if not axes:
         return x
     if list(axes) == [x.rank - 2] and not _may_be_empty(x, range(x.rank - 2)):
-        total: Tensor = b.MatMul(_ones(b, x, x.rank - 2), x)
+        total = b.MatMul(_ones(b, x, x.rank - 2), x)
     else:
         rows = _merged_last(b, x, axes)
         ones = _ones(b, rows, rows.rank - 1)
@@ -129,7 +129,7 @@ def _halved(b: Builder, x: Tensor, size: int) -> Tensor:
     while size > 1:
         half = size // 2
         halves = b.slice(x, axis, 0, half), b.slice(x, axis, half, 2 * half)
-        product: Tensor = b.Mul(*halves)
+        product = b.Mul(*halves)
         if size % 2:
             product = b.Concat(product, b.slice(x, axis, size - 1, size), axis=axis)
         x, size = product, size - half

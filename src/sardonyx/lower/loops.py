@@ -49,8 +49,7 @@ def repeat_while(
 
     def goes_on(carried: Sequence[Tensor]) -> Tensor:
         count = b.ReduceSum(b.cast(unfinished(carried), torch.int32), keepdims=0)
-        more: Tensor = b.Greater(count, 0)
-        return more
+        return b.Greater(count, 0)
 
     def taken(number: Tensor, carried: list[Tensor]) -> _Taken:
         after = list(step(number, carried))
@@ -124,8 +123,7 @@ def _loop(
     types = [(x.dtype, x.shape) for x in start]
     types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in taken.kept]
     made = []
-    given = [results] if outputs == 1 else list(results)
-    for result, (dtype, shape) in zip(given, types, strict=True):
+    for result, (dtype, shape) in zip(results, types, strict=True):
         made.append(Tensor(result.value, dtype, shape))
         b.declare(made[-1])
     return made[: len(start)], made[len(start) :]

@@ -42,8 +42,7 @@ def reduce_dims(
     """One ONNX Reduce* node over the dims that ATen's `dim` names."""
     axes = axes_of(x, dim)
     over = None if len(axes) == x.rank else axes
-    result: Tensor = b.op(op, x, over, keepdims=int(keepdim and x.rank > 0))
-    return result
+    return b.op(op, x, over, keepdims=int(keepdim and x.rank > 0))
 
 
 def accumulate(
@@ -91,5 +90,4 @@ def _wide_norm(
     if p == float("-inf"):
         return reduce_dims(b, "ReduceMin", magnitude, dim, keepdim)
     total = reduce_dims(b, "ReduceSum", b.Pow(magnitude, p), dim, keepdim)
-    result: Tensor = b.Pow(total, 1 / p)
-    return result
+    return b.Pow(total, 1 / p)

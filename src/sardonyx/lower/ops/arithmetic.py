@@ -20,8 +20,7 @@ def _combine(b: Builder, op: str, x: Tensor, y: Tensor) -> Tensor:
     """A binary operator on operands of one dtype; bool + bool is Or and bool * bool is And."""
     if x.dtype == torch.bool:
         op = _LOGICAL_FORM.get(op, op)
-    result: Tensor = b.op(op, x, y)
-    return result
+    return b.op(op, x, y)
 
 
 @lowering("aten::add.Tensor", "aten::add.Scalar")
@@ -93,10 +92,8 @@ def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """The quotient of integers, rounded to zero."""
     if x.const is not None and x.const.numel() == 1 and x.const.item() == 1:
         # ONNX Runtime makes z / y of (1 / y) * z, as if integers were reals.
-        inverse: Tensor = b.Where(b.Equal(b.Abs(y), 1), y, b.scalar(0, y.dtype))
-        return inverse
-    quotient: Tensor = b.Div(x, y)
-    return quotient
+        return b.Where(b.Equal(b.Abs(y), 1), y, b.scalar(0, y.dtype))
+    return b.Div(x, y)
 
 
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
@@ -115,8 +112,7 @@ def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> T
         return b.cast(b.Div(b.Sub(x, b.Mod(x, y)), y), dtype)
     truncated = b.Div(x, y)
     exact = b.Equal(b.Add(b.Mul(truncated, y), b.Mod(x, y)), x)
-    floored: Tensor = b.Sub(truncated, b.cast(b.Not(exact), wide))
-    return floored
+    return b.Sub(truncated, b.cast(b.Not(exact), wide))
 
 
 def _wide_enough(dtype: torch.dtype) -> torch.dtype:
@@ -132,23 +128,20 @@ def _floor_divide_floats(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     truncated = b.Round(b.Div(b.Sub(x, rest), y))
     opposite = b.And(b.Xor(b.Less(rest, 0), b.Less(y, 0)), b.Not(b.Equal(rest, 0)))
     floored = b.Sub(truncated, b.cast(opposite, x.dtype))
-    result: Tensor = b.Where(b.Equal(y, 0), b.Div(x, y), floored)
-    return result
+    return b.Where(b.Equal(y, 0), b.Div(x, y), floored)
 
 
 @lowering("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     # As ONNX Mod without fmod: the sign is the divisor's.
-    result: Tensor = b.Mod(*b.promote(self, other))
-    return result
+    return b.Mod(*b.promote(self, other))
 
 
 @lowering("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     x, y = b.promote(self, other)
     if x.is_floating_point:
-        result: Tensor = b.Mod(x, y, fmod=1)
-        return result
+        return b.Mod(x, y, fmod=1)
     # Runtimes compute it in floats.
     result = b.Sub(x, b.Mul(_divided(b, x, y), y))
     return result
@@ -161,8 +154,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in loops.alike(b, x, y))
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.Not(b.Equal(carried[0], 0))
-        return result
+        return b.Not(b.Equal(carried[0], 0))
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         x, y = carried
@@ -175,8 +167,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @lowering("aten::reciprocal")
 def reciprocal(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Reciprocal(b.cast(self, promote.float_dtype(self)))
-    return result
+    return b.Reciprocal(b.cast(self, promote.float_dtype(self)))
 
 
 # -- powers ------------------------------------------------------------------------------------
@@ -192,8 +183,7 @@ def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor
         return _integer_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
     if dtype.is_floating_point:
-        result: Tensor = b.Pow(base, power)
-        return result
+        return b.Pow(base, power)
     return b.cast(_integer_powers(b, b.cast(base, torch.int64), b.cast(power, torch.int64)), dtype)
 
 
@@ -202,7 +192,7 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     if exponent == 1:
         return base
     if exponent == 0.5:
-        result: Tensor = b.Sqrt(base)
+        result = b.Sqrt(base)
     elif exponent == -0.5:
         wide = promote.once_rounded_dtype(base.dtype)
         result = b.cast(b.Reciprocal(b.Sqrt(b.cast(base, wide))), base.dtype)
@@ -233,8 +223,7 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     base, power = loops.alike(b, base, power)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.Greater(carried[2], 0)
-        return result
+        return b.Greater(carried[2], 0)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         result, square, left = carried
@@ -243,7 +232,7 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
         return [result, b.Mul(square, square), b.Div(left, 2)]
 
     start = [b.full_like(base, 1), base, b.Abs(power)]
-    result: Tensor = loops.repeat_while(b, unfinished, step, start)[0]
+    result = loops.repeat_while(b, unfinished, step, start)[0]
     # A negative power is a fraction, hence 0, but for 1 and -1.
     fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
     result = b.Where(fraction, 0, result)
@@ -255,15 +244,13 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
 )
 def float_power(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
     base, power = b.promote(self, exponent, dtype=torch.float64)
-    result: Tensor = b.Pow(base, power)
-    return result
+    return b.Pow(base, power)
 
 
 @lowering("aten::square")
 def square(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, torch.int64) if self.dtype == torch.bool else self
-    result: Tensor = b.Mul(x, x)
-    return result
+    return b.Mul(x, x)
 
 
 @lowering("aten::hypot")
@@ -273,7 +260,7 @@ def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     longer, shorter = b.Max(x, y), b.Min(x, y)
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
     ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
-    result: Tensor = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
+    result = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
     # An infinite side makes it infinite, even if the other is NaN.
     result = b.Where(b.Or(b.IsInf(x), b.IsInf(y)), math.inf, result)
     return b.cast(result, dtype)
@@ -284,23 +271,21 @@ def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 @lowering("aten::neg", "aten::negative", "aten::_neg_view", "aten::_neg_view_copy")
 def neg(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Neg(self) if self.dtype.is_signed else b.Sub(0, self)
-    return result
+    return b.Neg(self) if self.dtype.is_signed else b.Sub(0, self)
 
 
 @lowering("aten::abs", "aten::absolute")
 def abs_(b: Builder, self: Tensor) -> Tensor:
     if not self.dtype.is_signed:
         return self
-    result: Tensor = b.Abs(self)
-    return result
+    return b.Abs(self)
 
 
 @lowering("aten::sign", "aten::sgn")
 def sign(b: Builder, self: Tensor) -> Tensor:
     if self.dtype == torch.bool:
         return self
-    result: Tensor = b.Sign(self)
+    result = b.Sign(self)
     if self.is_floating_point:  # PyTorch gives 0 for NaN
         result = b.Where(b.IsNaN(self), 0, result)
     return result
@@ -316,8 +301,7 @@ def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     dtype = promote.float_dtype(self, other)
     magnitude = b.Abs(b.cast(self, dtype))
     if isinstance(other, (int, float)):
-        result: Tensor = b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
-        return result
+        return b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
     # A product, for runtimes' Where loses the sign of a zero.
     negative = elementwise.sign_bit(b, b.scalar(other, dtype))
     result = b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
@@ -368,8 +352,8 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
     self, end = _rounded_once(b, [self, end])
     share = b.scalar(weight, self.dtype)
     distance = b.Sub(end, self)
-    near: Tensor = b.Add(self, b.Mul(share, distance))
-    far: Tensor = b.Sub(end, b.Mul(b.Sub(1, share), distance))
+    near = b.Add(self, b.Mul(share, distance))
+    far = b.Sub(end, b.Mul(b.Sub(1, share), distance))
     if isinstance(weight, (int, float)):
         return b.cast(near if abs(weight) < 0.5 else far, dtype)
     return b.cast(b.Where(b.Less(b.Abs(share), 0.5), near, far), dtype)
@@ -380,8 +364,7 @@ def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     dtype = promote.float_dtype(self, other)
     two = b.scalar(2, promote.float_dtype(other))
     scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
-    result: Tensor = b.Mul(b.cast(self, dtype), scale)
-    return result
+    return b.Mul(b.cast(self, dtype), scale)
 
 
 # -- bounds ------------------------------------------------------------------------------------
@@ -400,7 +383,7 @@ def _ignoring_nan(function: Binary) -> Binary:
         result = function(b, x, y)
         if not x.is_floating_point:
             return result
-        either: Tensor = b.Where(b.IsNaN(y), x, result)
+        either = b.Where(b.IsNaN(y), x, result)
         either = b.Where(b.IsNaN(x), y, either)
         return either
 
@@ -433,8 +416,7 @@ def clamp(
             for bound, default in zip((min, max), none, strict=True)
         )
         lower, upper = (None if v is None else b.scalar(v, dtype) for v in bounds)
-        result: Tensor = b.Clip(x, lower, upper)
-        return result
+        return b.Clip(x, lower, upper)
     # Clip's bounds are numbers, and what it makes of a NaN bound is the runtime's choice.
     if min is not None:
         x = elementwise.maximum(b, x, b.scalar(min, dtype))
@@ -464,7 +446,7 @@ def nan_to_num(
     if not self.is_floating_point:
         return self
     limits = torch.finfo(self.dtype)
-    x: Tensor = b.Where(b.IsNaN(self), nan or 0.0, self)
+    x = b.Where(b.IsNaN(self), nan or 0.0, self)
     highest = limits.max if posinf is None else posinf
     lowest = limits.min if neginf is None else neginf
     x = b.Where(b.IsInf(self, detect_negative=0), highest, x)

@@ -190,40 +190,34 @@ for _names, _function in _FUNCTIONS.items():
 @complex_lowering("aten::eq.Tensor", "aten::eq.Scalar")
 def eq(b: Builder, self: Operand, other: Operand) -> Tensor:
     x, y = (arithmetic.whole(b, part) for part in arithmetic.promoted(b, self, other))
-    equal: Tensor = b.And(b.Equal(x.real, y.real), b.Equal(x.imag, y.imag))
-    return equal
+    return b.And(b.Equal(x.real, y.real), b.Equal(x.imag, y.imag))
 
 
 @complex_lowering(
     "aten::ne.Tensor", "aten::ne.Scalar", "aten::not_equal.Tensor", "aten::not_equal.Scalar"
 )
 def ne(b: Builder, self: Operand, other: Operand) -> Tensor:
-    different: Tensor = b.Not(eq(b, self, other))
-    return different
+    return b.Not(eq(b, self, other))
 
 
 @complex_lowering("aten::isnan")
 def isnan(b: Builder, self: ComplexTensor) -> Tensor:
-    either: Tensor = b.Or(b.IsNaN(self.real), b.IsNaN(self.imag))
-    return either
+    return b.Or(b.IsNaN(self.real), b.IsNaN(self.imag))
 
 
 @complex_lowering("aten::isinf")
 def isinf(b: Builder, self: ComplexTensor) -> Tensor:
-    either: Tensor = b.Or(b.IsInf(self.real), b.IsInf(self.imag))
-    return either
+    return b.Or(b.IsInf(self.real), b.IsInf(self.imag))
 
 
 @complex_lowering("aten::isfinite")
 def isfinite(b: Builder, self: ComplexTensor) -> Tensor:
-    finite: Tensor = b.Not(b.Or(isnan(b, self), isinf(b, self)))
-    return finite
+    return b.Not(b.Or(isnan(b, self), isinf(b, self)))
 
 
 @complex_lowering("aten::isreal")
 def isreal(b: Builder, self: ComplexTensor) -> Tensor:
-    without: Tensor = b.Equal(self.imag, 0)
-    return without
+    return b.Equal(self.imag, 0)
 
 
 @complex_lowering("aten::isclose")
@@ -241,8 +235,7 @@ def isclose(
     close = b.Or(close, eq(b, self, other))
     if equal_nan:
         close = b.Or(close, b.And(isnan(b, self), isnan(b, other)))
-    result: Tensor = close
-    return result
+    return close
 
 
 # -- conversions ----------------------------------------------------------------------------------

@@ -38,8 +38,7 @@ def _from_blocks(b: Builder, x: Tensor, like: ComplexTensor) -> ComplexTensor:
 
 def _row(b: Builder, info: Tensor) -> Tensor:
     """Of a row of blocks, the row of the complex matrix; 0 stays 0."""
-    row: Tensor = b.Div(b.Add(info, 1), 2)
-    return row
+    return b.Div(b.Add(info, 1), 2)
 
 
 @complex_lowering("aten::linalg_inv_ex")

@@ -98,5 +98,4 @@ def std(
     *,
     correction: float | None = None,
 ) -> Tensor:
-    deviation: Tensor = b.Sqrt(var(b, self, dim, unbiased, keepdim, correction=correction))
-    return deviation
+    return b.Sqrt(var(b, self, dim, unbiased, keepdim, correction=correction))

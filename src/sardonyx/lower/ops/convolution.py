@@ -89,8 +89,7 @@ def _convolve_transposed(
 def _biased(b: Builder, result: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return result
-    biased: Tensor = b.Add(result, b.unsqueeze(bias, list(range(1, result.rank - 1))))
-    return biased
+    return b.Add(result, b.unsqueeze(bias, list(range(1, result.rank - 1))))
 
 
 def _kernel_shape(weight: Tensor) -> list[int] | None:

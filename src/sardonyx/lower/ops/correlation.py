@@ -76,8 +76,7 @@ def cov(
 def corrcoef(b: Builder, self: Tensor) -> Tensor:
     covariance = cov(b, self)
     if covariance.rank == 0:
-        result: Tensor = b.Div(covariance, covariance)
-        return result
+        return b.Div(covariance, covariance)
     deviation = b.Sqrt(diagonal(b, covariance, 0, 1))
     scaled = b.Div(covariance, b.unsqueeze(deviation, [1]))
     scaled = b.Div(scaled, b.unsqueeze(deviation, [0]))
@@ -88,8 +87,7 @@ def _within_one(b: Builder, x: Tensor) -> Tensor:
     one = b.scalar(1, x.dtype)
     # Clip would turn the NaN of a variable that does not vary into a bound.
     least = b.Where(b.Greater(x, one), one, x)
-    result: Tensor = b.Where(b.Less(least, b.Neg(one)), b.Neg(one), least)
-    return result
+    return b.Where(b.Less(least, b.Neg(one)), b.Neg(one), least)
 
 
 # -- of complex numbers ----------------------------------------------------------------------------

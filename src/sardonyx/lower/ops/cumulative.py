@@ -145,7 +145,7 @@ def _scan(
 
 def _one_more(b: Builder, x: Tensor, axis: int) -> Tensor:
     one = [1 if a == axis else size for a, size in enumerate(b.dims(x))]
-    extended: Tensor = b.Concat(x, b.full(one, 0, x.dtype), axis=axis)
+    extended = b.Concat(x, b.full(one, 0, x.dtype), axis=axis)
     return b.with_shape(extended, [d + 1 if a == axis else d for a, d in enumerate(b.dims(x))])
 
 

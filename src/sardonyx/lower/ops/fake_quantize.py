@@ -182,5 +182,4 @@ def _moved(b: Builder, running: Tensor, now: Tensor, rate: float) -> Tensor:
     """The moving average; an infinite one has seen nothing yet."""
     now = b.reshape(now, b.dims(running))
     average = b.Add(running, b.Mul(b.Sub(now, running), rate))
-    result: Tensor = b.Where(b.IsInf(running), now, average)
-    return result
+    return b.Where(b.IsInf(running), now, average)

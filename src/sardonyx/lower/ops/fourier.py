@@ -59,7 +59,7 @@ def fft_c2r(
     half = _transformed(b, to_pairs(b, self), first, inverse=True)
     full = _mirrored(b, half, last, last_dim_size)
     signal = _dft(b, full, last, inverse=True, inexact=_is_inexact([last_dim_size]))
-    real: Tensor = b.Gather(b.cast(signal, self.real.dtype), 0, axis=self.rank)
+    real = b.Gather(b.cast(signal, self.real.dtype), 0, axis=self.rank)
     return b.with_shape(_normalized(b, real, sizes, normalization, divided=True), dims)
 
 
@@ -82,7 +82,7 @@ def _mirrored(b: Builder, half: Tensor, axis: int, size: Dim) -> Tensor:
     rest: Dim = size - kept
     backwards = b.slice(half, axis, rest, 0, -1)
     conjugated = b.Mul(backwards, torch.tensor([1.0, -1.0], dtype=half.dtype))
-    result: Tensor = b.Concat(half, conjugated, axis=axis)
+    result = b.Concat(half, conjugated, axis=axis)
     return b.with_shape(result, [size if a == axis else None for a in range(half.rank)])
 
 
@@ -118,7 +118,7 @@ def _dft(
         dims[axis] = None if size is None else _half(size)
     dims[-1] = 2
     wide = b.cast(pairs, torch.float64) if inexact else pairs
-    result: Tensor = b.DFT(
+    result = b.DFT(
         wide,
         None,
         b.scalar(axis),
@@ -142,8 +142,7 @@ def _normalized(
     if power == 0:
         return x
     if isinstance(count, int):
-        scaled: Tensor = b.Mul(x, float(count) ** power if count else 1.0)
-        return scaled
+        return b.Mul(x, float(count) ** power if count else 1.0)
     scaled = b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
     return scaled
 
@@ -319,7 +318,7 @@ def _frames(
     if x.rank == 1:
         signal = b.unsqueeze(signal, [0])
     wide = torch.float64 if _is_inexact([n_fft]) else signal.dtype
-    frames: Tensor = b.STFT(
+    frames = b.STFT(
         b.cast(signal, wide),
         b.scalar(step),
         b.cast(window, wide),
@@ -342,8 +341,7 @@ def _window(
     after = n_fft - length - before
     if not before and not after:
         return shape
-    padded: Tensor = b.Pad(shape, [before, after])
-    return padded
+    return b.Pad(shape, [before, after])
 
 
 @complex_lowering("aten::istft")
@@ -400,5 +398,4 @@ def _padded_to(b: Builder, signal: Tensor, length: Dim) -> Tensor:
     missing = b.Sub(b.shape([length]), b.Shape(signal, start=1, end=2))
     zeros = b.const(torch.zeros(1, dtype=torch.int64))
     ends = b.Concat(zeros, zeros, zeros, b.Max(missing, zeros), axis=0)
-    padded: Tensor = b.Pad(signal, ends)
-    return padded
+    return b.Pad(signal, ends)

@@ -81,5 +81,5 @@ def _starts(b: Builder, sample: Tensor, size: Dim, kernel: int, count: int) -> T
     numbers = b.const(torch.arange(count - 1), sample.dtype)
     moved = b.cast(b.Mul(b.Add(numbers, sample), step), torch.int64)
     first = b.cast(b.Mul(sample, step), torch.int64)
-    starts: Tensor = b.Concat(b.Sub(moved, first), last, axis=2)
+    starts = b.Concat(b.Sub(moved, first), last, axis=2)
     return b.with_shape(starts, [*outer, count])

@@ -75,5 +75,4 @@ def _bits_of_double(b: Builder, x: Tensor) -> Tensor:
     bits = b.Where(is_infinite, b.scalar(_INFINITY, torch.int64), bits)
     bits = b.Where(is_nan, b.scalar(_NAN, torch.int64), bits)
     is_negative = b.Less(b.Where(is_zero, b.Div(1.0, wide), wide), 0)
-    result: Tensor = b.Where(is_negative, b.Add(bits, b.scalar(-(2**63), torch.int64)), bits)
-    return result
+    return b.Where(is_negative, b.Add(bits, b.scalar(-(2**63), torch.int64)), bits)

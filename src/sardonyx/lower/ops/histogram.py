@@ -42,8 +42,7 @@ def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength:
         dtype = torch.float32 if weights.dtype == torch.float32 else torch.float64
         weight = b.cast(weights, dtype)
     nothing = b.Expand(b.scalar(0, dtype), length)
-    result: Tensor = b.ScatterElements(nothing, places, weight, axis=0, reduction="add")
-    return result
+    return b.ScatterElements(nothing, places, weight, axis=0, reduction="add")
 
 
 # -- histogram and histogramdd ---------------------------------------------------------------------
@@ -187,8 +186,7 @@ def _linspace(b: Builder, first: Tensor, last: Tensor, bins: int) -> Tensor:
     from_start = b.Add(first, b.Mul(step, b.const(places)))
     from_end = b.Sub(last, b.Mul(step, b.const(bins - places)))
     first_half = torch.arange(bins + 1) < (bins + 1) // 2
-    result: Tensor = b.Where(b.const(first_half), from_start, from_end)
-    return result
+    return b.Where(b.const(first_half), from_start, from_end)
 
 
 def _histogram(
@@ -221,8 +219,7 @@ def _histogram(
 
 
 def _between(b: Builder, values: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    result: Tensor = b.And(b.GreaterOrEqual(values, first), b.LessOrEqual(values, last))
-    return result
+    return b.And(b.GreaterOrEqual(values, first), b.LessOrEqual(values, last))
 
 
 def _weight_of_bins(
@@ -246,7 +243,7 @@ def _weight_of_bins(
 
 def _density(b: Builder, counts: Tensor, edges: Sequence[Tensor]) -> Tensor:
     """Such that the integral over all bins is one."""
-    result: Tensor = b.Div(counts, b.ReduceSum(counts, keepdims=0))
+    result = b.Div(counts, b.ReduceSum(counts, keepdims=0))
     for axis, edge in enumerate(edges):
         width = b.Sub(b.slice(edge, 0, 1, None), b.slice(edge, 0, 0, -1))
         shape = [-1 if a == axis else 1 for a in range(len(edges))]

@@ -43,15 +43,13 @@ def linalg_cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None
     axis = dim % rank - rank
 
     def turned(x: Tensor, order: list[int]) -> Tensor:
-        result: Tensor = b.Gather(x, torch.tensor(order), axis=axis)
-        return result
+        return b.Gather(x, torch.tensor(order), axis=axis)
 
     forward, backward = [1, 2, 0], [2, 0, 1]
-    result: Tensor = b.Sub(
+    return b.Sub(
         b.Mul(turned(left, forward), turned(right, backward)),
         b.Mul(turned(left, backward), turned(right, forward)),
     )
-    return result
 
 
 @lowering("aten::linalg_matrix_exp")

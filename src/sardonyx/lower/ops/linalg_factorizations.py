@@ -73,8 +73,7 @@ def lapack_pivots(b: Builder, pivots: Tensor) -> Tensor:
 
 
 def from_lapack(b: Builder, pivots: Tensor) -> Tensor:
-    result: Tensor = b.Sub(b.cast(pivots, torch.int64), 1)
-    return result
+    return b.Sub(b.cast(pivots, torch.int64), 1)
 
 
 def triangles(b: Builder, packed: Tensor, *, unit: bool = True) -> tuple[Tensor, Tensor]:
@@ -152,8 +151,7 @@ def cholesky(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
 def cholesky_inverse(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
     inverse = inverse_of_triangle(b, self, upper=upper)
     flipped = transposed(b, inverse)
-    result: Tensor = b.MatMul(inverse, flipped) if upper else b.MatMul(flipped, inverse)
-    return result
+    return b.MatMul(inverse, flipped) if upper else b.MatMul(flipped, inverse)
 
 
 # -- LDL -------------------------------------------------------------------------------------------

@@ -111,8 +111,7 @@ def linalg_cond(b: Builder, self: Tensor, p: float | str | None = None) -> Tenso
         largest = b.squeeze(b.slice(values, -1, 0, 1), [-1])
         smallest = b.squeeze(b.slice(values, -1, -1, None), [-1])
         quotient = (smallest, largest) if p == -2 else (largest, smallest)
-        result: Tensor = b.Div(*quotient)
-        return result
+        return b.Div(*quotient)
     inverse, info = linalg_inv_ex(b, self)
     product = b.Mul(linalg_matrix_norm(b, self, p), linalg_matrix_norm(b, inverse, p))
     result = b.Where(b.Greater(info, 0), math.inf, product)

@@ -55,8 +55,7 @@ def _left_vectors(b: Builder, svd: SVD, full: bool) -> Tensor:
     signs = b.Where(turned, b.scalar(-1, packed.dtype), b.scalar(1, packed.dtype))
     if full and m != k:
         signs = b.Concat(signs, b.full([*batch, m - k], 1, packed.dtype), axis=-1)
-    result: Tensor = b.Mul(vectors, b.unsqueeze(signs, [-2]))
-    return result
+    return b.Mul(vectors, b.unsqueeze(signs, [-2]))
 
 
 @lowering("aten::_linalg_eigh")
@@ -91,10 +90,7 @@ def pseudo_inverse(b: Builder, svd: SVD, limit: Tensor) -> Tensor:
     kept = b.Greater(svd.values, limit)
     square = b.Mul(svd.values, svd.values)
     factors = b.Where(kept, b.Div(1.0, b.Where(kept, square, 1.0)), 0.0)
-    result: Tensor = b.MatMul(
-        b.Mul(svd.right, b.unsqueeze(factors, [-2])), transposed(b, svd.scaled_left)
-    )
-    return result
+    return b.MatMul(b.Mul(svd.right, b.unsqueeze(factors, [-2])), transposed(b, svd.scaled_left))
 
 
 def _limit(
@@ -110,8 +106,7 @@ def _limit(
             relative = b.Where(b.Greater(absolute, 0), 0.0, relative)
     largest = b.slice(values, -1, 0, 1)
     absolute, relative = (b.unsqueeze(x, [-1]) if x.rank else x for x in (absolute, relative))
-    result: Tensor = b.Max(absolute, b.Mul(relative, largest))
-    return result
+    return b.Max(absolute, b.Mul(relative, largest))
 
 
 def default_tolerance(b: Builder, a: Tensor) -> Tensor:

@@ -21,8 +21,7 @@ from sardonyx.lower.values import Ints, Scalar, Tensor
 @lowering("aten::linear")
 def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 2 and _fits_gemm(input):
-        result: Tensor = b.Gemm(input, weight, bias, transB=1)
-        return result
+        return b.Gemm(input, weight, bias, transB=1)
     # The transpose of a weight is a node: runtimes fold it when they load the model.
     result = matmul(b, input, b.transpose(weight, [1, 0] if weight.rank == 2 else [0]))
     return result if bias is None else b.Add(result, bias)
@@ -78,8 +77,7 @@ def _chain(b: Builder, matrices: list[Tensor]) -> Tensor:
 
 @lowering("aten::_int_mm")
 def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
-    result: Tensor = b.MatMulInteger(self, mat2)
-    return result
+    return b.MatMulInteger(self, mat2)
 
 
 @lowering("aten::mv")
@@ -101,8 +99,7 @@ def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     left, right = b.promote(self, vec2)
     product = "And" if left.dtype == torch.bool else "Mul"
-    result: Tensor = b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
-    return result
+    return b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
 
 
 # -- beta * input + alpha * product ----------------------------------------------------------------
@@ -124,8 +121,7 @@ def addmm(
     is_exact = all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta))
     if _fits_gemm(mat1) and keeps_beta and is_exact:
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
-        result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
-        return result
+        return b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
     dtype = self.dtype
     self, mat1, mat2 = _rounded_once(b, (self, mat1, mat2))
     return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
@@ -143,8 +139,7 @@ def addmm_activation(
     use_gelu: bool = False,
 ) -> Tensor:
     product = addmm(b, self, mat1, mat2, beta=beta, alpha=alpha)
-    result: Tensor = b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
-    return result
+    return b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
 
 
 @lowering("aten::baddbmm", "aten::baddbmm.dtype")
@@ -193,8 +188,7 @@ def addr(
     self, vec1, vec2 = b.promote(self, vec1, vec2)
     if self.dtype == torch.bool:
         kept = b.And(outer(b, vec1, vec2), bool(alpha))
-        result: Tensor = kept if not beta else b.Or(kept, self)
-        return result
+        return kept if not beta else b.Or(kept, self)
     if alpha != 1:
         vec1 = b.Mul(vec1, b.scalar(alpha, vec1.dtype))
     return _combined(b, self, outer(b, vec1, vec2), beta, 1)
@@ -214,8 +208,7 @@ def _combined(
         return product
     if beta != 1:
         added = b.Mul(added, b.scalar(beta, added.dtype))
-    result: Tensor = b.Add(added, product)
-    return result
+    return b.Add(added, product)
 
 
 def _fits_gemm(matrix: Tensor) -> bool:
@@ -288,8 +281,7 @@ def tensordot(b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_oth
 @lowering("aten::inner")
 def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     if self.rank == 0 or other.rank == 0:
-        result: Tensor = b.Mul(*b.promote(self, other))
-        return result
+        return b.Mul(*b.promote(self, other))
     return tensordot(b, self, other, [-1], [-1])
 
 

@@ -52,7 +52,7 @@ def _batch_statistics(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     axes = [axis for axis in range(x.rank) if axis != 1]
     mean = b.ReduceMean(wide, axes, keepdims=1)
     deviation = b.Sub(wide, mean)
-    variance: Tensor = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=0)
+    variance = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=0)
     return b.squeeze(mean, axes), variance
 
 
@@ -98,8 +98,7 @@ def _training_form(
 
 
 def _moved(b: Builder, old: Tensor, new: Tensor, momentum: float) -> Tensor:
-    result: Tensor = b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
-    return result
+    return b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
 
 
 def _samples(b: Builder, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -114,13 +113,11 @@ def copied_at_run_time(b: Builder, constant: Tensor, x: Tensor) -> Tensor:
     """ONNX Runtime writes the new statistics over the old ones, be they a weight of the file that
     it has found equal to another weight: it gets a copy, which no optimization takes away."""
     first = b.Gather(b.reshape(x, [-1]), b.const(0), axis=0)
-    copy: Tensor = b.Where(b.IsNaN(first), constant, constant)
-    return copy
+    return b.Where(b.IsNaN(first), constant, constant)
 
 
 def _inverse_deviation(b: Builder, variance: Tensor, eps: float) -> Tensor:
-    result: Tensor = b.Reciprocal(b.Sqrt(b.Add(variance, eps)))
-    return result
+    return b.Reciprocal(b.Sqrt(b.Add(variance, eps)))
 
 
 def _batch_norm(
@@ -282,7 +279,7 @@ def instance_norm(
 def _statistics(b: Builder, x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor]:
     """Mean and inverse deviation over `axes`, which are kept."""
     wide = b.cast(x, _computing_dtype(x))
-    mean: Tensor = b.ReduceMean(wide, axes, keepdims=1)
+    mean = b.ReduceMean(wide, axes, keepdims=1)
     deviation = b.Sub(wide, mean)
     variance = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=1)
     return mean, _inverse_deviation(b, variance, eps)
@@ -314,7 +311,7 @@ def _in_float64(
     b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: list[int], eps: float
 ) -> Tensor:
     mean, inverse = _statistics(b, x, axes, eps)
-    result: Tensor = b.Mul(b.Sub(x, mean), inverse)
+    result = b.Mul(b.Sub(x, mean), inverse)
     if weight is not None:
         result = b.Mul(result, b.cast(weight, x.dtype))
     return result if bias is None else b.Add(result, b.cast(bias, x.dtype))
@@ -425,7 +422,7 @@ def native_group_norm(
 def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """The norm is over every axis but `dim`; over all of them where that is -1."""
     axes = [axis for axis in range(v.rank) if dim == -1 or axis != dim % v.rank]
-    norm: Tensor = b.ReduceL2(v, axes, keepdims=int(dim != -1))
+    norm = b.ReduceL2(v, axes, keepdims=int(dim != -1))
     return b.Mul(v, b.Div(g, norm)), norm
 
 

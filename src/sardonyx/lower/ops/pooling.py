@@ -50,8 +50,7 @@ def _max_pool(
     if x.dtype not in _MAX_POOL_DTYPES:
         results = _largest(b, x, [axis.positions_inside(b) for axis in axes])
     else:
-        found = b.op(
-            "MaxPool",
+        results = b.MaxPool(
             batched(b, x, spatial),
             outputs=outputs,
             kernel_shape=kernel,
@@ -60,7 +59,6 @@ def _max_pool(
             dilations=dilations,
             ceil_mode=int(ceil_mode),
         )
-        results = (found,) if outputs == 1 else tuple(found)
         if outputs == 2:  # ONNX counts through batch and channels as well
             results = (results[0], b.Mod(results[1], b.size(_area(b, x, spatial))))
         results = tuple(unbatched_like(b, result, x, spatial) for result in results)
@@ -158,8 +156,7 @@ def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
             divisor: int | Tensor | None = divisor_override
             if divisor is None:
                 divisor = b.cast(places_in_windows(b, axes, count_include_pad), self.dtype)
-            mean: Tensor = b.Div(total, divisor)
-            return mean
+            return b.Div(total, divisor)
         if divisor_override is not None:
             # The sum of a window is the mean of all its places times their number, so none of
             # them may lie past the padding, as they can with ceil_mode.
@@ -213,8 +210,7 @@ def _adaptive_average_pool(b: Builder, x: Tensor, output_size: Sequence[Dim]) ->
     spatial = len(output_size)
     has_batch = x.rank == spatial + 2
     if has_batch and x.dtype != torch.float64 and all(count == 1 for count in output_size):
-        result: Tensor = b.GlobalAveragePool(x)
-        return result
+        return b.GlobalAveragePool(x)
     kernel = _divides_evenly(x, output_size)
     pools = kernel is not None and any(size != 1 for size in kernel)
     if pools and any(count != 1 for count in output_size):
@@ -231,8 +227,7 @@ def _average_adaptively(b: Builder, x: Tensor, axis: int, count: Dim) -> Tensor:
     if size == count:
         return x
     if count == 1:
-        mean: Tensor = b.ReduceMean(x, [axis], keepdims=1)
-        return mean
+        return b.ReduceMean(x, [axis], keepdims=1)
     positions, mask = adaptive_positions(b, size, count)
     windows = b.Gather(x, positions, axis=axis)
     if mask is None:
@@ -301,7 +296,7 @@ def _undo_max_pool(b: Builder, x: Tensor, indices: Tensor, output_size: Sequence
         area = area * size
     canvas = b.full([*outer, area], 0, x.dtype)
     flat_shape = [0] * len(outer) + [-1]
-    placed: Tensor = b.ScatterElements(
+    placed = b.ScatterElements(
         canvas, b.Reshape(indices, flat_shape), b.Reshape(x, flat_shape), axis=-1
     )
     return b.reshape(placed, [*outer, *output_size])

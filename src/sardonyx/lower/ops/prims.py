@@ -99,8 +99,7 @@ def squeeze(b: Builder, a: Tensor, dimensions: list[int]) -> Tensor:
 
 @lowering("prims::transpose")
 def transpose(b: Builder, a: Tensor, permutation: list[int]) -> Tensor:
-    result: Tensor = b.Transpose(a, perm=permutation)
-    return result
+    return b.Transpose(a, perm=permutation)
 
 
 @lowering("prims::broadcast_in_dim")

@@ -172,8 +172,7 @@ def _groups(b: Builder, x: Tensor, group_size: int) -> Tensor:
     width = x.static_dim(1)
     if width is None:
         raise b.refuse("the length of the rows must be known at export time")
-    result: Tensor = b.Reshape(x, [-1, min(group_size, width)])
-    return result
+    return b.Reshape(x, [-1, min(group_size, width)])
 
 
 @lowering("quantized_decomposed::choose_qparams.tensor")

@@ -136,8 +136,7 @@ def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> T
     if x.rank == 0:
         return b.scalar(0, torch.int64)
     wide = b.cast(x, torch.uint8) if x.dtype == torch.bool else x
-    result: Tensor = b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
-    return result
+    return b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
 
 
 @lowering("aten::amax", "aten::max")
@@ -176,8 +175,7 @@ def _larger(
     b: Builder, op: str, of_bools: str, self: Tensor | Scalar, other: Tensor | Scalar
 ) -> Tensor:
     left, right = b.promote(self, other)
-    result: Tensor = b.op(of_bools if left.dtype == torch.bool else op, left, right)
-    return result
+    return b.op(of_bools if left.dtype == torch.bool else op, left, right)
 
 
 @lowering("aten::aminmax")
@@ -364,8 +362,7 @@ def linalg_matrix_norm(
 def _largest_or_zero(b: Builder, sizes: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The largest of what is not negative, 0 where there is none."""
     largest = _extreme(b, "ReduceMax", sizes, dim, keepdim)
-    result: Tensor = b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
-    return result
+    return b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
 
 
 def _spectral_norm(

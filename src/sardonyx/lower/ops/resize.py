@@ -102,8 +102,7 @@ def _ratio(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> 
     size_now, count_now = b.size(axis.size), b.size(axis.count)
     if align_corners:
         size_now, count_now = b.Sub(size_now, 1), b.Max(b.Sub(count_now, 1), b.const([1]))
-    result: Tensor = b.Div(b.cast(size_now, dtype), b.cast(count_now, dtype))
-    return result
+    return b.Div(b.cast(size_now, dtype), b.cast(count_now, dtype))
 
 
 def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
@@ -111,7 +110,7 @@ def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) ->
     steps = b.cast(index_range(b, axis.count), dtype)
     ratio = _ratio(b, axis, align_corners, dtype)
     if align_corners:
-        result: Tensor = b.Mul(steps, ratio)
+        result = b.Mul(steps, ratio)
     else:
         result = b.Sub(b.Mul(b.Add(steps, 0.5), ratio), 0.5)
     return result
@@ -122,8 +121,7 @@ def _coordinate_dtype(x: Tensor) -> torch.dtype:
 
 
 def _last(b: Builder, axis: _Axis) -> Tensor:
-    result: Tensor = b.Sub(b.size(axis.size), 1)
-    return result
+    return b.Sub(b.size(axis.size), 1)
 
 
 def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
@@ -135,8 +133,7 @@ def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Ten
             moved = steps if shift == 0 else b.Add(steps, shift)
             position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
             chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))
-        result: Tensor = b.Gather(x, chosen, axis=axis.number)
-        return result
+        return b.Gather(x, chosen, axis=axis.number)
 
     return nearest_along
 
@@ -173,8 +170,7 @@ def _linear_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Te
 
 
 def _weight_between(b: Builder, source: Tensor, low: Tensor, dtype: torch.dtype) -> Tensor:
-    result: Tensor = b.Clip(b.Sub(source, b.cast(low, dtype)), 0, 1)
-    return result
+    return b.Clip(b.Sub(source, b.cast(low, dtype)), 0, 1)
 
 
 def _cubic_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
@@ -198,16 +194,14 @@ _CUBIC = -0.75
 
 def _inner_cubic(b: Builder, t: Tensor) -> Tensor:
     """Keys' kernel within a distance of 1."""
-    result: Tensor = b.Add(b.Mul(b.Mul(b.Sub(b.Mul(t, _CUBIC + 2), _CUBIC + 3), t), t), 1)
-    return result
+    return b.Add(b.Mul(b.Mul(b.Sub(b.Mul(t, _CUBIC + 2), _CUBIC + 3), t), t), 1)
 
 
 def _outer_cubic(b: Builder, t: Tensor) -> Tensor:
     """Keys' kernel at a distance of 1 + t."""
     d = b.Add(t, 1)
     inner = b.Add(b.Mul(b.Sub(b.Mul(d, _CUBIC), 5 * _CUBIC), d), 8 * _CUBIC)
-    result: Tensor = b.Sub(b.Mul(inner, d), 4 * _CUBIC)
-    return result
+    return b.Sub(b.Mul(inner, d), 4 * _CUBIC)
 
 
 def _weighted(
@@ -361,7 +355,7 @@ def _resize_node(
         coordinates = "align_corners" if align_corners else "half_pixel"
     scales = b.const([axis.scale for axis in axes], torch.float32) if by_scale else None
     sizes = None if by_scale else b.shape([axis.count for axis in axes])
-    resized: Tensor = b.Resize(
+    resized = b.Resize(
         x,
         None,
         scales,
@@ -522,14 +516,13 @@ def grid_sampler(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    result: Tensor = b.GridSample(
+    return b.GridSample(
         input,
         grid,
         mode=_GRID_MODES[interpolation_mode],
         padding_mode=_GRID_PADDINGS[padding_mode],
         align_corners=int(align_corners),
     )
-    return result
 
 
 @lowering("aten::affine_grid_generator")
@@ -537,7 +530,7 @@ def affine_grid_generator(b: Builder, theta: Tensor, size: Dims, align_corners: 
     spatial = size[2:]
     if align_corners and not all(isinstance(count, int) and count > 1 for count in spatial):
         return _grid_between_corners(b, theta, spatial)
-    result: Tensor = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
+    result = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
     return b.with_shape(result, [theta.dim(0), *spatial, len(spatial)])
 
 
@@ -559,7 +552,7 @@ def _grid_between_corners(b: Builder, theta: Tensor, sizes: Dims) -> Tensor:
         total = spread if total is None else b.Add(total, spread)
     assert total is not None
     moved = b.transpose(b.slice(theta, 2, rank, rank + 1), [0, 2, 1])
-    grid: Tensor = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
+    grid = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
     return b.with_shape(grid, [theta.dim(0), *sizes, rank])
 
 

@@ -110,7 +110,7 @@ def _reduce_into(
     if not include_self:
         count = b.Max(count, b.scalar(1, x.dtype))
     if x.is_floating_point:
-        result: Tensor = b.Div(total, count)
+        result = b.Div(total, count)
     else:  # ATen's mean of integers rounds down; ONNX Div rounds toward zero.
         quotient = b.Div(total, count)
         is_exact = b.Equal(b.Mul(quotient, count), total)

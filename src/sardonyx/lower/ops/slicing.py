@@ -18,8 +18,7 @@ _TO_THE_END = 2**63 - 1
 
 @lowering("aten::select.int", "aten::select_copy.int")
 def select(b: Builder, self: Tensor, dim: int, index: Dim) -> Tensor:
-    result: Tensor = b.Gather(self, b.scalar(index), axis=axis_of(self, dim))
-    return result
+    return b.Gather(self, b.scalar(index), axis=axis_of(self, dim))
 
 
 @lowering("aten::slice.Tensor", "aten::slice_copy.Tensor")
@@ -223,8 +222,7 @@ def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
     axes = [axis_of(self, d) for d in dims]
     if not axes or self.rank == 0:
         return self
-    result: Tensor = b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
-    return result
+    return b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
 
 
 @lowering("aten::fliplr")
@@ -272,5 +270,5 @@ def _roll_axis(b: Builder, x: Tensor, shift: Dim, axis: int) -> Tensor:
             return x
     else:
         cut = b.Mod(b.size(-shift), b.Max(b.size(size), b.size(1)))
-    joined: Tensor = b.Concat(b.slice(x, axis, cut, None), b.slice(x, axis, 0, cut), axis=axis)
+    joined = b.Concat(b.slice(x, axis, cut, None), b.slice(x, axis, 0, cut), axis=axis)
     return b.with_shape(joined, b.dims(x))

@@ -46,14 +46,12 @@ def reshape_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @lowering("aten::_reshape_from_tensor")
 def reshape_from_tensor(b: Builder, self: Tensor, shape: Tensor) -> Tensor:
-    result: Tensor = b.Reshape(self, b.cast(shape, torch.int64), allowzero=1)
-    return result
+    return b.Reshape(self, b.cast(shape, torch.int64), allowzero=1)
 
 
 @lowering("aten::_shape_as_tensor")
 def shape_as_tensor(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Shape(self)
-    return result
+    return b.Shape(self)
 
 
 @lowering("aten::view.dtype", "aten::view_copy.dtype")
@@ -62,8 +60,7 @@ def view_dtype(b: Builder, self: Tensor, dtype: torch.dtype) -> Tensor:
         return self
     if dtype.itemsize != self.dtype.itemsize:
         raise b.refuse(f"the bits of {self.dtype} cannot be read as the wider or narrower {dtype}")
-    result: Tensor = b.BitCast(self, to=int(onnx_dtype(dtype)))
-    return result
+    return b.BitCast(self, to=int(onnx_dtype(dtype)))
 
 
 @lowering("aten::flatten.using_ints")
@@ -252,8 +249,7 @@ def movedim(b: Builder, self: Tensor, source: int, destination: int) -> Tensor:
 def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
     if self.rank == 4 and self.dtype in (torch.float32, torch.float64, torch.float16):
-        result: Tensor = b.DepthToSpace(self, blocksize=r, mode="CRD")
-        return result
+        return b.DepthToSpace(self, blocksize=r, mode="CRD")
     *batch, channels, height, width = b.dims(self)
     n = len(batch)
     deep = quotient(b, channels, r * r)
@@ -286,8 +282,7 @@ def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
 @lowering("aten::diagonal", "aten::diagonal_copy")
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     flat, positions = matrices_flat(b, self, offset, dim1, dim2)
-    result: Tensor = b.Gather(flat, positions, axis=-1)
-    return result
+    return b.Gather(flat, positions, axis=-1)
 
 
 @lowering("aten::linalg_diagonal")
@@ -335,7 +330,7 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
     on_diagonal = b.Equal(b.unsqueeze(b.Add(places, offset), [1]), b.unsqueeze(places, [0]))
     spread = b.unsqueeze(columns, [self.rank - 1])
     if self.dtype == torch.bool:
-        matrices: Tensor = b.And(on_diagonal, spread)
+        matrices = b.And(on_diagonal, spread)
     else:
         matrices = b.Where(on_diagonal, spread, b.scalar(0, self.dtype))
     rank = self.rank + 1
@@ -352,8 +347,7 @@ def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
     if self.rank == 1:
         return diag_embed(b, self, diagonal)
     flat, positions = matrices_flat(b, self, diagonal, 0, 1)
-    result: Tensor = b.Gather(flat, positions, axis=-1)
-    return result
+    return b.Gather(flat, positions, axis=-1)
 
 
 @lowering("aten::diagflat")
@@ -375,7 +369,7 @@ def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Te
     else:
         windows = b.Add(b.Div(b.Sub(b.size(length), size), step), 1)
         indices = b.Add(b.unsqueeze(b.Mul(arange(b, windows), step), [1]), b.const(within))
-    gathered: Tensor = b.Gather(self, indices, axis=axis)
+    gathered = b.Gather(self, indices, axis=axis)
     perm = [a for a in range(gathered.rank) if a != axis + 1]
     return b.transpose(gathered, [*perm, axis + 1])
 
