@@ -19,6 +19,7 @@ from sardonyx.capture.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSourc
 from sardonyx.capture.storage import array_of
 from sardonyx.errors import InternalError
 from sardonyx.lower import promote
+from sardonyx.lower.complex_values import COMPLEX_OPERATORS, ComplexTensor
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
 from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
@@ -85,6 +86,10 @@ class Builder:
         Python numbers take the dtype of the tensor operands they share a type with; a list of
         sizes becomes a 1-D tensor; attributes that are None are left out.
         """
+        if any(isinstance(item, (ComplexTensor, complex)) for item in inputs):
+            if name not in COMPLEX_OPERATORS:
+                raise InternalError(f"{name} of complex numbers is not known")
+            return COMPLEX_OPERATORS[name](self, *inputs, outputs=outputs, **attributes)
         schema = op_schema(name)
         tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
         attributes = {k: v for k, v in attributes.items() if v is not None}
@@ -130,6 +135,10 @@ class Builder:
 
     def declare(self, tensor: Tensor) -> None:
         """Record dtype and shape of `tensor` on its ONNX value."""
+        if isinstance(tensor, ComplexTensor):
+            self.declare(tensor.real)
+            self.declare(tensor.imag)
+            return
         type_ = ir.TensorType(onnx_dtype(tensor.dtype))
         tensor.value.type = ir.SequenceType(type_) if tensor.is_sequence else type_
         if tensor.shape is not None:
@@ -245,6 +254,9 @@ class Builder:
         if dtype is not None and tensor.dtype != dtype:
             tensor = tensor.to(dtype)
         tensor = tensor.detach()
+        if tensor.is_complex():
+            tensor = tensor.resolve_conj()
+            return ComplexTensor(self.const(tensor.real), self.const(tensor.imag))
         key = None
         if tensor.numel() <= 1024 and tensor.device.type == "cpu":
             key = (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
@@ -289,6 +301,8 @@ class Builder:
             value = int(value) if value.is_integer else float(value)
         if dtype is None:
             dtype = promote.result_dtype(value)
+        if dtype.is_complex and not isinstance(value, complex):
+            dtype = dtype.to_real()
         if dtype == torch.bool:
             value = bool(value)
         elif isinstance(value, (int, float)) and dtype.is_floating_point:
@@ -314,6 +328,9 @@ class Builder:
         """A tensor of one value."""
         if isinstance(value, (Tensor, sympy.Basic)):
             return self.expand(self.scalar(value, dtype), dims)
+        if isinstance(value, complex):
+            return ComplexTensor(*(self.full(dims, x, dtype) for x in (value.real, value.imag)))
+        dtype = dtype.to_real()
         if all(isinstance(d, int) for d in dims):
             count = 1
             for d in dims:
@@ -371,6 +388,14 @@ class Builder:
     def cast(self, x: Tensor, dtype: torch.dtype | None) -> Tensor:
         if dtype is None or x.dtype == dtype:
             return x
+        if isinstance(x, ComplexTensor):
+            if dtype == torch.bool:
+                return self.Not(self.Equal(x, 0))
+            if not dtype.is_complex:
+                raise InternalError(f"a cast of {x.dtype} to {dtype} loses the imaginary part")
+            return ComplexTensor(self.cast(x.real, dtype), self.cast(x.imag, dtype))
+        if dtype.is_complex:
+            return self.cast(x, dtype.to_real())
         if x.const is not None and x.const.numel() <= 1024 and x.const.device.type == "cpu":
             return self.const(x.const.to(dtype))
         if dtype == torch.bool and x.dtype.is_floating_point:
@@ -413,6 +438,8 @@ class Builder:
 
     def with_shape(self, x: Tensor, dims: Sequence[Dim | None]) -> Tensor:
         """Tell the builder what it could not infer."""
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(*(self.with_shape(part, dims) for part in (x.real, x.imag)))
         known = x.shape or (None,) * len(dims)
         x.shape = tuple(k if d is None else d for d, k in zip(dims, known, strict=True))
         self.declare(x)
@@ -443,6 +470,8 @@ class Builder:
     def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:
             return x
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(*(self.squeeze(part, axes) for part in (x.real, x.imag)))
         if x.const is not None and x.const.numel() <= 1024:
             return self.const(x.const.squeeze(tuple(axes)))
         return self.Squeeze(x, list(axes))

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor, whole_like
 from sardonyx.lower.values import Dim, Tensor
 
 Step = Callable[[Tensor, list[Tensor]], Sequence[Tensor]]
@@ -105,11 +106,14 @@ def _loop(
     with b.body() as nodes:
         number = _body_input(b, "number", torch.int64, ())
         condition = _body_input(b, "condition", torch.bool, ())
-        carried = [_body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(start)]
-        taken = step(number, list(carried))
+        parts = _parts(start)
+        carried = [_body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(parts)]
+        taken = step(number, _joined(start, carried))
+        after = [whole_like(b, x, before) for x, before in zip(taken.carried, start, strict=True)]
+        kept = _parts(taken.kept)
         again = condition if taken.goes_on is None else b.reshape(taken.goes_on, [])
         leaving: list[ir.Value] = []
-        for x in (again, *taken.carried, *taken.kept):
+        for x in (again, *_parts(after), *kept):
             # A value may leave the body once only, and not as it came in.
             inside = any(x.value.producer() is node for node in nodes)
             leaving.append(x.value if inside and x.value not in leaving else b.Identity(x).value)
@@ -118,15 +122,32 @@ def _loop(
         )
     if trips is not None and trips.rank:
         trips = b.reshape(trips, [])
-    outputs = len(start) + len(taken.kept)
-    results = b.Loop(trips, begins, *start, outputs=outputs, body=body)
-    types = [(x.dtype, x.shape) for x in start]
-    types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in taken.kept]
+    outputs = len(parts) + len(kept)
+    results = b.Loop(trips, begins, *parts, outputs=outputs, body=body)
+    types = [(x.dtype, x.shape) for x in parts]
+    types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in kept]
     made = []
     for result, (dtype, shape) in zip(results, types, strict=True):
         made.append(Tensor(result.value, dtype, shape))
         b.declare(made[-1])
-    return made[: len(start)], made[len(start) :]
+    return _joined(start, made[: len(parts)]), _joined(taken.kept, made[len(parts) :])
+
+
+def _parts(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The real tensors that they are in the graph."""
+    return [
+        part
+        for x in tensors
+        for part in ((x.real, x.imag) if isinstance(x, ComplexTensor) else (x,))
+    ]
+
+
+def _joined(like: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
+    rest = iter(parts)
+    return [
+        ComplexTensor(next(rest), next(rest)) if isinstance(x, ComplexTensor) else next(rest)
+        for x in like
+    ]
 
 
 def _body_input(

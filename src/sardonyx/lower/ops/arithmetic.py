@@ -177,12 +177,13 @@ def reciprocal(b: Builder, self: Tensor) -> Tensor:
 def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
     dtype = promote.result_dtype(self, exponent)
     base = b.scalar(self, dtype)
-    if isinstance(exponent, (int, float)) and dtype.is_floating_point:
+    is_whole = not (dtype.is_floating_point or dtype.is_complex)
+    if isinstance(exponent, (int, float)) and not is_whole:
         return _float_power(b, base, exponent)
     if isinstance(exponent, int):
         return _integer_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
-    if dtype.is_floating_point:
+    if not is_whole:
         return b.Pow(base, power)
     return b.cast(_integer_powers(b, b.cast(base, torch.int64), b.cast(power, torch.int64)), dtype)
 

@@ -51,7 +51,7 @@ def isclose(
 ) -> Tensor:
     x, y = b.promote(self, other)
     equal = b.Equal(x, y)
-    if not x.is_floating_point:
+    if not (x.is_floating_point or x.is_complex):
         if rtol == 0 and atol == 0:
             return equal
         default = torch.get_default_dtype()

@@ -242,7 +242,7 @@ def logspace(
 def eye(b: Builder, n: Dim, m: Dim | None = None, dtype: torch.dtype | None = None) -> Tensor:
     dtype = dtype or torch.get_default_dtype()
     dims = [n, n if m is None else m]
-    ones = b.EyeLike(b.full(dims, 0, torch.float32), dtype=int(onnx_dtype(dtype)))
+    ones = b.EyeLike(b.full(dims, 0, torch.float32), dtype=int(onnx_dtype(dtype.to_real())))
     return b.with_shape(ones, dims)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
@@ -92,7 +93,7 @@ def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
 
 @lowering("aten::vdot")
 def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return matmul(b, self, other)
+    return matmul(b, conjugate(b, self), other)
 
 
 @lowering("aten::outer", "aten::ger")

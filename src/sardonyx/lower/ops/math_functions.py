@@ -9,6 +9,7 @@ import torch
 
 from sardonyx.lower import elementwise, promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -29,7 +30,7 @@ def _logarithm(base: float) -> Unary:
     """In float64 inside: a float32 quotient of logarithms is off for exact powers of the base."""
 
     def write(b: Builder, x: Tensor) -> Tensor:
-        wide = b.cast(x, torch.float64)
+        wide = x if x.is_complex else b.cast(x, torch.float64)
         return b.cast(b.Div(b.Log(wide), math.log(base)), x.dtype)
 
     return write
@@ -121,6 +122,8 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 
 @lowering("aten::angle")
 def angle(b: Builder, self: Tensor) -> Tensor:
+    if isinstance(self, ComplexTensor):
+        return atan2(b, self.imag, self.real)
     x = b.cast(self, promote.float_dtype(self))
     half_turn = b.Where(b.Less(x, 0), b.scalar(math.pi, x.dtype), b.scalar(0, x.dtype))
     return b.Where(b.IsNaN(x), x, half_turn)
@@ -197,7 +200,7 @@ _TESTS: dict[str, tuple[Unary, bool]] = {
 def _register_test(name: str, function: Unary, for_integers: bool) -> None:
     @lowering(f"aten::{name}")
     def test(b: Builder, self: Tensor) -> Tensor:
-        if self.is_floating_point:
+        if self.is_floating_point or self.is_complex:
             return function(b, self)
         return b.full_like(self, for_integers, torch.bool)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.jacobi import singular_values
 from sardonyx.lower.reductions import (
     accumulate,
@@ -276,7 +278,9 @@ def _moments(
     wide = b.cast(x, accumulation_dtype(x.dtype))
     kept = reduce_dims(b, "ReduceMean", wide, dim, keepdim=True)
     average = mean(b, wide, dim, keepdim)
-    square = b.Pow(b.Sub(wide, kept), 2)
+    apart = b.Sub(wide, kept)
+    parts = [apart.real, apart.imag] if isinstance(apart, ComplexTensor) else [apart]
+    square = reduce(b.Add, (b.Pow(part, 2) for part in parts))
     count = reduced_count(x, dim)
     if correction == 0 and not may_be_empty(x, dim):
         # The form in which runtimes recognize a layer norm written out.

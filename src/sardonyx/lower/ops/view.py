@@ -9,6 +9,7 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.schemas import onnx_dtype
@@ -226,7 +227,7 @@ def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
 def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return swap_axes(b, self, -2, -1)
+    return conjugate(b, swap_axes(b, self, -2, -1))
 
 
 @lowering("aten::movedim.intlist", "aten::moveaxis.intlist")
@@ -248,7 +249,7 @@ def movedim(b: Builder, self: Tensor, source: int, destination: int) -> Tensor:
 @lowering("aten::pixel_shuffle")
 def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
-    if self.rank == 4 and self.dtype in (torch.float32, torch.float64, torch.float16):
+    if self.rank == 4 and self.dtype.to_real() in (torch.float32, torch.float64, torch.float16):
         return b.DepthToSpace(self, blocksize=r, mode="CRD")
     *batch, channels, height, width = b.dims(self)
     n = len(batch)
