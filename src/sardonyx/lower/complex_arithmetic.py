@@ -10,30 +10,30 @@ from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part
 from sardonyx.lower.complex_values import whole as whole
 from sardonyx.lower.ops.arithmetic import hypot
 from sardonyx.lower.ops.math_functions import atan2
-from sardonyx.lower.values import Number, Scalar, Tensor
+from sardonyx.lower.values import Scalar, Tensor
 
-Operand = Tensor | Number
-"""A real one keeps being one, which saves the products with zero."""
-Product = Callable[[Operand, Operand], Tensor]
+Product = Callable[[Tensor, Tensor], Tensor]
+
+# Of two operands one may be real, which saves the products with zero.
 
 
-def add_or_subtract(b: Builder, x: Operand, y: Operand, *, op: str) -> ComplexTensor:
+def add_or_subtract(b: Builder, x: Tensor, y: Tensor, *, op: str) -> ComplexTensor:
     """op: Add or Sub"""
-    real = b.op(op, *(real_part(z) if isinstance(z, Tensor) else z for z in (x, y)))
+    real = b.op(op, real_part(x), real_part(y))
     if isinstance(x, ComplexTensor) and not isinstance(y, ComplexTensor) and x.shape == real.shape:
         return ComplexTensor(real, x.imag)
     if isinstance(y, ComplexTensor) and not isinstance(x, ComplexTensor) and y.shape == real.shape:
         return ComplexTensor(real, b.Neg(y.imag) if op == "Sub" else y.imag)
     # A real operand may broadcast the other one.
-    imag = b.op(op, *(whole(b, z).imag if isinstance(z, Tensor) else 0 for z in (x, y)))
+    imag = b.op(op, whole(b, x).imag, whole(b, y).imag)
     return ComplexTensor(real, imag)
 
 
-def subtract(b: Builder, x: Operand, y: Operand) -> ComplexTensor:
+def subtract(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
     return add_or_subtract(b, x, y, op="Sub")
 
 
-def bilinear(b: Builder, product: Product, x: Operand, y: Operand) -> ComplexTensor:
+def bilinear(b: Builder, product: Product, x: Tensor, y: Tensor) -> ComplexTensor:
     """A product of two tensors, and what sums of products there are, on complex ones."""
     if not isinstance(x, ComplexTensor):
         assert isinstance(y, ComplexTensor)
@@ -46,7 +46,7 @@ def bilinear(b: Builder, product: Product, x: Operand, y: Operand) -> ComplexTen
     )
 
 
-def multiply(b: Builder, x: Operand, y: Operand) -> ComplexTensor:
+def multiply(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
     return bilinear(b, b.Mul, x, y)
 
 
@@ -56,7 +56,7 @@ def scale(b: Builder, z: ComplexTensor, factor: Scalar) -> ComplexTensor:
     return ComplexTensor(b.Mul(z.real, factor), b.Mul(z.imag, factor))
 
 
-def divide(b: Builder, x: Operand, y: Operand) -> ComplexTensor:
+def divide(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
     if not isinstance(y, ComplexTensor):
         assert isinstance(x, ComplexTensor)
         return ComplexTensor(b.Div(x.real, y), b.Div(x.imag, y))
@@ -76,7 +76,7 @@ def divide(b: Builder, x: Operand, y: Operand) -> ComplexTensor:
 
 
 def reciprocal(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return divide(b, 1, z)
+    return divide(b, b.scalar(1, z.dtype), z)
 
 
 def magnitude(b: Builder, z: ComplexTensor) -> Tensor:

@@ -9,10 +9,10 @@ from typing import Any
 
 from sardonyx.errors import InternalError
 from sardonyx.lower import complex_arithmetic as arithmetic
+from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder, Input
-from sardonyx.lower.complex_arithmetic import Operand, whole
-from sardonyx.lower.complex_values import COMPLEX_OPERATORS, ComplexTensor, real_part
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.complex_values import COMPLEX_OPERATORS, ComplexTensor, real_part, whole
+from sardonyx.lower.values import Scalar, Tensor
 
 # -- each part goes its own way --------------------------------------------------------------------
 
@@ -78,55 +78,48 @@ for _name, _content in _PARTWISE.items():
 # -- arithmetic ------------------------------------------------------------------------------------
 
 Rule = Callable[..., Tensor]
+OfTwo = Callable[[Builder, Tensor, Tensor], Tensor]
 
 
-def _of_two(function: Callable[[Builder, Operand, Operand], Tensor]) -> Rule:
-    """A rule from a function of operands that are tensors of one kind of float, or real numbers."""
-
-    def rule(b: Builder, x: Operand, y: Operand, outputs: None = None) -> Tensor:
-        dtype = next(item.dtype for item in (x, y) if isinstance(item, Tensor))
-        return function(b, *(_constant(b, item, dtype) for item in (x, y)))
-
-    def _constant(b: Builder, item: Operand, dtype: Any) -> Operand:
-        return b.scalar(item, dtype.to_complex()) if isinstance(item, complex) else item
+def _of_two(function: OfTwo) -> Rule:
+    def rule(b: Builder, x: Tensor | Scalar, y: Tensor | Scalar, outputs: None = None) -> Tensor:
+        dtype = promote.result_dtype(x, y).to_complex()
+        return function(b, *(b.scalar(item, dtype) for item in (x, y)))
 
     return rule
 
 
-def _bilinear(name: str) -> Callable[[Builder, Operand, Operand], Tensor]:
-    def product(b: Builder, x: Operand, y: Operand) -> Tensor:
+def _bilinear(name: str) -> OfTwo:
+    def product(b: Builder, x: Tensor, y: Tensor) -> Tensor:
         return arithmetic.bilinear(b, partial(b.op, name), x, y)
 
     return product
 
 
-def _equal(b: Builder, x: Operand, y: Operand) -> Tensor:
+def _equal(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     parts = (b.Equal(part(b, x), part(b, y)) for part in (_real, _imag))
     return b.And(*parts)
 
 
-def _power(b: Builder, base: Operand, exponent: Operand) -> Tensor:
+def _power(b: Builder, base: Tensor, exponent: Tensor) -> Tensor:
     known = _known(exponent)
-    if known is not None and isinstance(base, Tensor):
+    if known is not None:
         return arithmetic.power_of_number(b, whole(b, base), known)
     known = _known(base)
     if isinstance(known, float) and known > 0 and isinstance(exponent, ComplexTensor):
         return arithmetic.exp(b, arithmetic.scale(b, exponent, math.log(known)))
-    assert isinstance(base, Tensor) and isinstance(exponent, Tensor)
     return arithmetic.power(b, base, exponent)
 
 
-def _known(x: Operand) -> float | complex | None:
+def _known(x: Tensor) -> float | complex | None:
     """The number that a tensor holds, where it is one and known."""
     if isinstance(x, ComplexTensor):
         real, imag = _known(x.real), _known(x.imag)
         return None if real is None or imag is None else complex(real, imag.real)
-    if isinstance(x, Tensor):
-        return None if x.const is None or x.shape != () else float(x.const)
-    return x if isinstance(x, complex) else float(x)
+    return None if x.const is None or x.shape != () else float(x.const)
 
 
-_OF_TWO: dict[str, Callable[[Builder, Operand, Operand], Tensor]] = {
+_OF_TWO: dict[str, OfTwo] = {
     "Add": partial(arithmetic.add_or_subtract, op="Add"),
     "Sub": partial(arithmetic.add_or_subtract, op="Sub"),
     "Mul": _bilinear("Mul"),

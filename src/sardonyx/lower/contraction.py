@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_arithmetic import bilinear
 from sardonyx.lower.matrices import zeros_of_product
 from sardonyx.lower.reductions import accumulate, product_of
 from sardonyx.lower.shapes import broadcast_shapes
@@ -27,6 +29,9 @@ class Labelled:
 
 def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     """numpy's matmul; integers that runtimes cannot multiply go through int32 and wrap alike."""
+    if left.is_complex or right.is_complex:
+        # ONNX Runtime fuses a sum of two empty products of vectors, and then does not run.
+        return bilinear(b, partial(matmul, b), left, right)
     if right.rank == 1 and _may_be_empty(left):
         # ONNX Runtime leaves the product with a vector unset, or does not run, where there is
         # nothing to sum or no row; that with a column it computes.

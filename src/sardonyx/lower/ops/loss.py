@@ -9,7 +9,7 @@ from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.linear import linear
 from sardonyx.lower.reductions import accumulate, accumulation_dtype, reduce_dims
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Scalar, Tensor
 
 _torch_private.register_chunked_losses()
@@ -197,31 +197,23 @@ def multilabel_margin_loss(
 # -- classification --------------------------------------------------------------------------------
 
 
-@lowering("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd")
-def nll_loss(
+@lowering("aten::nll_loss_forward", "aten::nll_loss2d_forward")
+def nll_loss_forward(
     b: Builder,
     self: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     reduction: int = _MEAN,
     ignore_index: int = -100,
-) -> Tensor:
-    return _indexed_loss(
-        b, "NegativeLogLikelihoodLoss", self, target, weight, reduction, ignore_index
-    )
-
-
-@lowering("aten::nll_loss_forward", "aten::nll_loss2d_forward")
-def nll_loss_forward(
-    b: Builder,
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: int,
-    ignore_index: int,
 ) -> tuple[Tensor, None]:
     """The loss; the total weight serves the backward pass and is not computed."""
-    return nll_loss(b, self, target, weight, reduction, ignore_index), None
+    op = "NegativeLogLikelihoodLoss"
+    return _indexed_loss(b, op, self, target, weight, reduction, ignore_index), None
+
+
+nll_loss = lowering("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd")(
+    first_result(nll_loss_forward)
+)
 
 
 @lowering("aten::cross_entropy_loss")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor
 from sardonyx.lower.windows import (
     PoolingAxis,
@@ -99,8 +98,8 @@ def _pooling_axes(
     ]
 
 
-def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The operator that gives values, and the one that gives indices too."""
+def _max_pool_over(spatial: int, outputs: int) -> Callable[..., tuple[Tensor, ...]]:
+    """The operator that gives values, or the one that gives indices too."""
     none: Ints = []
     zeros, ones = [0] * spatial, [1] * spatial
 
@@ -112,23 +111,11 @@ def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]
         padding: Ints = zeros,
         dilation: Ints = ones,
         ceil_mode: bool = False,
-    ) -> Tensor:
-        windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        return _max_pool(b, self, spatial, *windows, outputs=1)[0]
-
-    def max_pool_with_indices(
-        b: Builder,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints = none,
-        padding: Ints = zeros,
-        dilation: Ints = ones,
-        ceil_mode: bool = False,
     ) -> tuple[Tensor, ...]:
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        return _max_pool(b, self, spatial, *windows, outputs=2)
+        return _max_pool(b, self, spatial, *windows, outputs)
 
-    return max_pool, max_pool_with_indices
+    return max_pool
 
 
 def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
@@ -275,40 +262,37 @@ def _single_elements(b: Builder, size: Dim) -> Tensor:
 
 
 for _spatial in (1, 2, 3):
-    _values, _values_and_indices = _max_pool_over(_spatial)
-    lowering(f"aten::max_pool{_spatial}d")(_values)
-    lowering(f"aten::max_pool{_spatial}d_with_indices")(_values_and_indices)
+    lowering(
+        f"aten::max_pool{_spatial}d",
+        *([f"aten::mkldnn_max_pool{_spatial}d"] if _spatial > 1 else []),
+    )(first_result(_max_pool_over(_spatial, outputs=1)))
+    lowering(f"aten::max_pool{_spatial}d_with_indices")(_max_pool_over(_spatial, outputs=2))
     lowering(f"aten::avg_pool{_spatial}d")(_average_pool_over(_spatial))
     lowering(f"aten::adaptive_max_pool{_spatial}d")(_adaptive_max_pool_over(_spatial))
     lowering(
         f"aten::adaptive_avg_pool{_spatial}d",
         *([f"aten::_adaptive_avg_pool{_spatial}d"] if _spatial > 1 else []),
     )(_adaptive_average_pool_over(_spatial))
-lowering("aten::mkldnn_max_pool2d")(_max_pool_over(2)[0])
-lowering("aten::mkldnn_max_pool3d")(_max_pool_over(3)[0])
 
 
-def _undo_max_pool(b: Builder, x: Tensor, indices: Tensor, output_size: Sequence[Dim]) -> Tensor:
+@lowering("aten::max_unpool2d", "aten::max_unpool3d")
+def max_unpool(
+    b: Builder,
+    self: Tensor,
+    indices: Tensor,
+    output_size: Dims,
+    stride: Ints | None = None,
+    padding: Ints | None = None,
+) -> Tensor:
+    # The sizes and the indices say all.
     spatial = len(output_size)
-    outer = b.dims(x)[: x.rank - spatial]
+    outer = b.dims(self)[: self.rank - spatial]
     area: Dim = 1
     for size in output_size:
         area = area * size
-    canvas = b.full([*outer, area], 0, x.dtype)
+    canvas = b.full([*outer, area], 0, self.dtype)
     flat_shape = [0] * len(outer) + [-1]
     placed = b.ScatterElements(
-        canvas, b.Reshape(indices, flat_shape), b.Reshape(x, flat_shape), axis=-1
+        canvas, b.Reshape(indices, flat_shape), b.Reshape(self, flat_shape), axis=-1
     )
     return b.reshape(placed, [*outer, *output_size])
-
-
-@lowering("aten::max_unpool2d")
-def max_unpool2d(b: Builder, self: Tensor, indices: Tensor, output_size: Dims) -> Tensor:
-    return _undo_max_pool(b, self, indices, output_size)
-
-
-@lowering("aten::max_unpool3d")
-def max_unpool3d(
-    b: Builder, self: Tensor, indices: Tensor, output_size: Dims, stride: Ints, padding: Ints
-) -> Tensor:
-    return _undo_max_pool(b, self, indices, output_size)

@@ -233,32 +233,16 @@ def _stepwise_lstm(
 # -- padded sequences --------------------------------------------------------------------------
 
 
-@lowering("aten::lstm.input")
-def lstm_input(
-    b: Builder,
-    input: Tensor,
-    hx: list[Tensor],
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
-    x = b.transpose(input, [1, 0, 2]) if batch_first else input
-    output, *states = _run_layers(
-        b, _LSTM, x, hx, params, has_biases, num_layers, dropout, train, bidirectional
-    )
-    return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
+def _register_layers(name: str, kind: _Kind) -> None:
+    def as_list(hx: list[Tensor] | Tensor) -> list[Tensor]:
+        """An LSTM has two states."""
+        return hx if isinstance(hx, list) else [hx]
 
-
-def _register_without_cell_state(name: str, kind: _Kind) -> None:
     @lowering(f"aten::{name}.input")
     def recurrent_input(
         b: Builder,
         input: Tensor,
-        hx: Tensor,
+        hx: list[Tensor] | Tensor,
         params: list[Tensor],
         has_biases: bool,
         num_layers: int,
@@ -269,7 +253,7 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
     ) -> tuple[Tensor, ...]:
         x = b.transpose(input, [1, 0, 2]) if batch_first else input
         output, *states = _run_layers(
-            b, kind, x, [hx], params, has_biases, num_layers, dropout, train, bidirectional
+            b, kind, x, as_list(hx), params, has_biases, num_layers, dropout, train, bidirectional
         )
         return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
 
@@ -278,7 +262,7 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
         b: Builder,
         data: Tensor,
         batch_sizes: Tensor,
-        hx: Tensor,
+        hx: list[Tensor] | Tensor,
         params: list[Tensor],
         has_biases: bool,
         num_layers: int,
@@ -288,14 +272,16 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
     ) -> tuple[Tensor, ...]:
         padded, mask, lengths = _unpacked(b, data, batch_sizes)
         output, *states = _run_layers(
-            b, kind, padded, [hx], params, has_biases, num_layers, dropout, train, bidirectional,
-            b.cast(lengths, torch.int32),
+            b, kind, padded, as_list(hx), params, has_biases, num_layers, dropout, train,
+            bidirectional, b.cast(lengths, torch.int32),
         )  # fmt: skip
         return _packed(b, output, mask), *states
 
 
-for _name, _kind in {"gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}.items():
-    _register_without_cell_state(_name, _kind)
+_KINDS = {"lstm": _LSTM, "gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}
+
+for _name, _kind in _KINDS.items():
+    _register_layers(_name, _kind)
 
 
 @lowering("aten::mkldnn_rnn_layer")
@@ -352,27 +338,6 @@ def _unpacked(b: Builder, data: Tensor, batch_sizes: Tensor) -> tuple[Tensor, Te
     rows = b.Add(b.unsqueeze(first, [1]), sequence)
     padded = b.Gather(data, b.Where(mask, rows, b.const(0)), axis=0)
     return padded, mask, lengths
-
-
-@lowering("aten::lstm.data")
-def lstm_data(
-    b: Builder,
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: list[Tensor],
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, ...]:
-    padded, mask, lengths = _unpacked(b, data, batch_sizes)
-    output, *states = _run_layers(
-        b, _LSTM, padded, hx, params, has_biases, num_layers, dropout, train, bidirectional,
-        b.cast(lengths, torch.int32),
-    )  # fmt: skip
-    return _packed(b, output, mask), *states
 
 
 @lowering("aten::_pack_padded_sequence")

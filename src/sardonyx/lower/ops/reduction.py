@@ -19,7 +19,7 @@ from sardonyx.lower.reductions import (
     reduced_count,
     vector_norm,
 )
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Ints, Scalar, Tensor
 
 # -- sums and products -----------------------------------------------------------------------------
@@ -238,30 +238,9 @@ def std_mean(
     return b.cast(b.Sqrt(variance), self.dtype), b.cast(average, self.dtype)
 
 
-@lowering("aten::var", "aten::var.dim", "aten::var.correction")
-def var(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    return var_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
-
-
-@lowering("aten::std", "aten::std.dim", "aten::std.correction")
-def std(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    return std_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
+for _name, _with_mean in {"var": var_mean, "std": std_mean}.items():
+    _names = (f"aten::{_name}{overload}" for overload in ("", ".dim", ".correction"))
+    lowering(*_names)(first_result(_with_mean))
 
 
 def _moments(

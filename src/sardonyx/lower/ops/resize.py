@@ -407,35 +407,21 @@ def _register_nearest(name: str, mode: _Mode) -> None:
     ) -> Tensor:
         return _resize(b, input, mode, *_sizes_and_scales(b, input, output_size, scale_factors))
 
-    @lowering(f"aten::{name}1d")
-    def nearest1d(
-        b: Builder, self: Tensor, output_size: Dims, scales: float | None = None
-    ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales])
-
-    @lowering(f"aten::{name}2d")
-    def nearest2d(
+    @lowering(*(f"aten::{name}{spatial}d" for spatial in (1, 2, 3)))
+    def nearest(
         b: Builder,
         self: Tensor,
         output_size: Dims,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_h, scales_w])
-
-    @lowering(f"aten::{name}3d")
-    def nearest3d(
-        b: Builder,
-        self: Tensor,
-        output_size: Dims,
+        scales: float | None = None,
         scales_d: float | None = None,
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_d, scales_h, scales_w])
+        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
+        return _resize(b, self, mode, output_size, given[-len(output_size) :])
 
 
-def _register_vec(name: str, mode: _Mode) -> None:
+def _register_interpolation(name: str, mode: _Mode) -> None:
     @lowering(f"aten::{name}.vec")
     def interpolate_vec(
         b: Builder,
@@ -447,52 +433,32 @@ def _register_vec(name: str, mode: _Mode) -> None:
         sizes, scales = _sizes_and_scales(b, input, output_size, scale_factors)
         return _resize(b, input, mode, sizes, scales, align_corners)
 
-
-def _register_2d(name: str, mode: _Mode) -> None:
     @lowering(f"aten::{name}")
-    def interpolate_2d(
+    def interpolate(
         b: Builder,
         self: Tensor,
         output_size: Dims,
         align_corners: bool,
+        scales: float | None = None,
+        scales_d: float | None = None,
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_h, scales_w], align_corners)
+        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
+        return _resize(b, self, mode, output_size, given[-len(output_size) :], align_corners)
 
 
 _register_nearest("upsample_nearest", _NEAREST)
 _register_nearest("_upsample_nearest_exact", _NEAREST_EXACT)
 for _name, _mode in {
+    "upsample_linear1d": _LINEAR,
     "upsample_bilinear2d": _LINEAR,
+    "upsample_trilinear3d": _LINEAR,
     "upsample_bicubic2d": _CUBIC_MODE,
     "_upsample_bilinear2d_aa": _LINEAR_ANTIALIASED,
     "_upsample_bicubic2d_aa": _CUBIC_ANTIALIASED,
 }.items():
-    _register_vec(_name, _mode)
-    _register_2d(_name, _mode)
-_register_vec("upsample_linear1d", _LINEAR)
-_register_vec("upsample_trilinear3d", _LINEAR)
-
-
-@lowering("aten::upsample_linear1d")
-def upsample_linear1d(
-    b: Builder, self: Tensor, output_size: Dims, align_corners: bool, scales: float | None = None
-) -> Tensor:
-    return _resize(b, self, _LINEAR, output_size, [scales], align_corners)
-
-
-@lowering("aten::upsample_trilinear3d")
-def upsample_trilinear3d(
-    b: Builder,
-    self: Tensor,
-    output_size: Dims,
-    align_corners: bool,
-    scales_d: float | None = None,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    return _resize(b, self, _LINEAR, output_size, [scales_d, scales_h, scales_w], align_corners)
+    _register_interpolation(_name, _mode)
 
 
 # -- grids -------------------------------------------------------------------------------------
