@@ -13,8 +13,8 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import choose, expand_to, is_number, plain, sizes_of
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.positions import choose, expand_to, is_number, sizes_of
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 Indices = Sequence[Tensor | None]
 
@@ -58,7 +58,7 @@ def compress(b: Builder, x: Tensor, mask: Tensor, axis: int) -> Tensor:
     condition = b.cast(mask, torch.bool)
     if mask.rank > 1:
         dims = b.dims(x)
-        merged = _product(dims[axis : axis + mask.rank])
+        merged = product_of(dims[axis : axis + mask.rank])
         x = b.reshape(x, [*dims[:axis], merged, *dims[axis + mask.rank :]])
         condition = b.reshape(condition, [merged])
     return b.Compress(x, condition, axis=axis)
@@ -102,8 +102,7 @@ def scatter_along(
         return b.ScatterND(x, b.unsqueeze(index, [1]), updates, reduction=reduction)
     column = b.unsqueeze(index, [a for a in range(x.rank) if a != axis])
     places = expand_to(b, column, sizes_of(b, updates))
-    result = b.ScatterElements(x, places, updates, axis=axis, reduction=reduction)
-    return result
+    return b.ScatterElements(x, places, updates, axis=axis, reduction=reduction)
 
 
 def index_tensors(b: Builder, indices: Indices) -> dict[int, Tensor]:
@@ -191,7 +190,7 @@ def _take_merged(b: Builder, x: Tensor, by_axis: Mapping[int, Tensor]) -> Tensor
             place = counted
         else:
             place = b.Add(b.Mul(place, b.scalar(dims[axis])), counted)
-    merged = _product([dims[a] for a in axes])
+    merged = product_of([dims[a] for a in axes])
     line = b.reshape(x, [*dims[: axes[0]], merged, *dims[axes[-1] + 1 :]])
     return b.Gather(line, place, axis=axes[0])
 
@@ -227,7 +226,3 @@ def _adjacent(axes: Sequence[int]) -> bool:
 
 def _indexed_first(axes: Sequence[int], rank: int) -> list[int]:
     return [*axes, *(a for a in range(rank) if a not in axes)]
-
-
-def _product(dims: Sequence[Dim]) -> Dim:
-    return plain(reduce(lambda left, right: left * right, dims, 1))

@@ -24,7 +24,7 @@ from sardonyx.lower.registry import Refusal
 from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
 from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
 from sardonyx.lower.symbolic import SizeArithmetic
-from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor
+from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor, product_of
 from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
 Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
@@ -331,12 +331,8 @@ class Builder:
         if isinstance(value, complex):
             return ComplexTensor(*(self.full(dims, x, dtype) for x in (value.real, value.imag)))
         dtype = dtype.to_real()
-        if all(isinstance(d, int) for d in dims):
-            count = 1
-            for d in dims:
-                count *= int(d)
-            if count <= 1024:
-                return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
+        if all(isinstance(d, int) for d in dims) and product_of(dims) <= 1024:
+            return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
         filler = torch.full((1,), value, dtype=dtype)
         made = self.ConstantOfShape(self.shape(dims), value=filler)
         return self.with_shape(made, dims)
@@ -378,10 +374,7 @@ class Builder:
         return [x.dim(axis) for axis in range(x.rank)]
 
     def numel(self, x: Tensor) -> Dim:
-        total: Dim = 1
-        for d in self.dims(x):
-            total = total * d
-        return int(total) if isinstance(total, sympy.Integer) else total
+        return product_of(self.dims(x))
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -411,13 +404,8 @@ class Builder:
         if -1 in dims and x.shape is not None:
             known = [d for d in dims if d != -1]
             if all(isinstance(d, int) for d in (*known, *x.shape)) and 0 not in known:
-                total = 1
-                for d in x.shape:
-                    total *= int(d or 0)
-                rest = 1
-                for d in known:
-                    rest *= int(d)
-                dims = [total // rest if d == -1 else d for d in dims]
+                rest = product_of(d or 0 for d in x.shape) // product_of(known)
+                dims = [rest if d == -1 else d for d in dims]
         symbolic = [axis for axis, d in enumerate(dims) if not isinstance(d, int)]
         copied = x.shape is not None and all(
             axis < len(x.shape) and x.shape[axis] == dims[axis] for axis in symbolic

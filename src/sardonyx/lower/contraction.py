@@ -12,9 +12,9 @@ from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_arithmetic import bilinear
 from sardonyx.lower.matrices import zeros_of_product
-from sardonyx.lower.reductions import accumulate, product_of
+from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.shapes import broadcast_shapes
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 _SMALL_INTEGERS = (torch.int8, torch.uint8, torch.int16)
 

@@ -5,7 +5,7 @@ Each does in a few nodes what ATen does, for every dtype that ONNX Runtime can b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -32,6 +32,11 @@ def with_number(
     wide = promote.computing_dtype(dtype, number)
     first = b.cast(b.scalar(x, dtype), wide)
     return b.cast(function(first, b.scalar(number, wide)), dtype)
+
+
+def rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
+    """The operands in the dtype that PyTorch computes with, to be rounded at the end."""
+    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 def where(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -76,8 +81,7 @@ def sign_bit(b: Builder, x: Tensor) -> Tensor:
     negative = b.Less(x, 0)
     if not x.is_floating_point:
         return negative
-    negative = b.Or(negative, b.Less(b.Reciprocal(x), 0))
-    return negative
+    return b.Or(negative, b.Less(b.Reciprocal(x), 0))
 
 
 def truncate(b: Builder, x: Tensor) -> Tensor:
@@ -105,5 +109,4 @@ def softplus(b: Builder, x: Tensor) -> Tensor:
     if x.dtype == torch.float64:  # not among the runtime's Softplus types
         tail = log1p(b, b.Exp(b.Neg(b.Abs(x))))
         return b.Add(b.Max(x, 0.0), tail)
-    result = b.Softplus(x)
-    return result
+    return b.Softplus(x)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
-import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.loops import repeat
 from sardonyx.lower.positions import expand_to, reshape_to, sizes_of
-from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor
+from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor, product_of
 
 _EXACT_IN_FLOAT64 = 2**53
 _LARGEST_COUNT = 2**31 - 1
@@ -23,13 +22,6 @@ _LARGEST_COUNT = 2**31 - 1
 _MOVES_ELEMENTS = frozenset(
     ("Cast", "Expand", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
-
-
-def product_of(dims: Iterable[Dim]) -> Dim:
-    total: Dim = 1
-    for d in dims:
-        total = total * d
-    return int(total) if isinstance(total, sympy.Integer) else total
 
 
 def needs_exact_form(op: str, x: Tensor, axes: Sequence[int]) -> bool:

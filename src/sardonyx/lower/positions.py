@@ -9,6 +9,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import plain as plain
 
 _LARGEST_CONSTANT = 1024
 """Index lists up to this length are written out; longer ones are a Range."""
@@ -25,10 +26,6 @@ def at_least_1d(b: Builder, x: Tensor) -> Tensor:
 
 def is_number(size: Dim | Tensor | None, number: int) -> bool:
     return isinstance(size, int) and size == number
-
-
-def plain(size: Dim) -> Dim:
-    return int(size) if isinstance(size, sympy.Integer) else size
 
 
 def sizes_of(b: Builder, x: Tensor) -> list[Dim | Tensor]:

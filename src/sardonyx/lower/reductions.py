@@ -9,8 +9,7 @@ import torch
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.integer_reductions import EXACT_FORMS, needs_exact_form
-from sardonyx.lower.integer_reductions import product_of as product_of
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 _ACCUMULATED_IN = {
     torch.float16: torch.float32,

@@ -100,13 +100,13 @@ def complex_lowering(*names: str) -> Callable[[Function], Function]:
     return _register_in(COMPLEX_LIBRARY, names)
 
 
-def first_result(function: Callable[P, tuple[Tensor | None, ...]]) -> Callable[P, Tensor]:
+def first_result(function: Callable[P, tuple[object, ...]]) -> Callable[P, Tensor]:
     """The lowering of an operator that gives the first result of another one alone."""
 
     @functools.wraps(function)
     def first(*args: P.args, **kwargs: P.kwargs) -> Tensor:
         result = function(*args, **kwargs)[0]
-        assert result is not None
+        assert isinstance(result, Tensor)
         return result
 
     return first

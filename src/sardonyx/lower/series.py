@@ -26,8 +26,7 @@ def polynomial(b: Builder, x: Tensor, coefficients: Sequence[float]) -> Tensor:
     result = x if leading == 1 else b.Mul(x, leading)
     for coefficient in others[:-1]:
         result = b.Mul(b.Add(result, coefficient), x)
-    result = b.Add(result, others[-1])
-    return result
+    return b.Add(result, others[-1])
 
 
 def rational(b: Builder, x: Tensor, quotient: Rational) -> Tensor:

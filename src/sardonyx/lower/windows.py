@@ -11,8 +11,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import reshape_to, sizes_of
-from sardonyx.lower.reductions import product_of
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 
 def per_axis(values: Sequence[int], spatial: int) -> list[int]:

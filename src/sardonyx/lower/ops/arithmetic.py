@@ -143,8 +143,7 @@ def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     if x.is_floating_point:
         return b.Mod(x, y, fmod=1)
     # Runtimes compute it in floats.
-    result = b.Sub(x, b.Mul(_divided(b, x, y), y))
-    return result
+    return b.Sub(x, b.Mul(_divided(b, x, y), y))
 
 
 @lowering("aten::gcd")
@@ -236,8 +235,7 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     result = loops.repeat_while(b, unfinished, step, start)[0]
     # A negative power is a fraction, hence 0, but for 1 and -1.
     fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
-    result = b.Where(fraction, 0, result)
-    return result
+    return b.Where(fraction, 0, result)
 
 
 @lowering(
@@ -257,7 +255,7 @@ def square(b: Builder, self: Tensor) -> Tensor:
 @lowering("aten::hypot")
 def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     dtype = promote.result_dtype(self, other)
-    x, y = (b.Abs(operand) for operand in _rounded_once(b, b.promote(self, other)))
+    x, y = (b.Abs(operand) for operand in elementwise.rounded_once(b, b.promote(self, other)))
     longer, shorter = b.Max(x, y), b.Min(x, y)
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
     ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
@@ -305,8 +303,7 @@ def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
         return b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
     # A product, for runtimes' Where loses the sign of a zero.
     negative = elementwise.sign_bit(b, b.scalar(other, dtype))
-    result = b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
-    return result
+    return b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
 
 
 @lowering("aten::heaviside")
@@ -324,14 +321,9 @@ def addcmul(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _rounded_once(b, operands)
+    x, first, second = elementwise.rounded_once(b, operands)
     product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
     return b.cast(_combine(b, "Add", x, product), dtype)
-
-
-def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Operands of one dtype, in the one that PyTorch computes with."""
-    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 @lowering("aten::addcdiv")
@@ -340,7 +332,7 @@ def addcdiv(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _rounded_once(b, operands)
+    x, first, second = elementwise.rounded_once(b, operands)
     return b.cast(b.Add(x, b.Div(elementwise.multiply(b, first, value), second)), dtype)
 
 
@@ -350,7 +342,7 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
     dtype = self.dtype
     if isinstance(weight, Tensor):  # a number is not rounded
         weight = b.cast(weight, dtype)
-    self, end = _rounded_once(b, [self, end])
+    self, end = elementwise.rounded_once(b, [self, end])
     share = b.scalar(weight, self.dtype)
     distance = b.Sub(end, self)
     near = b.Add(self, b.Mul(share, distance))
@@ -385,8 +377,7 @@ def _ignoring_nan(function: Binary) -> Binary:
         if not x.is_floating_point:
             return result
         either = b.Where(b.IsNaN(y), x, result)
-        either = b.Where(b.IsNaN(x), y, either)
-        return either
+        return b.Where(b.IsNaN(x), y, either)
 
     return extremum
 
@@ -451,8 +442,7 @@ def nan_to_num(
     highest = limits.max if posinf is None else posinf
     lowest = limits.min if neginf is None else neginf
     x = b.Where(b.IsInf(self, detect_negative=0), highest, x)
-    x = b.Where(b.IsInf(self, detect_positive=0), lowest, x)
-    return x
+    return b.Where(b.IsInf(self, detect_positive=0), lowest, x)
 
 
 # -- selection ---------------------------------------------------------------------------------

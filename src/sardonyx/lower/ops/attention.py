@@ -9,9 +9,8 @@ from sardonyx import _torch_private
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.random import native_dropout
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 
 @lowering("aten::scaled_dot_product_attention")

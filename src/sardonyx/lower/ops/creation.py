@@ -146,8 +146,7 @@ def _whole_range(
     # ONNX Runtime makes a slice of a Range that is an index, to which -1 is the last place.
     turns = isinstance(step, int) and step < 0
     if isinstance(step, int) and _is_never_negative(end if turns else start):
-        result = b.Range(first, last, stride)
-        return result
+        return b.Range(first, last, stride)
     distance = b.Sub(first, last) if turns else b.Sub(last, first)
     if isinstance(step, int) and step:
         length = abs(step)
@@ -156,8 +155,7 @@ def _whole_range(
         exact = (b.cast(n, torch.float64) for n in (distance, stride))
         count = b.cast(b.Ceil(b.Div(*exact)), torch.int64)
     index = b.Range(0, count, 1)
-    result = b.Add(index if step == 1 else b.Mul(index, stride), first)
-    return result
+    return b.Add(index if step == 1 else b.Mul(index, stride), first)
 
 
 def _is_never_negative(number: Tensor | Scalar) -> bool:

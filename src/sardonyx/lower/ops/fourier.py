@@ -11,9 +11,8 @@ from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
 from sardonyx.lower.ops.resize import col2im
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import complex_lowering, lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import floor_divided
 
 _BY_ROOT_N, _BY_N = 1, 2
@@ -140,8 +139,7 @@ def _normalized(
         return x
     if isinstance(count, int):
         return b.Mul(x, float(count) ** power if count else 1.0)
-    scaled = b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
-    return scaled
+    return b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
 
 
 # -- torch.fft ------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Ints, Tensor
+from sardonyx.lower.values import Dim, Ints, Tensor, product_of
 from sardonyx.lower.windows import batched, unbatched_like
 
 

@@ -8,9 +8,9 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import at_least_1d
-from sardonyx.lower.reductions import axes_of, product_of
+from sardonyx.lower.reductions import axes_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Ints, Tensor
+from sardonyx.lower.values import Ints, Tensor, product_of
 
 _MANTISSA_BITS = 52
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -1022, 1023

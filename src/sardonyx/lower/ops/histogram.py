@@ -8,9 +8,9 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.sorting import places_among
-from sardonyx.lower.reductions import accumulation_dtype, product_of
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.reductions import accumulation_dtype
+from sardonyx.lower.registry import first_result, lowering
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 
 @lowering("aten::histc")
@@ -116,30 +116,8 @@ def histogramdd_bin_edges(
     return _even_edges(b, _points(b, self), bins, range)
 
 
-@lowering("aten::_histogramdd_from_bin_cts")
-def histogramdd_from_bin_cts(
-    b: Builder,
-    self: Tensor,
-    bins: list[int],
-    *,
-    range: list[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Tensor:
-    points = _points(b, self)
-    return _histogram(b, points, _even_edges(b, points, bins, range), weight, density)
-
-
-@lowering("aten::_histogramdd_from_bin_tensors")
-def histogramdd_from_bin_tensors(
-    b: Builder,
-    self: Tensor,
-    bins: list[Tensor],
-    *,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Tensor:
-    return _histogram(b, _points(b, self), bins, weight, density)
+lowering("aten::_histogramdd_from_bin_cts")(first_result(histogramdd))
+lowering("aten::_histogramdd_from_bin_tensors")(first_result(histogramdd_of_edges))
 
 
 def _column(b: Builder, x: Tensor) -> Tensor:

@@ -10,11 +10,10 @@ from itertools import pairwise
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.integer_reductions import product_of
 from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from sardonyx.lower.positions import arange, is_number
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, product_of
 from sardonyx.lower.windows import floor_divided
 
 

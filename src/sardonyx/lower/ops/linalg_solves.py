@@ -117,5 +117,4 @@ def linalg_cond(b: Builder, self: Tensor, p: float | str | None = None) -> Tenso
         return b.Div(*quotient)
     inverse, info = linalg_inv_ex(b, self)
     product = b.Mul(linalg_matrix_norm(b, self, p), linalg_matrix_norm(b, inverse, p))
-    result = b.Where(b.Greater(info, 0), math.inf, product)
-    return result
+    return b.Where(b.Greater(info, 0), math.inf, product)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from functools import cache, partial, reduce
 
 import torch
@@ -12,6 +11,7 @@ from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
+from sardonyx.lower.elementwise import rounded_once
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Scalar, Tensor
@@ -124,7 +124,7 @@ def addmm(
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
         return b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
     dtype = self.dtype
-    self, mat1, mat2 = _rounded_once(b, (self, mat1, mat2))
+    self, mat1, mat2 = rounded_once(b, (self, mat1, mat2))
     return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
 
 
@@ -156,7 +156,7 @@ def baddbmm(
 ) -> Tensor:
     self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
     dtype = self.dtype
-    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
+    self, batch1, batch2 = rounded_once(b, (self, batch1, batch2))
     return b.cast(_combined(b, self, matmul(b, batch1, batch2), beta, alpha), dtype)
 
 
@@ -165,7 +165,7 @@ def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     dtype = self.dtype
-    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
+    self, batch1, batch2 = rounded_once(b, (self, batch1, batch2))
     total = accumulate(b, "ReduceSum", matmul(b, batch1, batch2), 0)
     return b.cast(_combined(b, self, total, beta, alpha), dtype)
 
@@ -177,7 +177,7 @@ def addmv(
     dtype = self.dtype
     if beta not in (0, 1):  # a product of its own, and rounded
         self, beta = b.Mul(self, b.scalar(beta, dtype)), 1
-    self, mat, vec = _rounded_once(b, (self, mat, vec))
+    self, mat, vec = rounded_once(b, (self, mat, vec))
     factor: Tensor | Scalar = alpha if alpha == 1 else b.scalar(alpha, dtype)
     return b.cast(_combined(b, self, matmul(b, mat, vec), beta, factor), dtype)
 
@@ -193,11 +193,6 @@ def addr(
     if alpha != 1:
         vec1 = b.Mul(vec1, b.scalar(alpha, vec1.dtype))
     return _combined(b, self, outer(b, vec1, vec2), beta, 1)
-
-
-def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands in the dtype that PyTorch computes with."""
-    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 def _combined(

@@ -10,7 +10,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import first_result, lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import (
     PoolingAxis,
     adaptive_positions,
@@ -59,7 +59,7 @@ def _max_pool(
             ceil_mode=int(ceil_mode),
         )
         if outputs == 2:  # ONNX counts through batch and channels as well
-            results = (results[0], b.Mod(results[1], b.size(_area(b, x, spatial))))
+            results = (results[0], b.Mod(results[1], b.size(product_of(b.dims(x)[-spatial:]))))
         results = tuple(unbatched_like(b, result, x, spatial) for result in results)
     if not any(axis.may_miss for axis in axes):
         return results
@@ -73,13 +73,6 @@ def _largest(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tuple[Tensor
     wide = b.cast(x, torch.int32) if x.dtype == torch.int16 else x  # ONNX compares no int16
     values, indices = largest_of_windows(b, wide, positions)
     return b.cast(values, x.dtype), indices
-
-
-def _area(b: Builder, x: Tensor, spatial: int) -> Dim:
-    total: Dim = 1
-    for size in b.dims(x)[-spatial:]:
-        total = total * size
-    return int(total) if isinstance(total, sympy.Integer) else total
 
 
 def _pooling_axes(
@@ -287,10 +280,7 @@ def max_unpool(
     # The sizes and the indices say all.
     spatial = len(output_size)
     outer = b.dims(self)[: self.rank - spatial]
-    area: Dim = 1
-    for size in output_size:
-        area = area * size
-    canvas = b.full([*outer, area], 0, self.dtype)
+    canvas = b.full([*outer, product_of(output_size)], 0, self.dtype)
     flat_shape = [0] * len(outer) + [-1]
     placed = b.ScatterElements(
         canvas, b.Reshape(indices, flat_shape), b.Reshape(self, flat_shape), axis=-1

@@ -128,5 +128,5 @@ def var(
     correction: float | None = 1,
     output_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    result = _aten(b, "var.correction", inp, dims, correction)
+    result = _aten(b, "var.correction", inp, dims, correction=correction)
     return b.cast(result, output_dtype or inp.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -16,14 +17,20 @@ from sardonyx.lower.values import Dim, Dims, Tensor
 # -- uniform -----------------------------------------------------------------------------------
 
 
-@lowering("aten::rand", "aten::rand.generator")
-def rand(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.uniform(b, size, dtype or torch.get_default_dtype())
+def _register_noise(
+    name: str, draw: Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
+) -> None:
+    @lowering(f"aten::{name}", f"aten::{name}.generator")
+    def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
+        return draw(b, size, dtype or torch.get_default_dtype())
+
+    @lowering(f"aten::{name}_like", f"aten::{name}_like.generator")
+    def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        return draw(b, b.dims(self), dtype or self.dtype)
 
 
-@lowering("aten::rand_like", "aten::rand_like.generator")
-def rand_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.uniform(b, b.dims(self), dtype or self.dtype)
+_register_noise("rand", noise.uniform)
+_register_noise("randn", noise.normal)
 
 
 @lowering("aten::uniform")
@@ -73,16 +80,6 @@ def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Ten
 
 
 # -- normal and others -------------------------------------------------------------------------
-
-
-@lowering("aten::randn", "aten::randn.generator")
-def randn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.normal(b, size, dtype or torch.get_default_dtype())
-
-
-@lowering("aten::randn_like", "aten::randn_like.generator")
-def randn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.normal(b, b.dims(self), dtype or self.dtype)
 
 
 @lowering("aten::normal_functional")

@@ -49,29 +49,21 @@ def _value_everywhere(b: Builder, x: Tensor, index: Tensor, value: Scalar) -> Te
     return expand_to(b, b.scalar(value, x.dtype), sizes_of(b, index))
 
 
-@lowering("aten::scatter.src")
-def scatter(b: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return scatter_elements(b, self, dim, index, src)
-
-
-@lowering("aten::scatter.value")
-def scatter_value(b: Builder, self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor:
-    return scatter_elements(b, self, dim, index, _value_everywhere(b, self, index, value))
-
-
-@lowering("aten::scatter.reduce")
-def scatter_combine(
-    b: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str
+@lowering(
+    "aten::scatter.src", "aten::scatter.value", "aten::scatter.reduce", "aten::scatter.value_reduce"
+)
+def scatter(
+    b: Builder,
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | None = None,
+    value: Scalar = 0,
+    *,
+    reduce: str | None = None,
 ) -> Tensor:
-    return scatter_elements(b, self, dim, index, src, _REDUCTIONS[reduce])
-
-
-@lowering("aten::scatter.value_reduce")
-def scatter_combine_value(
-    b: Builder, self: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str
-) -> Tensor:
-    src = _value_everywhere(b, self, index, value)
-    return scatter_elements(b, self, dim, index, src, _REDUCTIONS[reduce])
+    written = _value_everywhere(b, self, index, value) if src is None else src
+    return scatter_elements(b, self, dim, index, written, reduce and _REDUCTIONS[reduce])
 
 
 @lowering("aten::scatter_add")

@@ -616,8 +616,7 @@ def _airy_ai(b: Builder, x: Tensor) -> Tensor:
     below = b.Sub(b.Mul(b.Sin(angle), sine), b.Mul(b.Cos(angle), cosine))
     outer = b.Mul(height, b.Where(b.Less(x, 0), below, above))
     result = b.Where(b.And(b.GreaterOrEqual(x, -2.09), b.Less(x, 2.09)), _airy_near(b, x), outer)
-    result = b.Where(b.IsInf(x), math.nan, result)
-    return result
+    return b.Where(b.IsInf(x), math.nan, result)
 
 
 def _airy_near(b: Builder, x: Tensor) -> Tensor:

@@ -82,8 +82,7 @@ def _log_gamma(b: Builder, x: Tensor) -> Tensor:
     finite = b.Min(positive, torch.finfo(x.dtype).max)
     negative = b.Neg(b.Add(b.Add(sine, b.Log(magnitude)), finite))
     result = b.Where(b.Less(x, 0), negative, positive)
-    result = b.Where(b.IsInf(x), math.inf, result)
-    return result
+    return b.Where(b.IsInf(x), math.inf, result)
 
 
 def _log_gamma_of_positive(b: Builder, x: Tensor) -> Tensor:
@@ -129,8 +128,7 @@ def _digamma(b: Builder, x: Tensor) -> Tensor:
     angle = b.Mul(rest, math.pi)
     reflected = b.Sub(result, b.Mul(b.Div(b.Cos(angle), b.Sin(angle)), math.pi))
     reflected = b.Where(b.Equal(x, b.Floor(x)), math.nan, reflected)
-    result = b.Where(negative, reflected, result)
-    return result
+    return b.Where(negative, reflected, result)
 
 
 def _digamma_of_positive(b: Builder, x: Tensor) -> Tensor:

@@ -101,8 +101,7 @@ def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
     if family.degrees is not None:
         result = b.Where(b.Greater(n, family.degrees[x.dtype]), math.nan, result)
     result = b.Where(b.Equal(n, 0), 1, result)
-    result = b.Where(b.Less(n, 0), 0, result)
-    return result
+    return b.Where(b.Less(n, 0), 0, result)
 
 
 # -- Chebyshev ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import torch
@@ -168,19 +168,14 @@ def atleast_3d(b: Builder, self: Tensor) -> Tensor:
     return b.unsqueeze(self, {1: [0, 2], 2: [2]}.get(self.rank, []))
 
 
-@lowering("aten::atleast_1d.Sequence")
-def atleast_1d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_1d(b, t) for t in tensors]
+def _register_each(name: str, of_one: Callable[[Builder, Tensor], Tensor]) -> None:
+    @lowering(f"aten::{name}.Sequence")
+    def of_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+        return [of_one(b, t) for t in tensors]
 
 
-@lowering("aten::atleast_2d.Sequence")
-def atleast_2d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_2d(b, t) for t in tensors]
-
-
-@lowering("aten::atleast_3d.Sequence")
-def atleast_3d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_3d(b, t) for t in tensors]
+for _function in (atleast_1d, atleast_2d, atleast_3d):
+    _register_each(_function.__name__, _function)
 
 
 # -- order of dims ---------------------------------------------------------------------------------
