@@ -11,7 +11,10 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
+
+Unary = Callable[[Builder, Tensor], Tensor]
 
 
 def in_floats(b: Builder, function: Callable[..., Tensor], *operands: Tensor | Scalar) -> Tensor:
@@ -19,6 +22,20 @@ def in_floats(b: Builder, function: Callable[..., Tensor], *operands: Tensor | S
     dtype = promote.float_dtype(*operands)
     wide = torch.float32 if dtype.itemsize < 4 else dtype
     return b.cast(function(b, *b.promote(*operands, dtype=wide)), dtype)
+
+
+def lowering_in_floats(*names: str) -> Callable[[Unary], Unary]:
+    """Register a function of one number for ATen overloads, as `in_floats` computes it."""
+
+    def register(function: Unary) -> Unary:
+        def of_self(b: Builder, self: Tensor) -> Tensor:
+            return in_floats(b, function, self)
+
+        of_self.__module__ = function.__module__  # where the form is found
+        lowering(*names)(of_self)
+        return function
+
+    return register
 
 
 def with_number(

@@ -34,6 +34,7 @@ def index(b: Builder, self: Tensor, indices: list[Tensor | None]) -> Tensor:
 @lowering(
     "aten::index_put",
     "aten::index_put.hacked_twin",
+    "aten::_index_put_impl",
     "aten::_unsafe_index_put",
     "aten::_unsafe_index_put.hacked_twin",
 )
@@ -43,18 +44,7 @@ def index_put(
     indices: list[Tensor | None],
     values: Tensor,
     accumulate: bool = False,
-) -> Tensor:
-    return advanced_indexing.put(b, self, indices, values, accumulate)
-
-
-@lowering("aten::_index_put_impl")
-def index_put_impl(
-    b: Builder,
-    self: Tensor,
-    indices: list[Tensor | None],
-    values: Tensor,
-    accumulate: bool,
-    unsafe: bool,
+    unsafe: bool = False,
 ) -> Tensor:
     # `unsafe` leaves out a check of the indices.
     return advanced_indexing.put(b, self, indices, values, accumulate)

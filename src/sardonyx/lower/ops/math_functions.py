@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 
 from sardonyx.lower import elementwise, promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor
+from sardonyx.lower.elementwise import Unary
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
-
-Unary = Callable[[Builder, Tensor], Tensor]
 
 
 def _node(op: str) -> Unary:

@@ -141,43 +141,30 @@ def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> T
     return b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
 
 
-@lowering("aten::amax", "aten::max")
-def amax(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
-    return _extreme(b, "ReduceMax", self, dim, keepdim)
+def _register_extreme(name: str, op: str, of_bools: str) -> None:
+    @lowering(f"aten::a{name}", f"aten::{name}")
+    def extreme(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
+        return _extreme(b, f"Reduce{op}", self, dim, keepdim)
+
+    @lowering(f"aten::{name}.dim")
+    def extreme_of_dim(
+        b: Builder, self: Tensor, dim: int, keepdim: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        values = _extreme(b, f"Reduce{op}", self, dim, keepdim)
+        return values, _extreme_index(b, f"Arg{op}", self, dim, keepdim)
+
+    @lowering(f"aten::arg{name}")
+    def index(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return _flat_or_dim_index(b, f"Arg{op}", self, dim, keepdim)
+
+    @lowering(f"aten::{name}.other")
+    def of_two(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+        left, right = b.promote(self, other)
+        return b.op(of_bools if left.dtype == torch.bool else op, left, right)
 
 
-@lowering("aten::amin", "aten::min")
-def amin(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
-    return _extreme(b, "ReduceMin", self, dim, keepdim)
-
-
-@lowering("aten::max.dim")
-def max_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    values = _extreme(b, "ReduceMax", self, dim, keepdim)
-    return values, _extreme_index(b, "ArgMax", self, dim, keepdim)
-
-
-@lowering("aten::min.dim")
-def min_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    values = _extreme(b, "ReduceMin", self, dim, keepdim)
-    return values, _extreme_index(b, "ArgMin", self, dim, keepdim)
-
-
-@lowering("aten::max.other")
-def max_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return _larger(b, "Max", "Or", self, other)
-
-
-@lowering("aten::min.other")
-def min_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return _larger(b, "Min", "And", self, other)
-
-
-def _larger(
-    b: Builder, op: str, of_bools: str, self: Tensor | Scalar, other: Tensor | Scalar
-) -> Tensor:
-    left, right = b.promote(self, other)
-    return b.op(of_bools if left.dtype == torch.bool else op, left, right)
+_register_extreme("max", "Max", "Or")
+_register_extreme("min", "Min", "And")
 
 
 @lowering("aten::aminmax")
@@ -188,16 +175,6 @@ def aminmax(
         _extreme(b, "ReduceMin", self, dim, keepdim),
         _extreme(b, "ReduceMax", self, dim, keepdim),
     )
-
-
-@lowering("aten::argmax")
-def argmax(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _flat_or_dim_index(b, "ArgMax", self, dim, keepdim)
-
-
-@lowering("aten::argmin")
-def argmin(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _flat_or_dim_index(b, "ArgMin", self, dim, keepdim)
 
 
 def _flat_or_dim_index(b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:

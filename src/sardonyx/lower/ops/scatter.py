@@ -82,13 +82,7 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    return _reduce_into(b, self, dim, index, src, reduce, include_self)
-
-
-def _reduce_into(
-    b: Builder, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
-) -> Tensor:
-    base = x
+    base = x = self
     if not include_self:
         # What is written to starts from the value that changes nothing.
         neutral = _value_everywhere(b, x, index, _neutral(x.dtype, reduce))
@@ -183,7 +177,7 @@ def index_reduce(
     updates = _slices_of(b, self, axis, source)
     line = b.unsqueeze(at_least_1d(b, index), [a for a in range(updates.rank) if a != axis])
     places = b.expand(line, b.dims(updates))
-    return _reduce_into(b, self, dim, places, updates, reduce, include_self)
+    return scatter_reduce(b, self, dim, places, updates, reduce, include_self=include_self)
 
 
 @lowering("aten::put")

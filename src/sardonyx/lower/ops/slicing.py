@@ -169,38 +169,21 @@ def tensor_split_by_tensor(
     return [b.slice(self, axis, s, e) for s, e in zip(starts, [*bounds, None], strict=True)]
 
 
-def _hsplit_dim(x: Tensor) -> int:
-    return 0 if x.rank == 1 else 1
+def _register_split(name: str, dim: int) -> None:
+    def dim_of(x: Tensor) -> int:
+        return min(dim, x.rank - 1)  # hsplit splits the only dim there is
+
+    @lowering(f"aten::{name}.int")
+    def of_sections(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
+        return tensor_split(b, self, sections, dim_of(self))
+
+    @lowering(f"aten::{name}.array")
+    def at_indices(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
+        return tensor_split_at(b, self, list(indices), dim_of(self))
 
 
-@lowering("aten::hsplit.int")
-def hsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, _hsplit_dim(self))
-
-
-@lowering("aten::hsplit.array")
-def hsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), _hsplit_dim(self))
-
-
-@lowering("aten::vsplit.int")
-def vsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, 0)
-
-
-@lowering("aten::vsplit.array")
-def vsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), 0)
-
-
-@lowering("aten::dsplit.int")
-def dsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, 2)
-
-
-@lowering("aten::dsplit.array")
-def dsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), 2)
+for _name, _dim in {"vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
+    _register_split(_name, _dim)
 
 
 @lowering("aten::unbind.int", "aten::unbind_copy.int")

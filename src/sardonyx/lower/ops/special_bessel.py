@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.elementwise import Unary
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.series import Rational
 from sardonyx.lower.values import Tensor
-
-Unary = Callable[[Builder, Tensor], Tensor]
 
 # Rational functions of x^2 up to 5 and of 25 / x^2 beyond.
 
@@ -654,12 +652,6 @@ _OF_X: dict[str, Unary] = {
 """Whose schemas call their argument x."""
 
 
-def _register_of_self(name: str, function: Unary) -> None:
-    @lowering(f"aten::{name}")
-    def of_self(b: Builder, self: Tensor) -> Tensor:
-        return elementwise.in_floats(b, function, self)
-
-
 def _register_of_x(name: str, function: Unary) -> None:
     @lowering(f"aten::{name}")
     def of_x(b: Builder, x: Tensor) -> Tensor:
@@ -667,6 +659,6 @@ def _register_of_x(name: str, function: Unary) -> None:
 
 
 for _name, _function in _OF_SELF.items():
-    _register_of_self(_name, _function)
+    elementwise.lowering_in_floats(f"aten::{_name}")(_function)
 for _name, _function in _OF_X.items():
     _register_of_x(_name, _function)

@@ -6,7 +6,7 @@ import math
 
 from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.elementwise import lowering_in_floats
 from sardonyx.lower.series import Rational
 from sardonyx.lower.values import Tensor
 
@@ -115,11 +115,7 @@ _NORMAL_FAR_TAIL = Rational(
 # -- tails -------------------------------------------------------------------------------------
 
 
-@lowering("aten::special_erfcx")
-def special_erfcx(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, erfcx, self)
-
-
+@lowering_in_floats("aten::special_erfcx")
 def erfcx(b: Builder, x: Tensor) -> Tensor:
     """exp(x^2) erfc(x)."""
     positive = _erfcx_of_positive(b, b.Abs(x))
@@ -132,11 +128,7 @@ def _erfcx_of_positive(b: Builder, x: Tensor) -> Tensor:
     return b.Div(series.chebyshev(b, place, _ERFCX), b.Add(b.Mul(x, 2), 1))
 
 
-@lowering("aten::erfc", "aten::special_erfc")
-def special_erfc(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, erfc, self)
-
-
+@lowering_in_floats("aten::erfc", "aten::special_erfc")
 def erfc(b: Builder, x: Tensor) -> Tensor:
     """1 - erf(x), without the cancellation for positive x."""
     magnitude = b.Abs(x)
@@ -144,12 +136,8 @@ def erfc(b: Builder, x: Tensor) -> Tensor:
     return b.Where(b.Less(x, 0), b.Sub(2, tail), tail)
 
 
-@lowering("aten::special_log_ndtr")
-def log_ndtr(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _log_ndtr, self)
-
-
-def _log_ndtr(b: Builder, x: Tensor) -> Tensor:
+@lowering_in_floats("aten::special_log_ndtr")
+def log_ndtr(b: Builder, x: Tensor) -> Tensor:
     scaled = b.Mul(x, math.sqrt(0.5))
     square = b.Mul(scaled, scaled)
     fraction = b.Mul(_erfcx_of_positive(b, b.Abs(scaled)), 0.5)
@@ -162,21 +150,15 @@ def _log_ndtr(b: Builder, x: Tensor) -> Tensor:
 # -- their inverses ----------------------------------------------------------------------------
 
 
-@lowering("aten::special_ndtri")
-def ndtri(b: Builder, self: Tensor) -> Tensor:
-    def quantile(b: Builder, x: Tensor) -> Tensor:
-        return _normal_quantile(b, b.Sub(x, 0.5), b.Min(x, b.Sub(1, x)))
-
-    return elementwise.in_floats(b, quantile, self)
+@lowering_in_floats("aten::special_ndtri")
+def ndtri(b: Builder, x: Tensor) -> Tensor:
+    return _normal_quantile(b, b.Sub(x, 0.5), b.Min(x, b.Sub(1, x)))
 
 
-@lowering("aten::erfinv", "aten::special_erfinv")
-def erfinv(b: Builder, self: Tensor) -> Tensor:
-    def inverse(b: Builder, x: Tensor) -> Tensor:
-        tail = b.Mul(b.Sub(1, b.Abs(x)), 0.5)
-        return b.Mul(_normal_quantile(b, b.Mul(x, 0.5), tail), math.sqrt(0.5))
-
-    return elementwise.in_floats(b, inverse, self)
+@lowering_in_floats("aten::erfinv", "aten::special_erfinv")
+def erfinv(b: Builder, x: Tensor) -> Tensor:
+    tail = b.Mul(b.Sub(1, b.Abs(x)), 0.5)
+    return b.Mul(_normal_quantile(b, b.Mul(x, 0.5), tail), math.sqrt(0.5))
 
 
 def _normal_quantile(b: Builder, centered: Tensor, tail: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 
 from sardonyx.lower import elementwise, loops, series
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.elementwise import lowering_in_floats
 from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -67,11 +68,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 # -- the logarithm -----------------------------------------------------------------------------
 
 
-@lowering("aten::lgamma")
-def lgamma(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _log_gamma, self)
-
-
+@lowering_in_floats("aten::lgamma")
 def _log_gamma(b: Builder, x: Tensor) -> Tensor:
     magnitude = b.Abs(x)
     positive = _log_gamma_of_positive(b, magnitude)
@@ -115,11 +112,7 @@ def _stirling_tail(b: Builder, x: Tensor) -> Tensor:
 # -- its derivatives ---------------------------------------------------------------------------
 
 
-@lowering("aten::digamma")
-def digamma(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _digamma, self)
-
-
+@lowering_in_floats("aten::digamma")
 def _digamma(b: Builder, x: Tensor) -> Tensor:
     negative = b.Less(x, 0)
     result = _digamma_of_positive(b, b.Where(negative, b.Sub(1, x), x))
@@ -148,7 +141,7 @@ def polygamma(b: Builder, n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise b.refuse("polygamma of a negative order")
     if n == 0:
-        return digamma(b, self)
+        return elementwise.in_floats(b, _digamma, self)
     if n == 1:
         return elementwise.in_floats(b, _trigamma, self)
 

@@ -24,13 +24,10 @@ from sardonyx.lower.windows import floor_divided
     "aten::_unsafe_view",
     "aten::view_copy",
     "aten::_reshape_copy",
+    "aten::_reshape_alias",
+    "aten::_reshape_alias_copy",
 )
-def view(b: Builder, self: Tensor, size: Dims) -> Tensor:
-    return b.reshape(self, size)
-
-
-@lowering("aten::_reshape_alias", "aten::_reshape_alias_copy")
-def reshape_alias(b: Builder, self: Tensor, size: Dims, stride: Dims) -> Tensor:
+def view(b: Builder, self: Tensor, size: Dims, stride: Dims | None = None) -> Tensor:
     # The strides are those of a contiguous result over the same memory.
     return b.reshape(self, size)
 
@@ -90,14 +87,8 @@ def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 
-@lowering("aten::expand", "aten::expand_copy")
-def expand(b: Builder, self: Tensor, size: Dims, *, implicit: bool = False) -> Tensor:
-    # `implicit` records that broadcasting asked for it; the result is the same.
-    return b.expand(self, size)
-
-
-@lowering("aten::broadcast_to")
-def broadcast_to(b: Builder, self: Tensor, size: Dims) -> Tensor:
+@lowering("aten::expand", "aten::expand_copy", "aten::broadcast_to")
+def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
     return b.expand(self, size)
 
 
