@@ -98,25 +98,8 @@ def exp(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return polar(b, b.Exp(z.real), z.imag)
 
 
-def expm1(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    # exp(x) cos(y) - 1 without the cancellation near 0.
-    half = b.Sin(b.Mul(z.imag, 0.5))
-    real = b.Sub(b.Mul(elementwise.expm1(b, z.real), b.Cos(z.imag)), b.Mul(b.Mul(half, half), 2.0))
-    return ComplexTensor(real, b.Mul(b.Exp(z.real), b.Sin(z.imag)))
-
-
 def log(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return ComplexTensor(b.Log(magnitude(b, z)), phase(b, z))
-
-
-def log1p(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    shifted = ComplexTensor(b.Add(z.real, 1.0), z.imag)
-    # Near 0 by |1 + z|^2 - 1 = x (2 + x) + y^2; elsewhere that could cancel and overflow.
-    excess = b.Add(b.Mul(z.real, b.Add(z.real, 2.0)), b.Mul(z.imag, z.imag))
-    near = b.Less(b.Max(b.Abs(z.real), b.Abs(z.imag)), 0.5)
-    small = b.Mul(elementwise.log1p(b, excess), 0.5)
-    large = log(b, shifted)
-    return ComplexTensor(b.Where(near, small, large.real), large.imag)
 
 
 def sqrt(b: Builder, z: ComplexTensor) -> ComplexTensor:

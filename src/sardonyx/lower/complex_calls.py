@@ -1,7 +1,7 @@
 """Which operators take or give complex tensors, and how such a call is lowered.
 
 The lowerings serve them as they serve real tensors, since the builder writes each operator on
-complex tensors as operators on the parts. A few need a form of their own (`@complex_lowering`).
+complex tensors as operators on the parts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.graph import Node
 from sardonyx.lower import complex_arithmetic as arithmetic
 from sardonyx.lower import complex_operators as complex_operators
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.ops.conversion import SAME_VALUES
-from sardonyx.lower.registry import COMPLEX_LIBRARY, Refusal, Registry, select_arguments
+from sardonyx.lower.registry import Refusal, Registry
 
 CallLowering = Callable[[dict[str, Any]], Any]
 """The lowering, called with these arguments."""
@@ -67,9 +66,11 @@ TAKE_COMPLEX = _names(
     " div.Tensor div.Scalar divide.Tensor divide.Scalar true_divide.Tensor true_divide.Scalar"
     " pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar square reciprocal"
     " neg negative _neg_view _neg_view_copy abs absolute sgn angle deg2rad rad2deg"
-    " real conj _conj _conj_copy conj_physical _conj_physical"
+    " real imag conj _conj _conj_copy conj_physical _conj_physical"
+    " complex polar view_as_real view_as_real_copy view_as_complex view_as_complex_copy"
     # functions of one number
-    " exp exp2 special_exp2 log log2 log10 sqrt rsqrt sigmoid special_expit sin cos tan asin arcsin"
+    " exp exp2 special_exp2 expm1 special_expm1 log log2 log10 log1p special_log1p sqrt rsqrt"
+    " sigmoid special_expit sin cos tan asin arcsin"
     " acos arccos atan arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh"
     # sums and products
     " sum sum.dim_IntList mean mean.dim cumsum prod prod.dim_int cumprod trace"
@@ -83,9 +84,13 @@ TAKE_COMPLEX = _names(
     " linalg_lu_factor_ex linalg_lu lu_unpack _linalg_det _linalg_slogdet linalg_lu_solve"
     " linalg_inv_ex _linalg_solve_ex linalg_solve_triangular triangular_solve linalg_cholesky_ex"
     " cholesky cholesky_solve cholesky_inverse geqrf linalg_qr linalg_householder_product ormqr"
-    " linalg_matrix_exp"
+    " linalg_matrix_exp _linalg_svd _linalg_eigh linalg_pinv.atol_rtol_tensor linalg_lstsq"
+    # Fourier transforms
+    " _fft_c2c _fft_r2c _fft_c2r stft stft.center istft"
+    " fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2"
+    " fft_irfft2 fft_hfft2 fft_ihfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn"
     # tests
-    " eq.Tensor eq.Scalar ne.Tensor ne.Scalar not_equal.Tensor not_equal.Scalar isclose"
+    " isreal eq.Tensor eq.Scalar ne.Tensor ne.Scalar not_equal.Tensor not_equal.Scalar isclose"
     " isnan isinf isfinite logical_not logical_and logical_or logical_xor any any.dim any.dims"
     " all all.dim all.dims nonzero nonzero_numpy nonzero_static argwhere count_nonzero"
     " count_nonzero.dim_IntList"
@@ -99,9 +104,9 @@ TAKE_COMPLEX = _names(
 
 UNIFORM = _names("rand rand.generator rand_like rand_like.generator uniform")
 NORMAL = _names("randn randn.generator randn_like randn_like.generator")
-"""A variance of 1, half of it in each part."""
+"""A variance of 1, half of it in each part, as in any normal distribution."""
 LINSPACE = _names("linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor")
-PART_AFTER_PART = UNIFORM | NORMAL | LINSPACE
+PART_AFTER_PART = UNIFORM | NORMAL | LINSPACE | _names("normal_functional")
 """Lowered once for each part, with the part of each argument."""
 
 
@@ -111,8 +116,6 @@ def is_complex_call(node: Node) -> bool:
 
 
 def has_complex_form(name: str, library: Registry) -> bool:
-    if name in COMPLEX_LIBRARY:
-        return True
     return name in library and (name in TAKE_COMPLEX or name in PART_AFTER_PART)
 
 
@@ -122,10 +125,6 @@ def lower_complex_call(
     """The results of a call that `has_complex_form`."""
     if any(v.dtype == torch.complex32 for v in (*node.inputs(), *node.outputs)):
         raise Refusal("complex numbers of half precision have no ONNX form")
-    own = COMPLEX_LIBRARY.get(node.name)
-    if own is not None:
-        selected = select_arguments(own, arguments, default_arguments(node.op))
-        return own.function(b, **selected)
     if node.name not in PART_AFTER_PART:
         return call(arguments)
     if not node.outputs[0].dtype.is_complex:
@@ -140,6 +139,8 @@ def _parts(arguments: dict[str, Any], part: str) -> dict[str, Any]:
             return argument.to_real()
         if isinstance(argument, (ComplexTensor, complex)):
             return getattr(argument, part)
+        if name == "std":
+            return argument * 0.5**0.5
         return 0 if part == "imag" and name in ("start", "end") else argument
 
     return {name: taken(name, argument) for name, argument in arguments.items()}

@@ -11,6 +11,7 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor, whole
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -110,6 +111,13 @@ def truncate(b: Builder, x: Tensor) -> Tensor:
 
 def log1p(b: Builder, x: Tensor) -> Tensor:
     """log(1 + x) to full precision near zero: what 1 + x rounds away is added back."""
+    if isinstance(x, ComplexTensor):
+        # Near 0 by |1 + z|^2 - 1 = x (2 + x) + y^2; elsewhere that could cancel and overflow.
+        excess = b.Add(b.Mul(x.real, b.Add(x.real, 2.0)), b.Mul(x.imag, x.imag))
+        near = b.Less(b.Max(b.Abs(x.real), b.Abs(x.imag)), 0.5)
+        large = whole(b, b.Log(b.Add(x, 1.0)))
+        small = b.Mul(log1p(b, excess), 0.5)
+        return ComplexTensor(b.Where(near, small, large.real), large.imag)
     sum_ = b.Add(x, 1)
     lost = b.Div(b.Sub(x, b.Sub(sum_, 1)), sum_)
     # At -1 and infinity the lost part is 0/0 and inf - inf.
@@ -118,6 +126,11 @@ def log1p(b: Builder, x: Tensor) -> Tensor:
 
 def expm1(b: Builder, x: Tensor) -> Tensor:
     """exp(x) - 1 to full precision near zero, as tanh(x / 2) * (exp(x) + 1)."""
+    if isinstance(x, ComplexTensor):  # exp(x) cos(y) - 1 without the cancellation
+        half = b.Sin(b.Mul(x.imag, 0.5))
+        real = b.Mul(expm1(b, x.real), b.Cos(x.imag))
+        real = b.Sub(real, b.Mul(b.Mul(half, half), 2.0))
+        return ComplexTensor(real, b.Mul(b.Exp(x.real), b.Sin(x.imag)))
     return b.Mul(b.Tanh(b.Mul(x, 0.5)), b.Add(b.Exp(x), 1))
 
 

@@ -86,18 +86,17 @@ class Registry:
 
 
 LIBRARY = Registry()
-COMPLEX_LIBRARY = Registry()
-"""What the same operators are where an argument or a result is complex."""
 
 
 def lowering(*names: str) -> Callable[[Function], Function]:
     """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`)."""
-    return _register_in(LIBRARY, names)
 
+    def register(function: Function) -> Function:
+        for name in names:
+            LIBRARY.register(name, function)
+        return function
 
-def complex_lowering(*names: str) -> Callable[[Function], Function]:
-    """As `lowering`, for calls that take or give complex tensors."""
-    return _register_in(COMPLEX_LIBRARY, names)
+    return register
 
 
 def first_result(function: Callable[P, tuple[object, ...]]) -> Callable[P, Tensor]:
@@ -110,15 +109,6 @@ def first_result(function: Callable[P, tuple[object, ...]]) -> Callable[P, Tenso
         return result
 
     return first
-
-
-def _register_in(library: Registry, names: tuple[str, ...]) -> Callable[[Function], Function]:
-    def register(function: Function) -> Function:
-        for name in names:
-            library.register(name, function)
-        return function
-
-    return register
 
 
 def select_arguments(

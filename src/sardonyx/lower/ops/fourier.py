@@ -11,7 +11,7 @@ from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
 from sardonyx.lower.ops.resize import col2im
-from sardonyx.lower.registry import complex_lowering, lowering
+from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import floor_divided
 
@@ -22,7 +22,7 @@ _BY_ROOT_N, _BY_N = 1, 2
 # -- the three transforms every function of torch.fft is made of ----------------------------------
 
 
-@complex_lowering("aten::_fft_c2c")
+@lowering("aten::_fft_c2c")
 def fft_c2c(
     b: Builder, self: ComplexTensor, dim: Ints, normalization: int, forward: bool
 ) -> ComplexTensor:
@@ -31,7 +31,7 @@ def fft_c2c(
     return from_pairs(b, _normalized(b, pairs, sizes, normalization, divided=not forward))
 
 
-@complex_lowering("aten::_fft_r2c")
+@lowering("aten::_fft_r2c")
 def fft_r2c(
     b: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool
 ) -> ComplexTensor:
@@ -45,7 +45,7 @@ def fft_r2c(
     )
 
 
-@complex_lowering("aten::_fft_c2r")
+@lowering("aten::_fft_c2r")
 def fft_c2r(
     b: Builder, self: ComplexTensor, dim: Ints, normalization: int, last_dim_size: Dim
 ) -> Tensor:
@@ -151,7 +151,6 @@ def _register_transforms(kind: str) -> None:
     one, two, several = f"aten::fft_{kind}", f"aten::fft_{kind}2", f"aten::fft_{kind}n"
 
     @lowering(one)
-    @complex_lowering(one)
     def of_one_dim(
         b: Builder,
         self: Tensor,
@@ -162,7 +161,6 @@ def _register_transforms(kind: str) -> None:
         return _transform(b, kind, self, None if n is None else [n], [dim], norm)
 
     @lowering(two, several)
-    @complex_lowering(two, several)
     def of_several_dims(
         b: Builder,
         self: Tensor,
@@ -252,7 +250,6 @@ def _resized(b: Builder, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim | N
 
 
 @lowering("aten::stft", "aten::stft.center")
-@complex_lowering("aten::stft", "aten::stft.center")
 def stft(
     b: Builder,
     self: Tensor,
@@ -332,7 +329,7 @@ def _window(
     return b.Pad(shape, [before, after])
 
 
-@complex_lowering("aten::istft")
+@lowering("aten::istft")
 def istft(
     b: Builder,
     self: ComplexTensor,
