@@ -185,11 +185,8 @@ def _take_merged(b: Builder, x: Tensor, by_axis: Mapping[int, Tensor]) -> Tensor
     dims = b.dims(x)
     place: Tensor | None = None
     for axis, index in by_axis.items():
-        counted = _counted_from_front(b, index, dims[axis])
-        if place is None:
-            place = counted
-        else:
-            place = b.Add(b.Mul(place, b.scalar(dims[axis])), counted)
+        own = _counted_from_front(b, index, dims[axis])
+        place = own if place is None else b.Add(b.Mul(place, b.scalar(dims[axis])), own)
     merged = product_of([dims[a] for a in axes])
     line = b.reshape(x, [*dims[: axes[0]], merged, *dims[axes[-1] + 1 :]])
     return b.Gather(line, place, axis=axes[0])

@@ -106,8 +106,7 @@ class Builder:
         results: list[Tensor] = []
         for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
             is_sequence = schema.output_formal(len(results)).is_sequence
-            results.append(Tensor(value, dtype, shape, is_sequence=is_sequence))
-            self.declare(results[-1])
+            results.append(self.declare(Tensor(value, dtype, shape, is_sequence=is_sequence)))
         return results[0] if outputs is None else tuple(results)
 
     def node(
@@ -133,16 +132,17 @@ class Builder:
             value.name = f"v{self._counter}"
         return node
 
-    def declare(self, tensor: Tensor) -> None:
-        """Record dtype and shape of `tensor` on its ONNX value."""
+    def declare(self, tensor: Tensor) -> Tensor:
+        """`tensor`, with its dtype and shape recorded on its ONNX value."""
         if isinstance(tensor, ComplexTensor):
             self.declare(tensor.real)
             self.declare(tensor.imag)
-            return
+            return tensor
         type_ = ir.TensorType(onnx_dtype(tensor.dtype))
         tensor.value.type = ir.SequenceType(type_) if tensor.is_sequence else type_
         if tensor.shape is not None:
             tensor.value.shape = ir.Shape([self.sizes.dim_name(d) for d in tensor.shape])
+        return tensor
 
     @contextmanager
     def body(self) -> Iterator[list[ir.Node]]:
@@ -270,8 +270,7 @@ class Builder:
         self.nodes.append(node)
         node.outputs[0].name = name
         result = Tensor(node.outputs[0], tensor.dtype, tuple(tensor.shape), tensor)
-        self._constants[key] = result
-        self.declare(result)
+        self._constants[key] = self.declare(result)
         return result
 
     def joined(self, parts: Sequence[torch.Tensor], shape: Sequence[int]) -> Tensor:
@@ -286,9 +285,7 @@ class Builder:
         initializer = ir.Value(name=stored.name, const_value=stored)
         self.initializers.append(initializer)
         shape = stored.shape.numpy() if known is None else known.shape
-        result = Tensor(initializer, ONNX_TO_TORCH[stored.dtype], tuple(shape), known)
-        self.declare(result)
-        return result
+        return self.declare(Tensor(initializer, ONNX_TO_TORCH[stored.dtype], tuple(shape), known))
 
     def scalar(self, value: Scalar | Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """A 0-d tensor of a Python scalar, a size expression, or a tensor cast to `dtype`."""
@@ -430,8 +427,7 @@ class Builder:
             return ComplexTensor(*(self.with_shape(part, dims) for part in (x.real, x.imag)))
         known = x.shape or (None,) * len(dims)
         x.shape = tuple(k if d is None else d for d, k in zip(dims, known, strict=True))
-        self.declare(x)
-        return x
+        return self.declare(x)
 
     def expand(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
         """Broadcast to sizes; -1 keeps a dim, as in ATen."""

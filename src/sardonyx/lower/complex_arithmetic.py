@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from sardonyx.lower import elementwise
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part
-from sardonyx.lower.complex_values import whole as whole
+from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part, whole
 from sardonyx.lower.ops.arithmetic import hypot
 from sardonyx.lower.ops.math_functions import atan2
 from sardonyx.lower.values import Scalar, Tensor

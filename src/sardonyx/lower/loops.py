@@ -104,10 +104,10 @@ def _loop(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What is carried in the end, and what was kept: `length` pieces of it."""
     with b.body() as nodes:
-        number = _body_input(b, "number", torch.int64, ())
-        condition = _body_input(b, "condition", torch.bool, ())
+        number = body_input(b, "number", torch.int64, ())
+        condition = body_input(b, "condition", torch.bool, ())
         parts = _parts(start)
-        carried = [_body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(parts)]
+        carried = [body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(parts)]
         taken = step(number, _joined(start, carried))
         after = [whole_like(b, x, before) for x, before in zip(taken.carried, start, strict=True)]
         kept = _parts(taken.kept)
@@ -126,10 +126,10 @@ def _loop(
     results = b.Loop(trips, begins, *parts, outputs=outputs, body=body)
     types = [(x.dtype, x.shape) for x in parts]
     types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in kept]
-    made = []
-    for result, (dtype, shape) in zip(results, types, strict=True):
-        made.append(Tensor(result.value, dtype, shape))
-        b.declare(made[-1])
+    made = [
+        b.declare(Tensor(result.value, dtype, shape))
+        for result, (dtype, shape) in zip(results, types, strict=True)
+    ]
     return _joined(start, made[: len(parts)]), _joined(taken.kept, made[len(parts) :])
 
 
@@ -150,9 +150,7 @@ def _joined(like: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def _body_input(
+def body_input(
     b: Builder, name: str, dtype: torch.dtype, shape: tuple[Dim | None, ...] | None
 ) -> Tensor:
-    tensor = Tensor(ir.Value(name=name), dtype, shape)
-    b.declare(tensor)
-    return tensor
+    return b.declare(Tensor(ir.Value(name=name), dtype, shape))

@@ -241,8 +241,8 @@ class _Emitter:
                 f"input {name!r} is {value.dtype}, which has no ONNX form here"
             )
         if value.dtype.is_complex:
-            pairs = Tensor(ir.Value(name=name), value.dtype.to_real(), (*value.shape, 2))
-            self.b.declare(pairs)
+            parts = ir.Value(name=name), value.dtype.to_real(), (*value.shape, 2)
+            pairs = self.b.declare(Tensor(*parts))
             self._tensors[id(value)] = self._known(value, from_pairs(self.b, pairs))
             return pairs.value
         tensor = Tensor(ir.Value(name=name), value.dtype, value.shape, fake=value.fake)
@@ -277,9 +277,8 @@ class _Emitter:
         initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
         self._initializers[value.name] = initializer
         known = constant if holds_memory(constant) else None
-        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), known, constant)
-        self.b.declare(tensor)
-        return tensor
+        shape = tuple(constant.shape)
+        return self.b.declare(Tensor(initializer, constant.dtype, shape, known, constant))
 
     def _block(self, block: Block) -> list[Any]:
         """What a block computes stays inside it."""
@@ -418,9 +417,7 @@ class _Emitter:
             return tensor
         differs = tensor.shape != value.shape
         tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
-        if differs:
-            self.b.declare(tensor)
-        return tensor
+        return self.b.declare(tensor) if differs else tensor
 
     def _stand_in(self, node: Node) -> None:
         """Lets the search for further problems go on behind a node that was refused."""

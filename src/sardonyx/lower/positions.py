@@ -8,8 +8,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.values import Dim, Tensor
-from sardonyx.lower.values import plain as plain
+from sardonyx.lower.values import Dim, Tensor, plain
 
 _LARGEST_CONSTANT = 1024
 """Index lists up to this length are written out; longer ones are a Range."""

@@ -25,17 +25,22 @@ from sardonyx.lower.values import Ints, Scalar, Tensor
 # -- sums and products -----------------------------------------------------------------------------
 
 
-@lowering("aten::sum", "aten::sum.dim_IntList")
-def sum_(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
-    return accumulate(b, "ReduceSum", x, dim, keepdim)
+def _register_total(name: str, overload: str, op: str) -> None:
+    @lowering(f"aten::{name}", f"aten::{name}.{overload}")
+    def total(
+        b: Builder,
+        self: Tensor,
+        dim: Ints | int | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+        return accumulate(b, op, x, dim, keepdim)
+
+
+_register_total("sum", "dim_IntList", "ReduceSum")
+_register_total("prod", "dim_int", "ReduceProd")
 
 
 @lowering("aten::nansum")
@@ -50,20 +55,8 @@ def nansum(
     x = self
     if self.is_floating_point:
         x = b.Where(b.IsNaN(self), b.scalar(0, self.dtype), self)
-    return sum_(b, x, dim, keepdim, dtype=dtype)
-
-
-@lowering("aten::prod", "aten::prod.dim_int")
-def prod(
-    b: Builder,
-    self: Tensor,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
-    return accumulate(b, "ReduceProd", x, dim, keepdim)
+    x = b.cast(x, dtype or promote.sum_dtype(x.dtype))
+    return accumulate(b, "ReduceSum", x, dim, keepdim)
 
 
 @lowering("aten::mean", "aten::mean.dim")

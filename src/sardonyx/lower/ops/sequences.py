@@ -92,12 +92,8 @@ def _position(b: Builder, position: Scalar | Tensor | None) -> Tensor | None:
 
 
 def _sequence(b: Builder, made: Tensor, dtype: torch.dtype) -> Tensor:
-    typed = Tensor(made.value, dtype, None, is_sequence=True)
-    b.declare(typed)
-    return typed
+    return b.declare(Tensor(made.value, dtype, None, is_sequence=True))
 
 
 def _tensor(b: Builder, made: Tensor, dtype: torch.dtype) -> Tensor:
-    typed = Tensor(made.value, dtype, None)
-    b.declare(typed)
-    return typed
+    return b.declare(Tensor(made.value, dtype, None))

@@ -8,9 +8,9 @@ from typing import TypeGuard
 import sympy
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import axis_of, from_front, is_number, plain, plus
+from sardonyx.lower.positions import axis_of, from_front, is_number, plus
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, plain
 
 _TO_THE_END = 2**63 - 1
 """What PyTorch writes as the end of a slice that has none."""
