@@ -21,7 +21,6 @@ from sardonyx.extend.symbolic_calls import (
     telling_where,
 )
 from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
-from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
@@ -81,8 +80,6 @@ def function_forms(calls: FunctionCalls, opset: int) -> dict[str, CustomForm]:
 
 def _form(function: KeptFunction, opset: int) -> CustomForm:
     def form(call: Call) -> list[Tensor | None]:
-        if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
-            raise Refusal("symbolic functions are not given complex tensors")
         g = context_for(call, opset)
         operands = [_argument(g, a) for a in call.arguments.values()]
         args, kwargs = function.form.arguments(operands)
