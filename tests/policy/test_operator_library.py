@@ -13,9 +13,9 @@ import torch.ao.quantization.fx._decomposed  # the operators of quantized_decomp
 
 import sardonyx
 from sardonyx.lower.lower import LIBRARY
-from sardonyx.lower.registry import COMPLEX_LIBRARY, HAVE_NO_MEANING_IN_ONNX, Lowering, Registry
+from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Lowering, Registry
 
-LIBRARIES = {"real": LIBRARY, "complex": COMPLEX_LIBRARY}
+LIBRARIES = {"aten": LIBRARY}
 NAMES = LIBRARY.names()
 ENTRIES = [(kind, name) for kind, library in LIBRARIES.items() for name in library.names()]
 OPERATORS = Path(sardonyx.__file__).parent / "lower" / "ops"

@@ -22,12 +22,11 @@ from sardonyx.capture.quantized.forms import FORMS as QUANTIZED_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
 from sardonyx.capture.torchscript import calls, numbers, questions, reader
 from sardonyx.lower.lower import LIBRARY
-from sardonyx.lower.registry import COMPLEX_LIBRARY
 
 LIST = Path(__file__).parent / "operators_of_torch_onnx.txt"
 NAMES = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
 
-WITH_A_FORM = {name.split(".")[0] for name in (*LIBRARY.names(), *COMPLEX_LIBRARY.names())}
+WITH_A_FORM = {name.split(".")[0] for name in LIBRARY.names()}
 READ_OF_TORCHSCRIPT = {
     *calls._CALLS,
     *questions._QUESTIONS,

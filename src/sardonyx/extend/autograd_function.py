@@ -18,7 +18,6 @@ from sardonyx.extend.node_attributes import letter_of
 from sardonyx.extend.symbolic_calls import (
     bound_results,
     context_for,
-    refuse_complex,
     results_of,
     telling_where,
 )
@@ -82,7 +81,6 @@ def function_forms(calls: FunctionCalls, opset: int) -> dict[str, CustomForm]:
 
 def _form(function: KeptFunction, opset: int) -> CustomForm:
     def form(call: Call) -> list[Tensor | None]:
-        refuse_complex(call)
         g = context_for(call, opset)
         operands = [_argument(g, a) for a in call.arguments.values()]
         args, kwargs = function.form.arguments(operands)

@@ -79,10 +79,10 @@ def _input(b: Builder, name: str, argument: Any) -> ir.Value | None:
 
 
 def _tensor(b: Builder, name: str, argument: Any) -> Tensor:
-    if isinstance(argument, Tensor):
-        return argument
     if isinstance(argument, ComplexTensor):
         raise Refusal(f"its argument {name} is complex")
+    if isinstance(argument, Tensor):
+        return argument
     if isinstance(argument, list | tuple):
         return _list(b, name, list(argument))
     if isinstance(argument, bool):

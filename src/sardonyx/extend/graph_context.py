@@ -26,8 +26,10 @@ from sardonyx.extend.symbolic_values import (
     onnx_type,
 )
 from sardonyx.lower.builder import WRITTEN_AT, Builder
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.ops.normalization import copied_at_run_time
 from sardonyx.lower.promote import scalar_dtype
+from sardonyx.lower.registry import Refusal
 from sardonyx.lower.schemas import OpSchema, op_schema
 from sardonyx.lower.values import Tensor
 
@@ -52,6 +54,8 @@ class Values:
         self._known: dict[ir.Value, SymbolicValue] = {}
 
     def of_tensor(self, tensor: Tensor) -> SymbolicValue:
+        if isinstance(tensor, ComplexTensor):
+            raise Refusal("symbolic functions are not given complex tensors")
         known = self._known.get(tensor.value)
         if known is None:
             known = self._known[tensor.value] = SymbolicValue.of_tensor(self, tensor)

@@ -12,7 +12,7 @@ import torch
 from sardonyx.capture.graph import Dim
 from sardonyx.extend.symbolic_values import SymbolicValue, ValueType
 from sardonyx.lower.schemas import OpSchema
-from sardonyx.lower.shapes import inferred_types, shape_data, shape_of, tensor_type
+from sardonyx.lower.shapes import dims_of_type, inferred_types, shape_data, tensor_type
 from sardonyx.lower.values import ONNX_TO_TORCH
 
 _UNKNOWN = ValueType.of_tensor(None, None)
@@ -111,4 +111,4 @@ def _value_type(proto: onnx.TypeProto | None, dims: dict[str, Dim]) -> ValueType
     if proto.HasField("sequence_type"):
         return ValueType("ListType", element=_value_type(proto.sequence_type.elem_type, dims))
     dtype = ONNX_TO_TORCH.get(ir.DataType(proto.tensor_type.elem_type))
-    return ValueType.of_tensor(dtype, shape_of(proto, dims))
+    return ValueType.of_tensor(dtype, dims_of_type(proto, dims))

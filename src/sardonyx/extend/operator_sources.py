@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sardonyx.extend.custom_symbolics import registered_names
 from sardonyx.lower import ops
 from sardonyx.lower.plugins import load_all_plugins
-from sardonyx.lower.registry import COMPLEX_LIBRARY, LIBRARY
+from sardonyx.lower.registry import LIBRARY
 
 
 class OperatorSource(NamedTuple):
@@ -22,11 +22,10 @@ def operators() -> tuple[list[OperatorSource], dict[str, str]]:
     ops.load()
     failed = load_all_plugins()
     found: dict[str, str] = {}
-    for library in (COMPLEX_LIBRARY, LIBRARY):
-        for name in library.names():
-            lowering = library.get(name)
-            assert lowering is not None
-            found[name] = lowering.source
+    for name in LIBRARY.names():
+        lowering = LIBRARY.get(name)
+        assert lowering is not None
+        found[name] = lowering.source
     for name, functions in registered_names().items():
         module = functions[max(functions)].__module__
         opsets = ", ".join(f"from opset {opset}" for opset in sorted(functions))

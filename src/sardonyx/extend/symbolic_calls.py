@@ -20,7 +20,6 @@ from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.graph_context import GraphContext, Values
 from sardonyx.extend.quantized_calls import QuantizedCall
 from sardonyx.extend.symbolic_values import SymbolicValue, node_of_call
-from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.custom_forms import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
@@ -46,7 +45,6 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
     """`function(g, *arguments)` as the form of an operator at `opset`."""
 
     def form(call: Call) -> list[Tensor | None]:
-        refuse_complex(call)
         parameters = list(inspect.signature(function).parameters.values())[1:]
         args, kwargs = arguments_for(parameters, call.arguments, default_arguments(call.node.op))
         g = context_for(call, opset)
@@ -56,11 +54,6 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
             return bound_results(g, call, results_of(function, g, operands, named))
 
     return form
-
-
-def refuse_complex(call: Call) -> None:
-    if any(isinstance(a, ComplexTensor) for a in call.arguments.values()):
-        raise Refusal("symbolic functions are not given complex tensors")
 
 
 def results_of(

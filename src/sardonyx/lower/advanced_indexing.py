@@ -13,8 +13,8 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import choose, expand_to, is_number, plain, sizes_of
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.positions import choose, expand_to, is_number, sizes_of
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 Indices = Sequence[Tensor | None]
 
@@ -38,7 +38,7 @@ def take(b: Builder, x: Tensor, indices: Indices) -> Tensor:
     first = axes[0]
     lines = _lines_of_grid(b, list(by_axis.values())) if _adjacent(axes) else None
     if len(axes) == 1:
-        result: Tensor = b.Gather(x, by_axis[first], axis=first)
+        result = b.Gather(x, by_axis[first], axis=first)
     elif lines is not None:
         result = x
         for axis, line in zip(axes, lines, strict=True):
@@ -58,11 +58,10 @@ def compress(b: Builder, x: Tensor, mask: Tensor, axis: int) -> Tensor:
     condition = b.cast(mask, torch.bool)
     if mask.rank > 1:
         dims = b.dims(x)
-        merged = _product(dims[axis : axis + mask.rank])
+        merged = product_of(dims[axis : axis + mask.rank])
         x = b.reshape(x, [*dims[:axis], merged, *dims[axis + mask.rank :]])
         condition = b.reshape(condition, [merged])
-    result: Tensor = b.Compress(x, condition, axis=axis)
-    return result
+    return b.Compress(x, condition, axis=axis)
 
 
 def put(b: Builder, x: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
@@ -100,12 +99,10 @@ def scatter_along(
     """`x` with its slices at the 1-D `index` along `axis` replaced by, or combined with, those
     of `updates`."""
     if axis == 0:
-        result: Tensor = b.ScatterND(x, b.unsqueeze(index, [1]), updates, reduction=reduction)
-        return result
+        return b.ScatterND(x, b.unsqueeze(index, [1]), updates, reduction=reduction)
     column = b.unsqueeze(index, [a for a in range(x.rank) if a != axis])
     places = expand_to(b, column, sizes_of(b, updates))
-    result = b.ScatterElements(x, places, updates, axis=axis, reduction=reduction)
-    return result
+    return b.ScatterElements(x, places, updates, axis=axis, reduction=reduction)
 
 
 def index_tensors(b: Builder, indices: Indices) -> dict[int, Tensor]:
@@ -188,15 +185,11 @@ def _take_merged(b: Builder, x: Tensor, by_axis: Mapping[int, Tensor]) -> Tensor
     dims = b.dims(x)
     place: Tensor | None = None
     for axis, index in by_axis.items():
-        counted = _counted_from_front(b, index, dims[axis])
-        if place is None:
-            place = counted
-        else:
-            place = b.Add(b.Mul(place, b.scalar(dims[axis])), counted)
-    merged = _product([dims[a] for a in axes])
+        own = _counted_from_front(b, index, dims[axis])
+        place = own if place is None else b.Add(b.Mul(place, b.scalar(dims[axis])), own)
+    merged = product_of([dims[a] for a in axes])
     line = b.reshape(x, [*dims[: axes[0]], merged, *dims[axes[-1] + 1 :]])
-    result: Tensor = b.Gather(line, place, axis=axes[0])
-    return result
+    return b.Gather(line, place, axis=axes[0])
 
 
 def _counted_from_front(b: Builder, index: Tensor, size: Dim) -> Tensor:
@@ -208,8 +201,7 @@ def _counted_from_front(b: Builder, index: Tensor, size: Dim) -> Tensor:
             return index
         if isinstance(size, int):
             return b.const(torch.where(index.const < 0, index.const + size, index.const))
-    result: Tensor = b.Where(b.Less(index, 0), b.Add(index, b.scalar(size)), index)
-    return result
+    return b.Where(b.Less(index, 0), b.Add(index, b.scalar(size)), index)
 
 
 def _updates_in_front(
@@ -231,7 +223,3 @@ def _adjacent(axes: Sequence[int]) -> bool:
 
 def _indexed_first(axes: Sequence[int], rank: int) -> list[int]:
     return [*axes, *(a for a in range(rank) if a not in axes)]
-
-
-def _product(dims: Sequence[Dim]) -> Dim:
-    return plain(reduce(lambda left, right: left * right, dims, 1))

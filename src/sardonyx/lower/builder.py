@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast, overload
 
 import onnx_ir as ir
 import sympy
@@ -18,11 +19,12 @@ from sardonyx.capture.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSourc
 from sardonyx.capture.storage import array_of
 from sardonyx.errors import InternalError
 from sardonyx.lower import promote
+from sardonyx.lower.complex_values import COMPLEX_OPERATORS, ComplexTensor
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
 from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
 from sardonyx.lower.symbolic import SizeArithmetic
-from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor
+from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor, product_of
 from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
 Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
@@ -34,6 +36,15 @@ MODULE_CALLS = "sardonyx.calls"
 """A key of a node's metadata: the calls of modules that were running, a line each."""
 
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+
+
+class Operator(Protocol):
+    """An ONNX operator, as `Builder.op` writes it."""
+
+    @overload
+    def __call__(self, *inputs: Input, outputs: None = None, **attributes: Any) -> Tensor: ...
+    @overload
+    def __call__(self, *inputs: Input, outputs: int, **attributes: Any) -> tuple[Tensor, ...]: ...
 
 
 class Builder:
@@ -56,39 +67,47 @@ class Builder:
 
     # -- writing nodes -------------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Operator:
         if not name[:1].isupper():
             raise AttributeError(name)
+        return cast("Operator", partial(self.op, name))
 
-        def emit(*inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
-            return self.op(name, *inputs, outputs=outputs, **attributes)
-
-        return emit
-
-    def op(self, name: str, *inputs: Input, outputs: int = 1, **attributes: Any) -> Any:
-        """Write one ONNX node; its result, or a tuple of them where `outputs` > 1.
+    @overload
+    def op(self, name: str, *inputs: Input, outputs: None = None, **attributes: Any) -> Tensor: ...
+    @overload
+    def op(
+        self, name: str, *inputs: Input, outputs: int, **attributes: Any
+    ) -> tuple[Tensor, ...]: ...
+    def op(
+        self, name: str, *inputs: Input, outputs: int | None = None, **attributes: Any
+    ) -> Tensor | tuple[Tensor, ...]:
+        """Write one ONNX node; its result, or a tuple of as many as `outputs` says.
 
         Python numbers take the dtype of the tensor operands they share a type with; a list of
         sizes becomes a 1-D tensor; attributes that are None are left out.
         """
+        if any(isinstance(item, (ComplexTensor, complex)) for item in inputs):
+            if name not in COMPLEX_OPERATORS:
+                raise InternalError(f"{name} of complex numbers is not known")
+            return COMPLEX_OPERATORS[name](self, *inputs, outputs=outputs, **attributes)
         schema = op_schema(name)
         tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
         attributes = {k: v for k, v in attributes.items() if v is not None}
-        dtypes = self._check(schema, tensors, attributes, outputs)
+        count = 1 if outputs is None else outputs
+        dtypes = self._check(schema, tensors, attributes, count)
         node = self.node(
             "",
             name,
             [None if t is None else t.value for t in tensors],
             [_attribute(schema, k, v) for k, v in attributes.items()],
-            outputs,
+            count,
         )
-        shapes = output_shapes(schema, tensors, attributes, outputs, node)
+        shapes = output_shapes(schema, tensors, attributes, count, node)
         results: list[Tensor] = []
         for value, dtype, shape in zip(node.outputs, dtypes, shapes, strict=True):
             is_sequence = schema.output_formal(len(results)).is_sequence
-            results.append(Tensor(value, dtype, shape, is_sequence=is_sequence))
-            self.declare(results[-1])
-        return results[0] if outputs == 1 else tuple(results)
+            results.append(self.declare(Tensor(value, dtype, shape, is_sequence=is_sequence)))
+        return results[0] if outputs is None else tuple(results)
 
     def node(
         self,
@@ -113,12 +132,17 @@ class Builder:
             value.name = f"v{self._counter}"
         return node
 
-    def declare(self, tensor: Tensor) -> None:
-        """Record dtype and shape of `tensor` on its ONNX value."""
+    def declare(self, tensor: Tensor) -> Tensor:
+        """`tensor`, with its dtype and shape recorded on its ONNX value."""
+        if isinstance(tensor, ComplexTensor):
+            self.declare(tensor.real)
+            self.declare(tensor.imag)
+            return tensor
         type_ = ir.TensorType(onnx_dtype(tensor.dtype))
         tensor.value.type = ir.SequenceType(type_) if tensor.is_sequence else type_
         if tensor.shape is not None:
             tensor.value.shape = ir.Shape([self.sizes.dim_name(d) for d in tensor.shape])
+        return tensor
 
     @contextmanager
     def body(self) -> Iterator[list[ir.Node]]:
@@ -230,6 +254,9 @@ class Builder:
         if dtype is not None and tensor.dtype != dtype:
             tensor = tensor.to(dtype)
         tensor = tensor.detach()
+        if tensor.is_complex():
+            tensor = tensor.resolve_conj()
+            return ComplexTensor(self.const(tensor.real), self.const(tensor.imag))
         key = None
         if tensor.numel() <= 1024 and tensor.device.type == "cpu":
             key = (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
@@ -243,8 +270,7 @@ class Builder:
         self.nodes.append(node)
         node.outputs[0].name = name
         result = Tensor(node.outputs[0], tensor.dtype, tuple(tensor.shape), tensor)
-        self._constants[key] = result
-        self.declare(result)
+        self._constants[key] = self.declare(result)
         return result
 
     def joined(self, parts: Sequence[torch.Tensor], shape: Sequence[int]) -> Tensor:
@@ -259,9 +285,7 @@ class Builder:
         initializer = ir.Value(name=stored.name, const_value=stored)
         self.initializers.append(initializer)
         shape = stored.shape.numpy() if known is None else known.shape
-        result = Tensor(initializer, ONNX_TO_TORCH[stored.dtype], tuple(shape), known)
-        self.declare(result)
-        return result
+        return self.declare(Tensor(initializer, ONNX_TO_TORCH[stored.dtype], tuple(shape), known))
 
     def scalar(self, value: Scalar | Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """A 0-d tensor of a Python scalar, a size expression, or a tensor cast to `dtype`."""
@@ -274,6 +298,8 @@ class Builder:
             value = int(value) if value.is_integer else float(value)
         if dtype is None:
             dtype = promote.result_dtype(value)
+        if dtype.is_complex and not isinstance(value, complex):
+            dtype = dtype.to_real()
         if dtype == torch.bool:
             value = bool(value)
         elif isinstance(value, (int, float)) and dtype.is_floating_point:
@@ -293,21 +319,19 @@ class Builder:
         dtype = dtype or x.dtype
         if x.shape is not None and all(d is not None for d in x.shape):
             return self.full([d for d in x.shape if d is not None], value, dtype)
-        expanded: Tensor = self.Expand(self.scalar(value, dtype), self.Shape(x))
-        return expanded
+        return self.Expand(self.scalar(value, dtype), self.Shape(x))
 
     def full(self, dims: Sequence[Dim], value: Scalar | Tensor, dtype: torch.dtype) -> Tensor:
         """A tensor of one value."""
         if isinstance(value, (Tensor, sympy.Basic)):
             return self.expand(self.scalar(value, dtype), dims)
-        if all(isinstance(d, int) for d in dims):
-            count = 1
-            for d in dims:
-                count *= int(d)
-            if count <= 1024:
-                return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
+        if isinstance(value, complex):
+            return ComplexTensor(*(self.full(dims, x, dtype) for x in (value.real, value.imag)))
+        dtype = dtype.to_real()
+        if all(isinstance(d, int) for d in dims) and product_of(dims) <= 1024:
+            return self.const(torch.full([int(d) for d in dims], value, dtype=dtype))
         filler = torch.full((1,), value, dtype=dtype)
-        made: Tensor = self.ConstantOfShape(self.shape(dims), value=filler)
+        made = self.ConstantOfShape(self.shape(dims), value=filler)
         return self.with_shape(made, dims)
 
     # -- sizes ---------------------------------------------------------------------------------
@@ -333,8 +357,7 @@ class Builder:
             pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
         if len(pieces) == 1:
             return pieces[0]
-        joined: Tensor = self.Concat(*pieces, axis=0)
-        return joined
+        return self.Concat(*pieces, axis=0)
 
     def size(self, dim: Dim | Tensor) -> Tensor:
         """One size as an int64 tensor of shape [1]."""
@@ -348,24 +371,27 @@ class Builder:
         return [x.dim(axis) for axis in range(x.rank)]
 
     def numel(self, x: Tensor) -> Dim:
-        total: Dim = 1
-        for d in self.dims(x):
-            total = total * d
-        return int(total) if isinstance(total, sympy.Integer) else total
+        return product_of(self.dims(x))
 
     # -- views ---------------------------------------------------------------------------------
 
     def cast(self, x: Tensor, dtype: torch.dtype | None) -> Tensor:
         if dtype is None or x.dtype == dtype:
             return x
+        if isinstance(x, ComplexTensor):
+            if dtype == torch.bool:
+                return self.Not(self.Equal(x, 0))
+            if not dtype.is_complex:
+                raise InternalError(f"a cast of {x.dtype} to {dtype} loses the imaginary part")
+            return ComplexTensor(self.cast(x.real, dtype), self.cast(x.imag, dtype))
+        if dtype.is_complex:
+            return self.cast(x, dtype.to_real())
         if x.const is not None and x.const.numel() <= 1024 and x.const.device.type == "cpu":
             return self.const(x.const.to(dtype))
         if dtype == torch.bool and x.dtype.is_floating_point:
             # Cast to bool is x != 0 in both, but runtimes differ on NaN and fractions.
-            is_nonzero: Tensor = self.Not(self.Equal(x, 0))
-            return is_nonzero
-        result: Tensor = self.Cast(x, to=int(onnx_dtype(dtype)))
-        return result
+            return self.Not(self.Equal(x, 0))
+        return self.Cast(x, to=int(onnx_dtype(dtype)))
 
     def reshape(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
         """Reshape to sizes, with -1 or copied dims in the file where that says it more simply."""
@@ -375,13 +401,8 @@ class Builder:
         if -1 in dims and x.shape is not None:
             known = [d for d in dims if d != -1]
             if all(isinstance(d, int) for d in (*known, *x.shape)) and 0 not in known:
-                total = 1
-                for d in x.shape:
-                    total *= int(d or 0)
-                rest = 1
-                for d in known:
-                    rest *= int(d)
-                dims = [total // rest if d == -1 else d for d in dims]
+                rest = product_of(d or 0 for d in x.shape) // product_of(known)
+                dims = [rest if d == -1 else d for d in dims]
         symbolic = [axis for axis, d in enumerate(dims) if not isinstance(d, int)]
         copied = x.shape is not None and all(
             axis < len(x.shape) and x.shape[axis] == dims[axis] for axis in symbolic
@@ -397,15 +418,16 @@ class Builder:
             target = self.shape(dims)
             # A size that turns out to be 0 is meant, and no order to copy one of the input's.
             allowzero = 1 if -1 not in dims else allowzero
-        result: Tensor = self.Reshape(x, target, allowzero=allowzero)
+        result = self.Reshape(x, target, allowzero=allowzero)
         return self.with_shape(result, [None if d == -1 else d for d in dims])
 
     def with_shape(self, x: Tensor, dims: Sequence[Dim | None]) -> Tensor:
         """Tell the builder what it could not infer."""
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(*(self.with_shape(part, dims) for part in (x.real, x.imag)))
         known = x.shape or (None,) * len(dims)
         x.shape = tuple(k if d is None else d for d, k in zip(dims, known, strict=True))
-        self.declare(x)
-        return x
+        return self.declare(x)
 
     def expand(self, x: Tensor, dims: Sequence[Dim]) -> Tensor:
         """Broadcast to sizes; -1 keeps a dim, as in ATen."""
@@ -421,29 +443,28 @@ class Builder:
             wanted.append(own if keeps and own is not None else d)
         if rank == x.rank and all(isinstance(t, int) and t == 1 for t in target):
             return x
-        result: Tensor = self.Expand(x, self.shape(target))
+        result = self.Expand(x, self.shape(target))
         return self.with_shape(result, wanted)
 
     def unsqueeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:
             return x
-        result: Tensor = self.Unsqueeze(x, list(axes))
-        return result
+        return self.Unsqueeze(x, list(axes))
 
     def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:
             return x
+        if isinstance(x, ComplexTensor):
+            return ComplexTensor(*(self.squeeze(part, axes) for part in (x.real, x.imag)))
         if x.const is not None and x.const.numel() <= 1024:
             return self.const(x.const.squeeze(tuple(axes)))
-        result: Tensor = self.Squeeze(x, list(axes))
-        return result
+        return self.Squeeze(x, list(axes))
 
     def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
         perm = [p % x.rank for p in perm]
         if perm == list(range(x.rank)):
             return x
-        result: Tensor = self.Transpose(x, perm=perm)
-        return result
+        return self.Transpose(x, perm=perm)
 
     def slice(
         self,
@@ -456,10 +477,9 @@ class Builder:
         """x[start:end:step] along one axis; None is the far end. A computed step is positive."""
         is_backwards = isinstance(step, int) and step < 0
         last: Dim | Tensor = (-(2**63) if is_backwards else 2**63 - 1) if end is None else end
-        result: Tensor = self.Slice(
+        return self.Slice(
             x, self.shape([start]), self.shape([last]), self.shape([axis]), self.shape([step])
         )
-        return result
 
     # -- arithmetic with PyTorch's promotion ---------------------------------------------------
 

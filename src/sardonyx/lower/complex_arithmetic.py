@@ -2,72 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-import torch
-
-from sardonyx.lower import elementwise, promote
+from sardonyx.lower import elementwise
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, Operand
+from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part, whole
 from sardonyx.lower.ops.arithmetic import hypot
 from sardonyx.lower.ops.math_functions import atan2
 from sardonyx.lower.values import Scalar, Tensor
 
-Part = ComplexTensor | Tensor
-"""A promoted operand; a real one keeps being one, which saves the products with zero."""
 Product = Callable[[Tensor, Tensor], Tensor]
 
-
-def promoted(b: Builder, *given: Operand, dtype: torch.dtype | None = None) -> list[Part]:
-    """The operands in PyTorch's common dtype, or in that of `dtype`'s parts."""
-    common = (dtype or promote.result_dtype(*given)).to_real()
-    return [_as_part(b, operand, common) for operand in given]
+# Of two operands one may be real, which saves the products with zero.
 
 
-def _as_part(b: Builder, operand: Operand, dtype: torch.dtype) -> Part:
-    if isinstance(operand, ComplexTensor):
-        if operand.real.dtype == dtype:
-            return operand
-        return ComplexTensor(b.cast(operand.real, dtype), b.cast(operand.imag, dtype))
-    if isinstance(operand, complex):
-        return ComplexTensor(b.scalar(operand.real, dtype), b.scalar(operand.imag, dtype))
-    return b.scalar(operand, dtype)
-
-
-def whole(b: Builder, x: Part) -> ComplexTensor:
-    """With both its parts."""
-    return x if isinstance(x, ComplexTensor) else ComplexTensor(x, b.zeros_like(x))
-
-
-def add(b: Builder, x: Part, y: Part) -> ComplexTensor:
-    return _sum(b, "Add", x, y)
-
-
-def subtract(b: Builder, x: Part, y: Part) -> ComplexTensor:
-    return _sum(b, "Sub", x, y)
-
-
-def _sum(b: Builder, op: str, x: Part, y: Part) -> ComplexTensor:
-    real: Tensor = b.op(op, real_part(x), real_part(y))
-    if isinstance(x, ComplexTensor) and isinstance(y, Tensor) and x.shape == real.shape:
+def add_or_subtract(b: Builder, x: Tensor, y: Tensor, *, op: str) -> ComplexTensor:
+    """op: Add or Sub"""
+    real = b.op(op, real_part(x), real_part(y))
+    if isinstance(x, ComplexTensor) and not isinstance(y, ComplexTensor) and x.shape == real.shape:
         return ComplexTensor(real, x.imag)
+    if isinstance(y, ComplexTensor) and not isinstance(x, ComplexTensor) and y.shape == real.shape:
+        return ComplexTensor(real, b.Neg(y.imag) if op == "Sub" else y.imag)
     # A real operand may broadcast the other one.
     imag = b.op(op, whole(b, x).imag, whole(b, y).imag)
     return ComplexTensor(real, imag)
 
 
-def real_part(x: Part) -> Tensor:
-    return x.real if isinstance(x, ComplexTensor) else x
+def subtract(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
+    return add_or_subtract(b, x, y, op="Sub")
 
 
-def bilinear(b: Builder, product: Product, x: Part, y: Part) -> ComplexTensor:
+def bilinear(b: Builder, product: Product, x: Tensor, y: Tensor) -> ComplexTensor:
     """A product of two tensors, and what sums of products there are, on complex ones."""
-    if isinstance(x, Tensor):
-        if isinstance(y, Tensor):
-            return whole(b, product(x, y))
+    if not isinstance(x, ComplexTensor):
+        assert isinstance(y, ComplexTensor)
         return ComplexTensor(product(x, y.real), product(x, y.imag))
-    if isinstance(y, Tensor):
+    if not isinstance(y, ComplexTensor):
         return ComplexTensor(product(x.real, y), product(x.imag, y))
     return ComplexTensor(
         b.Sub(product(x.real, y.real), product(x.imag, y.imag)),
@@ -75,7 +45,7 @@ def bilinear(b: Builder, product: Product, x: Part, y: Part) -> ComplexTensor:
     )
 
 
-def multiply(b: Builder, x: Part, y: Part) -> ComplexTensor:
+def multiply(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
     return bilinear(b, b.Mul, x, y)
 
 
@@ -85,16 +55,9 @@ def scale(b: Builder, z: ComplexTensor, factor: Scalar) -> ComplexTensor:
     return ComplexTensor(b.Mul(z.real, factor), b.Mul(z.imag, factor))
 
 
-def scale_by(b: Builder, z: ComplexTensor, factor: Operand) -> ComplexTensor:
-    """z times a number of either kind, in the dtype of z."""
-    if isinstance(factor, (int, float)):
-        return scale(b, z, factor)
-    return multiply(b, z, _as_part(b, factor, z.real.dtype))
-
-
-def divide(b: Builder, x: Part, y: Part) -> ComplexTensor:
-    if isinstance(y, Tensor):
-        x = whole(b, x)
+def divide(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
+    if not isinstance(y, ComplexTensor):
+        assert isinstance(x, ComplexTensor)
         return ComplexTensor(b.Div(x.real, y), b.Div(x.imag, y))
     # Smith's method: c^2 + d^2 could leave the range though the quotient does not.
     largest = b.Max(b.Abs(y.real), b.Abs(y.imag))
@@ -103,24 +66,16 @@ def divide(b: Builder, x: Part, y: Part) -> ComplexTensor:
     c = b.Where(zero, 1, b.Div(y.real, largest))
     d = b.Div(y.imag, largest)
     divisor = b.Add(b.Mul(y.real, c), b.Mul(y.imag, d))
-    if isinstance(x, Tensor):
-        real, imag = b.Mul(x, c), b.Neg(b.Mul(x, d))
-    else:
+    if isinstance(x, ComplexTensor):
         real = b.Add(b.Mul(x.real, c), b.Mul(x.imag, d))
         imag = b.Sub(b.Mul(x.imag, c), b.Mul(x.real, d))
+    else:
+        real, imag = b.Mul(x, c), b.Neg(b.Mul(x, d))
     return ComplexTensor(b.Div(real, divisor), b.Div(imag, divisor))
 
 
 def reciprocal(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return divide(b, b.scalar(1, z.real.dtype), z)
-
-
-def negate(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return ComplexTensor(b.Neg(z.real), b.Neg(z.imag))
-
-
-def conjugate(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return ComplexTensor(z.real, b.Neg(z.imag))
+    return divide(b, b.scalar(1, z.dtype), z)
 
 
 def magnitude(b: Builder, z: ComplexTensor) -> Tensor:
@@ -129,20 +84,6 @@ def magnitude(b: Builder, z: ComplexTensor) -> Tensor:
 
 def phase(b: Builder, z: ComplexTensor) -> Tensor:
     return atan2(b, z.imag, z.real)
-
-
-def is_nonzero(b: Builder, z: ComplexTensor) -> Tensor:
-    nonzero: Tensor = b.Not(is_zero(b, z))
-    return nonzero
-
-
-def is_zero(b: Builder, z: ComplexTensor) -> Tensor:
-    zero: Tensor = b.And(b.Equal(z.real, 0), b.Equal(z.imag, 0))
-    return zero
-
-
-def choose(b: Builder, condition: Tensor, x: ComplexTensor, y: ComplexTensor) -> ComplexTensor:
-    return ComplexTensor(b.Where(condition, x.real, y.real), b.Where(condition, x.imag, y.imag))
 
 
 def polar(b: Builder, length: Tensor, angle: Tensor) -> ComplexTensor:
@@ -156,25 +97,8 @@ def exp(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return polar(b, b.Exp(z.real), z.imag)
 
 
-def expm1(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    # exp(x) cos(y) - 1 without the cancellation near 0.
-    half = b.Sin(b.Mul(z.imag, 0.5))
-    real = b.Sub(b.Mul(elementwise.expm1(b, z.real), b.Cos(z.imag)), b.Mul(b.Mul(half, half), 2.0))
-    return ComplexTensor(real, b.Mul(b.Exp(z.real), b.Sin(z.imag)))
-
-
 def log(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return ComplexTensor(b.Log(magnitude(b, z)), phase(b, z))
-
-
-def log1p(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    shifted = ComplexTensor(b.Add(z.real, 1.0), z.imag)
-    # Near 0 by |1 + z|^2 - 1 = x (2 + x) + y^2; elsewhere that could cancel and overflow.
-    excess = b.Add(b.Mul(z.real, b.Add(z.real, 2.0)), b.Mul(z.imag, z.imag))
-    near = b.Less(b.Max(b.Abs(z.real), b.Abs(z.imag)), 0.5)
-    small = b.Mul(elementwise.log1p(b, excess), 0.5)
-    large = log(b, shifted)
-    return ComplexTensor(b.Where(near, small, large.real), large.imag)
 
 
 def sqrt(b: Builder, z: ComplexTensor) -> ComplexTensor:
@@ -251,8 +175,7 @@ def _real_asinh(b: Builder, x: Tensor) -> Tensor:
     """To full precision near 0, where the runtime's Asinh cancels."""
     size = b.Abs(x)
     beyond = b.Div(b.Mul(size, size), b.Add(b.Sqrt(b.Add(b.Mul(size, size), 1.0)), 1.0))
-    result: Tensor = b.Mul(b.Sign(x), elementwise.log1p(b, b.Add(size, beyond)))
-    return result
+    return b.Mul(b.Sign(x), elementwise.log1p(b, b.Add(size, beyond)))
 
 
 def atanh(b: Builder, z: ComplexTensor) -> ComplexTensor:
@@ -287,7 +210,7 @@ def atan(b: Builder, z: ComplexTensor) -> ComplexTensor:
 
 
 def sigmoid(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    grown = exp(b, negate(b, z))
+    grown = exp(b, ComplexTensor(b.Neg(z.real), b.Neg(z.imag)))
     return reciprocal(b, ComplexTensor(b.Add(grown.real, 1.0), grown.imag))
 
 
@@ -302,17 +225,17 @@ def sign(b: Builder, z: ComplexTensor) -> ComplexTensor:
 _MOST_FACTORS = 16
 
 
-def power(b: Builder, z: Part, exponent: Part) -> ComplexTensor:
+def power(b: Builder, z: Tensor, exponent: Tensor) -> ComplexTensor:
     """exp(exponent * log(z))"""
     base = whole(b, z)
     result = exp(b, multiply(b, exponent, log(b, base)))
-    vanishes = b.And(is_zero(b, base), b.Greater(real_part(exponent), 0))
+    vanishes = b.And(b.Equal(base, 0), b.Greater(real_part(exponent), 0))
     return ComplexTensor(b.Where(vanishes, 0, result.real), b.Where(vanishes, 0, result.imag))
 
 
 def power_of_number(b: Builder, z: ComplexTensor, exponent: int | float | complex) -> ComplexTensor:
     if exponent.imag != 0:
-        return power(b, z, _as_part(b, exponent, z.real.dtype))
+        return power(b, z, b.scalar(exponent, z.dtype))
     exponent = exponent.real
     if exponent == 0.5:
         return sqrt(b, z)
@@ -337,7 +260,3 @@ def _whole_power(b: Builder, z: ComplexTensor, exponent: int) -> ComplexTensor:
     if result is None:
         return ComplexTensor(b.full_like(z.real, 1), b.zeros_like(z.real))
     return result
-
-
-def logarithm(b: Builder, z: ComplexTensor, base: float) -> ComplexTensor:
-    return scale(b, log(b, z), 1 / math.log(base))

@@ -1,7 +1,7 @@
-"""How a call with complex arguments or results is lowered.
+"""Which operators take or give complex tensors, and how such a call is lowered.
 
-Few operators need a form of their own (`@complex_lowering`); for the others a table says how the
-form they have for real tensors serves the parts.
+The lowerings serve them as they serve real tensors, since the builder writes each operator on
+complex tensors as operators on the parts.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.bind import default_arguments
 from sardonyx.capture.graph import Node
 from sardonyx.lower import complex_arithmetic as arithmetic
+from sardonyx.lower import complex_operators as complex_operators
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.registry import COMPLEX_LIBRARY, Refusal, Registry, select_arguments
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.ops.conversion import SAME_VALUES
+from sardonyx.lower.registry import Refusal, Registry
 
-CallReal = Callable[[dict[str, Any]], Any]
-"""The lowering for real tensors, called with these arguments."""
+CallLowering = Callable[[dict[str, Any]], Any]
+"""The lowering, called with these arguments."""
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(f"aten::{name}" for name in text.split())
 
 
-PARTWISE = _names(
+TAKE_COMPLEX = _names(
     # the same values, moved or repeated
     "view view_copy view_as _unsafe_view _reshape_alias _reshape_alias_copy _reshape_copy reshape"
     " reshape_as flatten.using_ints unflatten.int ravel squeeze squeeze.dim squeeze.dims"
@@ -60,56 +60,54 @@ PARTWISE = _names(
     # padding
     " constant_pad_nd pad _pad_enum _pad_circular reflection_pad1d reflection_pad2d"
     " reflection_pad3d replication_pad1d replication_pad2d replication_pad3d col2im"
-    # sums
-    " neg negative _neg_view _neg_view_copy sum sum.dim_IntList mean mean.dim cumsum trace"
-    " deg2rad rad2deg"
+    # arithmetic
+    " add.Tensor add.Scalar sub.Tensor sub.Scalar subtract.Tensor subtract.Scalar"
+    " rsub.Tensor rsub.Scalar mul.Tensor mul.Scalar multiply.Tensor multiply.Scalar"
+    " div.Tensor div.Scalar divide.Tensor divide.Scalar true_divide.Tensor true_divide.Scalar"
+    " pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar square reciprocal"
+    " neg negative _neg_view _neg_view_copy abs absolute sgn angle deg2rad rad2deg"
+    " real imag conj _conj _conj_copy conj_physical _conj_physical"
+    " complex polar view_as_real view_as_real_copy view_as_complex view_as_complex_copy"
+    # functions of one number
+    " exp exp2 special_exp2 expm1 special_expm1 log log2 log10 log1p special_log1p sqrt rsqrt"
+    " sigmoid special_expit sin cos tan asin arcsin"
+    " acos arccos atan arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh"
+    # sums and products
+    " sum sum.dim_IntList mean mean.dim cumsum prod prod.dim_int cumprod trace"
+    " var var.dim var.correction std std.dim std.correction var_mean var_mean.dim"
+    " var_mean.correction std_mean std_mean.dim std_mean.correction cov corrcoef"
+    " linalg_vector_norm norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype"
+    " norm.ScalarOpt_dtype frobenius_norm.dim"
+    " matmul linalg_matmul inner tensordot cross linalg_cross mm bmm mv dot vdot outer ger linear"
+    " addbmm mH mH.a matrix_H matrix_H.a adjoint"
+    # linear algebra
+    " linalg_lu_factor_ex linalg_lu lu_unpack _linalg_det _linalg_slogdet linalg_lu_solve"
+    " linalg_inv_ex _linalg_solve_ex linalg_solve_triangular triangular_solve linalg_cholesky_ex"
+    " cholesky cholesky_solve cholesky_inverse geqrf linalg_qr linalg_householder_product ormqr"
+    " linalg_matrix_exp _linalg_svd _linalg_eigh linalg_pinv.atol_rtol_tensor linalg_lstsq"
+    # Fourier transforms
+    " _fft_c2c _fft_r2c _fft_c2r stft stft.center istft"
+    " fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2"
+    " fft_irfft2 fft_hfft2 fft_ihfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn"
+    # tests
+    " isreal eq.Tensor eq.Scalar ne.Tensor ne.Scalar not_equal.Tensor not_equal.Scalar isclose"
+    " isnan isinf isfinite logical_not logical_and logical_or logical_xor any any.dim any.dims"
+    " all all.dim all.dims nonzero nonzero_numpy nonzero_static argwhere count_nonzero"
+    " count_nonzero.dim_IntList"
+    # conversions
+    " to.dtype to.dtype_layout to.device _to_copy to.other type_as copy"
     # made from sizes and numbers
     " zeros zeros_like new_zeros empty.memory_format empty_like new_empty empty_strided"
     " empty_permuted new_empty_strided full full_like new_full scalar_tensor"
-    " rand rand.generator rand_like rand_like.generator uniform"
-    " linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor"
-)
-"""Each part goes its own way, as if the other were not there."""
+    " ones ones_like new_ones eye eye.m"
+) | _names(" ".join(SAME_VALUES))
 
-_CONTENT = frozenset(
-    {"self", "other", "tensors", "src", "source", "values", "value", "fill_value", "s", "tensor"}
-)
-_LINE = _names("linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor")
-_MOVES = _names("movedim.int movedim.intlist moveaxis.int moveaxis.intlist")  # `source` is a dim
-_CONTENT_OF = {
-    **dict.fromkeys(_LINE, frozenset({"start", "end"})),
-    **dict.fromkeys(_MOVES, frozenset({"self"})),
-}
-"""Arguments of those that hold values of the result; a real one has an imaginary part of zeros."""
-
-OF_THE_REAL_PART = _names("ones ones_like new_ones eye eye.m")
-"""Numbers that are real, in a complex dtype."""
-
+UNIFORM = _names("rand rand.generator rand_like rand_like.generator uniform")
 NORMAL = _names("randn randn.generator randn_like randn_like.generator")
-"""A variance of 1, half of it in each part."""
-
-OF_THE_MAGNITUDE = _names(
-    "linalg_vector_norm norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype"
-    " norm.ScalarOpt_dtype frobenius_norm.dim"
-)
-
-OF_THE_TRUTH = _names(
-    "logical_not logical_and logical_or logical_xor any any.dim any.dims all all.dim all.dims"
-    " nonzero nonzero_numpy nonzero_static argwhere count_nonzero count_nonzero.dim_IntList"
-)
-"""They ask only whether an element is zero."""
-
-BILINEAR = {
-    **{
-        f"aten::{name}": ("self", "other")
-        for name in ("matmul", "linalg_matmul", "inner", "tensordot", "cross", "linalg_cross")
-    },
-    **{f"aten::{name}": ("self", "mat2") for name in ("mm", "bmm")},
-    **{f"aten::{name}": ("self", "vec2") for name in ("outer", "ger")},
-    "aten::mv": ("self", "vec"),
-    "aten::dot": ("self", "tensor"),
-}
-"""Sums of products of two arguments."""
+"""A variance of 1, half of it in each part, as in any normal distribution."""
+LINSPACE = _names("linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor")
+PART_AFTER_PART = UNIFORM | NORMAL | LINSPACE | _names("normal_functional")
+"""Lowered once for each part, with the part of each argument."""
 
 
 def is_complex_call(node: Node) -> bool:
@@ -118,96 +116,31 @@ def is_complex_call(node: Node) -> bool:
 
 
 def has_complex_form(name: str, library: Registry) -> bool:
-    if name in COMPLEX_LIBRARY:
-        return True
-    tables = (PARTWISE, OF_THE_REAL_PART, NORMAL, OF_THE_MAGNITUDE, OF_THE_TRUTH, BILINEAR)
-    return name in library and any(name in table for table in tables)
+    return name in library and (name in TAKE_COMPLEX or name in PART_AFTER_PART)
 
 
 def lower_complex_call(
-    b: Builder, node: Node, arguments: dict[str, Any], call_real: CallReal
+    b: Builder, node: Node, arguments: dict[str, Any], call: CallLowering
 ) -> Any:
     """The results of a call that `has_complex_form`."""
     if any(v.dtype == torch.complex32 for v in (*node.inputs(), *node.outputs)):
         raise Refusal("complex numbers of half precision have no ONNX form")
-    own = COMPLEX_LIBRARY.get(node.name)
-    if own is not None:
-        selected = select_arguments(own, arguments, default_arguments(node.op))
-        return own.function(b, **selected)
-    if node.name in OF_THE_MAGNITUDE:
-        return call_real(_each(arguments, lambda z: arithmetic.magnitude(b, z)))
-    if node.name in OF_THE_TRUTH:
-        return call_real(_each(arguments, lambda z: arithmetic.is_nonzero(b, z)))
-    if node.name in BILINEAR:
-        return _bilinear(b, BILINEAR[node.name], arguments, call_real)
-    content = _CONTENT_OF.get(node.name, _CONTENT)
-    real = call_real(_parts(b, arguments, content, "real"))
-    if not any(v.dtype.is_complex for v in node.outputs):
-        return real
-    if node.name in OF_THE_REAL_PART:
-        return ComplexTensor(real, b.zeros_like(real))
-    joined = _joined(node, real, call_real(_parts(b, arguments, content, "imag")))
+    if node.name not in PART_AFTER_PART:
+        return call(arguments)
+    if not node.outputs[0].dtype.is_complex:
+        return call(_parts(arguments, "real"))
+    joined = ComplexTensor(*(call(_parts(arguments, part)) for part in ("real", "imag")))
     return arithmetic.scale(b, joined, 0.5**0.5) if node.name in NORMAL else joined
 
 
-def _joined(node: Node, real: Any, imag: Any) -> Any:
-    if not isinstance(real, (list, tuple)):
-        return ComplexTensor(real, imag)
-    return [
-        ComplexTensor(*parts) if value.dtype.is_complex else parts[0]
-        for value, *parts in zip(node.outputs, real, imag, strict=True)
-    ]
-
-
-def _parts(
-    b: Builder, arguments: dict[str, Any], content: frozenset[str], part: str
-) -> dict[str, Any]:
-    return {
-        name: _part(b, name, argument, part, content=name in content)
-        for name, argument in arguments.items()
-    }
-
-
-def _part(b: Builder, name: str, argument: Any, part: str, *, content: bool) -> Any:
-    if isinstance(argument, ComplexTensor):
-        return argument.real if part == "real" else argument.imag
-    if isinstance(argument, list):
-        return [
-            _part(b, name, item, part, content=content and isinstance(item, Tensor))
-            for item in argument
-        ]
-    if isinstance(argument, torch.dtype):
-        return argument.to_real() if argument.is_complex else argument
-    if not content:
-        if isinstance(argument, complex):
-            raise Refusal(f"{name}={argument} is complex, which has no ONNX form here")
-        return argument
-    if isinstance(argument, complex):
-        return argument.real if part == "real" else argument.imag
-    if part == "real" or argument is None:
-        return argument
-    return b.zeros_like(argument) if isinstance(argument, Tensor) else 0
-
-
-def _each(arguments: dict[str, Any], function: Callable[[ComplexTensor], Tensor]) -> dict[str, Any]:
-    def mapped(name: str, argument: Any) -> Any:
-        if isinstance(argument, ComplexTensor):
-            return function(argument)
-        if isinstance(argument, torch.dtype) and argument.is_complex:
+def _parts(arguments: dict[str, Any], part: str) -> dict[str, Any]:
+    def taken(name: str, argument: Any) -> Any:
+        if isinstance(argument, torch.dtype):
             return argument.to_real()
-        if isinstance(argument, complex):
-            raise Refusal(f"{name}={argument} is complex, which has no ONNX form here")
-        return argument
+        if isinstance(argument, (ComplexTensor, complex)):
+            return getattr(argument, part)
+        if name == "std":
+            return argument * 0.5**0.5
+        return 0 if part == "imag" and name in ("start", "end") else argument
 
-    return {name: mapped(name, argument) for name, argument in arguments.items()}
-
-
-def _bilinear(
-    b: Builder, names: tuple[str, str], arguments: dict[str, Any], call_real: CallReal
-) -> ComplexTensor:
-    def product(x: Tensor, y: Tensor) -> Tensor:
-        result: Tensor = call_real({**arguments, names[0]: x, names[1]: y})
-        return result
-
-    left, right = arithmetic.promoted(b, *(arguments[name] for name in names))
-    return arithmetic.bilinear(b, product, left, right)
+    return {name: taken(name, argument) for name, argument in arguments.items()}

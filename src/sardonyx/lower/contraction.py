@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_arithmetic import bilinear
 from sardonyx.lower.matrices import zeros_of_product
-from sardonyx.lower.reductions import accumulate, product_of
+from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.shapes import broadcast_shapes
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 _SMALL_INTEGERS = (torch.int8, torch.uint8, torch.int16)
 
@@ -27,6 +29,9 @@ class Labelled:
 
 def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     """numpy's matmul; integers that runtimes cannot multiply go through int32 and wrap alike."""
+    if left.is_complex or right.is_complex:
+        # ONNX Runtime fuses a sum of two empty products of vectors, and then does not run.
+        return bilinear(b, partial(matmul, b), left, right)
     if right.rank == 1 and _may_be_empty(left):
         # ONNX Runtime leaves the product with a vector unset, or does not run, where there is
         # nothing to sum or no row; that with a column it computes.
@@ -51,8 +56,7 @@ def _product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     if left.dtype in _SMALL_INTEGERS:
         product = b.MatMul(b.cast(left, torch.int32), b.cast(right, torch.int32))
         return b.cast(product, left.dtype)
-    result: Tensor = b.MatMul(left, right)
-    return result
+    return b.MatMul(left, right)
 
 
 def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
@@ -72,7 +76,7 @@ def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
         else b.Min(b.shape(batch), b.shape(own))
     )
     repeats = b.Where(b.Equal(b.size(matrix[1]), 0), b.shape(batch), kept)
-    repeated: Tensor = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
+    repeated = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
     unknown = [size if size == repeat else None for size, repeat in zip(own, batch, strict=True)]
     return b.with_shape(repeated, [*unknown, *matrix])
 
@@ -99,7 +103,7 @@ def diagonal(b: Builder, x: Tensor, first: int, second: int) -> Tensor:
     size = x.dim(-1)
     flat = b.reshape(x, [*(x.dim(a) for a in range(len(rest))), product_of([size, size])])
     end: Dim = 2**63 - 1
-    result: Tensor = b.Slice(flat, [0], [end], [len(rest)], [size + 1])
+    result = b.Slice(flat, [0], [end], [len(rest)], [size + 1])
     return b.with_shape(result, [*(x.dim(a) for a in range(len(rest))), size])
 
 

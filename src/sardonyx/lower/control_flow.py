@@ -13,6 +13,7 @@ from sardonyx.capture.control_flow import BRANCH
 from sardonyx.capture.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.errors import InternalError
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.loops import body_input
 from sardonyx.lower.values import Tensor
 
 EmitBlock = Callable[[Block], list[Any]]
@@ -56,8 +57,7 @@ def _loop(
     count, condition = arguments["count"], arguments["condition"]
     limit = None if count is None else b.scalar(count, torch.int64)
     inputs = [_input(b, value, declare) for value in block.inputs]
-    going = Tensor(ir.Value(name=f"{inputs[0].value.name}_goes_on"), torch.bool, ())
-    b.declare(going)
+    going = body_input(b, f"{inputs[0].value.name}_goes_on", torch.bool, ())
 
     def results() -> list[Any]:
         again, *rest = emit_block(block)
@@ -73,8 +73,7 @@ def _loop(
 
 
 def _input(b: Builder, value: Value, declare: DeclareInput) -> Tensor:
-    tensor = _like(ir.Value(name=value.name), value)
-    b.declare(tensor)
+    tensor = b.declare(_like(ir.Value(name=value.name), value))
     declare(value, tensor)
     return tensor
 
@@ -108,9 +107,7 @@ def _body(
 
 def _identity(b: Builder, tensor: Tensor) -> Tensor:
     made = b.Identity(tensor)
-    same = Tensor(made.value, tensor.dtype, tensor.shape, is_sequence=tensor.is_sequence)
-    b.declare(same)
-    return same
+    return b.declare(Tensor(made.value, tensor.dtype, tensor.shape, is_sequence=tensor.is_sequence))
 
 
 def _truth(b: Builder, condition: Argument) -> Tensor:
@@ -119,10 +116,7 @@ def _truth(b: Builder, condition: Argument) -> Tensor:
     return tensor if tensor.rank == 0 else b.reshape(tensor, [])
 
 
-def _typed(b: Builder, made: Any, values: Sequence[Value]) -> list[Tensor]:
-    tensors = [made] if len(values) == 1 else list(made)
-    typed = []
-    for tensor, value in zip(tensors, values, strict=True):
-        typed.append(_like(tensor.value, value))
-        b.declare(typed[-1])
-    return typed
+def _typed(b: Builder, tensors: Sequence[Tensor], values: Sequence[Value]) -> list[Tensor]:
+    return [
+        b.declare(_like(tensor.value, value)) for tensor, value in zip(tensors, values, strict=True)
+    ]

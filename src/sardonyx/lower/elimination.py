@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor, real_part, whole_like
 from sardonyx.lower.loops import repeat
 from sardonyx.lower.matrices import (
+    adjoint,
     at,
     expand_rows,
     identity,
@@ -40,14 +42,19 @@ class LU:
 
 
 def lu_factors(b: Builder, a: Tensor) -> LU:
-    """With partial pivoting: each step takes the row with the largest element of its column."""
+    """With partial pivoting: each step takes the row with the largest element of its column, for
+    LAPACK the largest |x| + |y| of complex ones."""
     *batch, m, n = b.dims(a)
     k = shorter(m, n)
     row, column, step_number = row_numbers(b, m), arange(b, n), arange(b, k)
 
     def step(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
         packed, pivots, order = carried
-        sizes = b.Abs(at(b, packed, -1, i))
+        candidates = at(b, packed, -1, i)
+        if isinstance(candidates, ComplexTensor):
+            sizes = b.Add(b.Abs(candidates.real), b.Abs(candidates.imag))
+        else:
+            sizes = b.Abs(candidates)
         pivot = b.ArgMax(b.Where(b.Less(row, i), -1.0, sizes), axis=len(batch))
         source = swapped(b, row, i, pivot)
         packed = b.GatherElements(packed, expand_rows(b, source, n), axis=-2)
@@ -86,30 +93,28 @@ def order_of(b: Builder, pivots: Tensor, rows: Tensor) -> Tensor:
 def swapped(b: Builder, row: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """The numbers in `row` with two of them exchanged."""
     moved = b.Where(b.Equal(row, second), first, row)
-    result: Tensor = b.Where(b.Equal(row, first), second, moved)
-    return result
+    return b.Where(b.Equal(row, first), second, moved)
 
 
 def permutation(b: Builder, order: Tensor, dtype: torch.dtype) -> Tensor:
     """The matrix P for which A = P L U."""
-    is_source: Tensor = b.Equal(row_numbers(b, order.dim(-1)), b.unsqueeze(order, [-2]))
+    is_source = b.Equal(row_numbers(b, order.dim(-1)), b.unsqueeze(order, [-2]))
     return b.cast(is_source, dtype)
 
 
 def solve_by_lu(
-    b: Builder, packed: Tensor, order: Tensor, right: Tensor, *, of_transpose: bool = False
+    b: Builder, packed: Tensor, order: Tensor, right: Tensor, *, of_adjoint: bool = False
 ) -> Tensor:
-    """X with A X = right, or transpose(A) X = right."""
+    """X with A X = right, or adjoint(A) X = right."""
     p = permutation(b, order, packed.dtype)
     if b.dims(right)[:-2] != b.dims(packed)[:-2]:
         # ONNX Runtime's MatMul does not broadcast where the batch is empty.
         right = b.Add(right, zeros_of_product(b, packed, right))
-    if of_transpose:
-        flipped = transposed(b, packed)
+    if of_adjoint:
+        flipped = adjoint(b, packed)
         x = solve_triangular(b, flipped, right, upper=False)
         x = solve_triangular(b, flipped, x, upper=True, unit=True)
-        result: Tensor = b.MatMul(p, x)
-        return result
+        return b.MatMul(p, x)
     right = b.MatMul(transposed(b, p), right)
     x = solve_triangular(b, packed, right, upper=False, unit=True)
     return solve_triangular(b, packed, x, upper=True)
@@ -134,7 +139,8 @@ def solve_triangular(
         return [b.Where(b.Equal(row, place), found, x)]
 
     # What is not yet found is 0, so it adds nothing to the product.
-    return repeat(b, n, [zeros_of_product(b, a, right)], step)[0]
+    start = whole_like(b, whole_like(b, zeros_of_product(b, a, right), a), right)
+    return repeat(b, n, [start], step)[0]
 
 
 def inverse_of_triangle(b: Builder, a: Tensor, *, upper: bool) -> Tensor:
@@ -150,26 +156,28 @@ def first_zero(b: Builder, packed: Tensor) -> Tensor:
     is_zero = b.cast(b.Equal(diagonal, 0), torch.int32)
     first = b.cast(b.ArgMax(is_zero, axis=len(batch), keepdims=0), torch.int32)
     found = b.cast(b.ReduceMax(is_zero, [len(batch)], keepdims=0), torch.int32)
-    result: Tensor = b.Mul(b.Add(first, 1), found)
-    return result
+    return b.Mul(b.Add(first, 1), found)
 
 
 def cholesky_factor(b: Builder, a: Tensor) -> tuple[Tensor, Tensor]:
-    """L with A = L transpose(L), from the lower triangle of A, and LAPACK's `info`."""
+    """L with A = L adjoint(L), from the lower triangle of A, and LAPACK's `info`."""
     *batch, n, _ = b.dims(a)
     row, column = row_numbers(b, n), arange(b, n)
 
     def step(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
         factor, info = carried
-        known = transposed(b, at(b, factor, -2, i))
+        known = adjoint(b, at(b, factor, -2, i))
         rest = b.Sub(at(b, a, -1, i), b.MatMul(factor, known))
-        pivot = at(b, rest, -2, i)
+        pivot = real_part(at(b, rest, -2, i))
         found = b.Div(rest, b.Sqrt(pivot))
         place = b.And(b.Equal(column, i), b.GreaterOrEqual(row, i))
         fails = b.And(b.Equal(info, 0), b.Not(b.Greater(pivot, 0)))
         info = b.Where(fails, b.Add(i, 1), info)
         return [b.Where(place, found, factor), info]
 
-    start = [b.full([*batch, n, n], 0, a.dtype), b.full([*batch, 1, 1], 0, torch.int64)]
+    start = [
+        whole_like(b, b.full([*batch, n, n], 0, a.dtype), a),
+        b.full([*batch, 1, 1], 0, torch.int64),
+    ]
     factor, info = repeat(b, n, start, step)
     return factor, b.cast(b.squeeze(info, [-2, -1]), torch.int32)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.contraction import Labelled, contract
-from sardonyx.lower.reductions import product_of
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 from sardonyx.lower.windows import gather_windows, sliding_positions
 
 _BATCH, _GROUP, _IN, _OUT = range(4)

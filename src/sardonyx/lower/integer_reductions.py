@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
-import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.loops import repeat
 from sardonyx.lower.positions import expand_to, reshape_to, sizes_of
-from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor
+from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor, product_of
 
 _EXACT_IN_FLOAT64 = 2**53
 _LARGEST_COUNT = 2**31 - 1
@@ -23,13 +22,6 @@ _LARGEST_COUNT = 2**31 - 1
 _MOVES_ELEMENTS = frozenset(
     ("Cast", "Expand", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
-
-
-def product_of(dims: Iterable[Dim]) -> Dim:
-    total: Dim = 1
-    for d in dims:
-        total = total * d
-    return int(total) if isinstance(total, sympy.Integer) else total
 
 
 def needs_exact_form(op: str, x: Tensor, axes: Sequence[int]) -> bool:
@@ -73,7 +65,7 @@ def _exact_sum(b: Builder, x: Tensor, axes: Sequence[int], keepdim: bool) -> Ten
     if not axes:
         return x
     if list(axes) == [x.rank - 2] and not _may_be_empty(x, range(x.rank - 2)):
-        total: Tensor = b.MatMul(_ones(b, x, x.rank - 2), x)
+        total = b.MatMul(_ones(b, x, x.rank - 2), x)
     else:
         rows = _merged_last(b, x, axes)
         ones = _ones(b, rows, rows.rank - 1)
@@ -129,7 +121,7 @@ def _halved(b: Builder, x: Tensor, size: int) -> Tensor:
     while size > 1:
         half = size // 2
         halves = b.slice(x, axis, 0, half), b.slice(x, axis, half, 2 * half)
-        product: Tensor = b.Mul(*halves)
+        product = b.Mul(*halves)
         if size % 2:
             product = b.Concat(product, b.slice(x, axis, size - 1, size), axis=axis)
         x, size = product, size - half

@@ -117,7 +117,7 @@ def _lengths(b: Builder, columns: Tensor) -> Tensor:
 def _picked(b: Builder, columns: Tensor, order: Tensor, count: Dim) -> Tensor:
     *batch, rows, _ = b.dims(columns)
     places = b.expand(order, [*batch, rows, count])
-    result: Tensor = b.GatherElements(columns, places, axis=-1)
+    result = b.GatherElements(columns, places, axis=-1)
     return b.with_shape(result, [*batch, rows, count])
 
 
@@ -163,8 +163,7 @@ def _orthogonal_columns(b: Builder, columns: Tensor, measured: Dim) -> Tensor:
     def go_on(i: Tensor, carried: list[Tensor]) -> Tensor:
         is_within = b.Less(b.Mod(b.Add(i, 1), last), b.Mod(i, last))
         is_last = b.Or(is_within, b.Equal(last, 1))
-        result: Tensor = b.Or(b.Not(is_last), b.Greater(carried[1], tolerance))
-        return result
+        return b.Or(b.Not(is_last), b.Greater(carried[1], tolerance))
 
     worst = b.full([1], 0, columns.dtype)
     most = b.Mul(last, _MOST_SWEEPS)
@@ -196,5 +195,4 @@ def _next_seats(b: Builder, places: Tensor, half: Tensor) -> Tensor:
     ends = b.Equal(to_left, b.Add(half, half))
     bottom = b.Where(ends, b.Sub(half, 1), to_left)
     seats = b.Where(b.Less(places, half), top, bottom)
-    result: Tensor = b.Where(b.Equal(half, 1), places, seats)
-    return result
+    return b.Where(b.Equal(half, 1), places, seats)

@@ -16,7 +16,7 @@ Attributes: TypeAlias = dict[str, Any]
 
 
 def convolution(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
-    shape, kernel = _of(inputs, 0), _of(inputs, 1)
+    shape, kernel = shape_of(inputs, 0), shape_of(inputs, 1)
     if shape is None or kernel is None or "auto_pad" in attributes:
         return None
     return [(shape[0], kernel[0], *_windows(shape[2:], kernel[2:], attributes))]
@@ -24,7 +24,7 @@ def convolution(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
 
 def pool(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
     """Of the largest values also where they are."""
-    shape = _of(inputs, 0)
+    shape = shape_of(inputs, 0)
     if shape is None or "auto_pad" in attributes or attributes.get("ceil_mode"):
         return None
     pooled = (*shape[:2], *_windows(shape[2:], attributes["kernel_shape"], attributes))
@@ -50,7 +50,7 @@ def _windows(
 
 
 def transposed_convolution(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
-    shape, kernel = _of(inputs, 0), _of(inputs, 1)
+    shape, kernel = shape_of(inputs, 0), shape_of(inputs, 1)
     if shape is None or kernel is None or attributes.keys() & {"auto_pad", "output_shape"}:
         return None
     count = len(shape) - 2
@@ -75,7 +75,7 @@ def transposed_convolution(inputs: Inputs, attributes: Attributes) -> list[Shape
 
 
 def gemm(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
-    left, right = _of(inputs, 0), _of(inputs, 1)
+    left, right = shape_of(inputs, 0), shape_of(inputs, 1)
     if left is None or right is None:
         return None
     rows = left[1] if attributes.get("transA") else left[0]
@@ -85,7 +85,7 @@ def gemm(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
 
 def recurrent(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
     """All hidden states, the last one, and the last cell state of an LSTM."""
-    shape, weight = _of(inputs, 0), _of(inputs, 2)
+    shape, weight = shape_of(inputs, 0), shape_of(inputs, 2)
     if shape is None or weight is None or attributes.get("layout"):
         return None
     length, batch, _ = shape
@@ -96,14 +96,14 @@ def recurrent(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
 
 def attention(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
     """Also the keys and values, and the scores."""
-    query, key, value = _of(inputs, 0), _of(inputs, 1), _of(inputs, 2)
+    query, key, value = shape_of(inputs, 0), shape_of(inputs, 1), shape_of(inputs, 2)
     has_past = any(tensor is not None for tensor in inputs[4:])
     if query is None or key is None or value is None or len(query) != 4 or has_past:
         return None
     return [(*query[:3], value[3]), key, value, (*query[:3], key[2])]
 
 
-def _of(inputs: Inputs, position: int) -> Shape:
+def shape_of(inputs: Inputs, position: int) -> Shape:
     tensor = inputs[position]
     assert tensor is not None
     return tensor.shape

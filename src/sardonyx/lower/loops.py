@@ -9,6 +9,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor, whole_like
 from sardonyx.lower.values import Dim, Tensor
 
 Step = Callable[[Tensor, list[Tensor]], Sequence[Tensor]]
@@ -49,8 +50,7 @@ def repeat_while(
 
     def goes_on(carried: Sequence[Tensor]) -> Tensor:
         count = b.ReduceSum(b.cast(unfinished(carried), torch.int32), keepdims=0)
-        more: Tensor = b.Greater(count, 0)
-        return more
+        return b.Greater(count, 0)
 
     def taken(number: Tensor, carried: list[Tensor]) -> _Taken:
         after = list(step(number, carried))
@@ -104,13 +104,16 @@ def _loop(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What is carried in the end, and what was kept: `length` pieces of it."""
     with b.body() as nodes:
-        number = _body_input(b, "number", torch.int64, ())
-        condition = _body_input(b, "condition", torch.bool, ())
-        carried = [_body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(start)]
-        taken = step(number, list(carried))
+        number = body_input(b, "number", torch.int64, ())
+        condition = body_input(b, "condition", torch.bool, ())
+        parts = _parts(start)
+        carried = [body_input(b, f"carried_{k}", x.dtype, x.shape) for k, x in enumerate(parts)]
+        taken = step(number, _joined(start, carried))
+        after = [whole_like(b, x, before) for x, before in zip(taken.carried, start, strict=True)]
+        kept = _parts(taken.kept)
         again = condition if taken.goes_on is None else b.reshape(taken.goes_on, [])
         leaving: list[ir.Value] = []
-        for x in (again, *taken.carried, *taken.kept):
+        for x in (again, *_parts(after), *kept):
             # A value may leave the body once only, and not as it came in.
             inside = any(x.value.producer() is node for node in nodes)
             leaving.append(x.value if inside and x.value not in leaving else b.Identity(x).value)
@@ -119,21 +122,35 @@ def _loop(
         )
     if trips is not None and trips.rank:
         trips = b.reshape(trips, [])
-    outputs = len(start) + len(taken.kept)
-    results = b.Loop(trips, begins, *start, outputs=outputs, body=body)
-    types = [(x.dtype, x.shape) for x in start]
-    types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in taken.kept]
-    made = []
-    given = [results] if outputs == 1 else list(results)
-    for result, (dtype, shape) in zip(given, types, strict=True):
-        made.append(Tensor(result.value, dtype, shape))
-        b.declare(made[-1])
-    return made[: len(start)], made[len(start) :]
+    outputs = len(parts) + len(kept)
+    results = b.Loop(trips, begins, *parts, outputs=outputs, body=body)
+    types = [(x.dtype, x.shape) for x in parts]
+    types += [(x.dtype, None if x.shape is None else (length, *x.shape)) for x in kept]
+    made = [
+        b.declare(Tensor(result.value, dtype, shape))
+        for result, (dtype, shape) in zip(results, types, strict=True)
+    ]
+    return _joined(start, made[: len(parts)]), _joined(taken.kept, made[len(parts) :])
 
 
-def _body_input(
+def _parts(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The real tensors that they are in the graph."""
+    return [
+        part
+        for x in tensors
+        for part in ((x.real, x.imag) if isinstance(x, ComplexTensor) else (x,))
+    ]
+
+
+def _joined(like: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Tensor]:
+    rest = iter(parts)
+    return [
+        ComplexTensor(next(rest), next(rest)) if isinstance(x, ComplexTensor) else next(rest)
+        for x in like
+    ]
+
+
+def body_input(
     b: Builder, name: str, dtype: torch.dtype, shape: tuple[Dim | None, ...] | None
 ) -> Tensor:
-    tensor = Tensor(ir.Value(name=name), dtype, shape)
-    b.declare(tensor)
-    return tensor
+    return b.declare(Tensor(ir.Value(name=name), dtype, shape))

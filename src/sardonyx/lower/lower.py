@@ -36,7 +36,7 @@ from sardonyx.errors import (
 from sardonyx.lower import ops, promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex_calls import has_complex_form, is_complex_call, lower_complex_call
-from sardonyx.lower.complex_values import ComplexTensor, from_pairs, split_constant, to_pairs
+from sardonyx.lower.complex_values import ComplexTensor, from_pairs, to_pairs, whole
 from sardonyx.lower.control_flow import emit_control_flow
 from sardonyx.lower.custom_forms import NO_CUSTOM_FORMS, Call, CustomForms
 from sardonyx.lower.decompose import NoDecomposition, decompose
@@ -191,13 +191,13 @@ class _Emitter:
         self._graph = graph
         self._library = library
         self._custom = custom
-        self._tensors: dict[int, Tensor | ComplexTensor] = {}
+        self._tensors: dict[int, Tensor] = {}
         self.problems: list[_Problem] = []
         self._refused: set[Value] = set()
         self._read: set[Value] = set()
         """What some node or output reads; PyTorch's types of the rest are not always right."""
         self._initializers: dict[str, ir.Value] = {}
-        self.b = Builder(graph.symbols, graph.symbol_names, self._real_tensor)
+        self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
 
     def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
         inputs = [self._input(v, n) for v, n in zip(self._graph.inputs, input_names, strict=True)]
@@ -241,8 +241,8 @@ class _Emitter:
                 f"input {name!r} is {value.dtype}, which has no ONNX form here"
             )
         if value.dtype.is_complex:
-            pairs = Tensor(ir.Value(name=name), value.dtype.to_real(), (*value.shape, 2))
-            self.b.declare(pairs)
+            parts = ir.Value(name=name), value.dtype.to_real(), (*value.shape, 2)
+            pairs = self.b.declare(Tensor(*parts))
             self._tensors[id(value)] = self._known(value, from_pairs(self.b, pairs))
             return pairs.value
         tensor = Tensor(ir.Value(name=name), value.dtype, value.shape, fake=value.fake)
@@ -250,12 +250,7 @@ class _Emitter:
         self._tensors[id(value)] = tensor
         return tensor.value
 
-    def _real_tensor(self, value: Value) -> Tensor:
-        """For its sizes, which are those of either part."""
-        tensor = self._tensor(value)
-        return tensor.real if isinstance(tensor, ComplexTensor) else tensor
-
-    def _tensor(self, value: Value) -> Tensor | ComplexTensor:
+    def _tensor(self, value: Value) -> Tensor:
         found = self._tensors.get(id(value))
         if found is not None:
             return found
@@ -265,26 +260,25 @@ class _Emitter:
         self._tensors[id(value)] = tensor
         return tensor
 
-    def _constant(self, value: Value, constant: torch.Tensor) -> Tensor | ComplexTensor:
+    def _constant(self, value: Value, constant: torch.Tensor) -> Tensor:
         if constant.dtype not in TORCH_TO_ONNX:
             raise UnsupportedDtypeError(
                 f"{value.name} is {constant.dtype}, which ONNX does not have"
             )
         is_parameter = self._graph.parameters.get(value.name) is value
+        if not is_parameter:
+            return self.b.const(constant)
         if constant.dtype.is_complex:
-            if not is_parameter:
-                return split_constant(self.b, constant)
             pairs = torch.view_as_real(constant.detach().resolve_conj())
             return from_pairs(self.b, self._parameter(value, pairs))
-        return self._parameter(value, constant) if is_parameter else self.b.const(constant)
+        return self._parameter(value, constant)
 
     def _parameter(self, value: Value, constant: torch.Tensor) -> Tensor:
         initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
         self._initializers[value.name] = initializer
         known = constant if holds_memory(constant) else None
-        tensor = Tensor(initializer, constant.dtype, tuple(constant.shape), known, constant)
-        self.b.declare(tensor)
-        return tensor
+        shape = tuple(constant.shape)
+        return self.b.declare(Tensor(initializer, constant.dtype, shape, known, constant))
 
     def _block(self, block: Block) -> list[Any]:
         """What a block computes stays inside it."""
@@ -345,6 +339,7 @@ class _Emitter:
         except (
             InternalError,
             AssertionError,
+            AttributeError,
             ValueError,
             TypeError,
             KeyError,
@@ -399,6 +394,8 @@ class _Emitter:
                 self.problems.append(_Problem(node, reason))
                 self._stand_in(node)
                 return
+            if value.dtype.is_complex:
+                tensor = whole(self.b, tensor)
             if tensor.dtype != value.dtype:
                 raise InternalError(
                     f"the lowering of {node.name} gives {tensor.dtype}, PyTorch {value.dtype}\n"
@@ -411,29 +408,23 @@ class _Emitter:
                 )
             self._tensors[id(value)] = self._known(value, tensor)
 
-    def _known(self, value: Value, tensor: Tensor | ComplexTensor) -> Tensor | ComplexTensor:
+    def _known(self, value: Value, tensor: Tensor) -> Tensor:
         """With all that PyTorch knows of the value."""
         if isinstance(tensor, ComplexTensor):
-            real, imag = (self._known_part(value, part) for part in (tensor.real, tensor.imag))
+            real, imag = (self._known(value, part) for part in (tensor.real, tensor.imag))
             return ComplexTensor(real, imag, tensor.pairs)
-        return self._known_part(value, tensor)
-
-    def _known_part(self, value: Value, tensor: Tensor) -> Tensor:
         if not value.has_shape:
             return tensor
         differs = tensor.shape != value.shape
         tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
-        if differs:
-            self.b.declare(tensor)
-        return tensor
+        return self.b.declare(tensor) if differs else tensor
 
     def _stand_in(self, node: Node) -> None:
         """Lets the search for further problems go on behind a node that was refused."""
         for value in node.outputs:
             dtype = value.dtype if value.dtype in TORCH_TO_ONNX else torch.float32
             part = Tensor(ir.Value(name=f"refused_{value.name}"), dtype.to_real(), value.shape)
-            tensor = ComplexTensor(part, part) if dtype.is_complex else part
-            self._tensors[id(value)] = tensor
+            self._tensors[id(value)] = ComplexTensor(part, part) if dtype.is_complex else part
             self._refused.add(value)
 
     def _argument(self, argument: Argument) -> Any:
@@ -486,12 +477,8 @@ def call_lowering(
     """Calls a lowering with the arguments it declares; numbers in tensor slots become tensors
     unless the lowering takes scalars there."""
     for name, argument in arguments.items():
-        if isinstance(argument, (bool, int, float, sympy.Basic)) and lowering.annotations.get(
-            name
-        ) in (
-            Tensor,
-            Tensor | None,
-        ):
+        is_number = isinstance(argument, (bool, int, float, complex, sympy.Basic))
+        if is_number and lowering.annotations.get(name) in (Tensor, Tensor | None):
             arguments[name] = b.scalar(argument)
     return lowering.function(b, **select_arguments(lowering, arguments, defaults))
 

@@ -6,6 +6,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.positions import arange
 from sardonyx.lower.shapes import broadcast_shapes
 from sardonyx.lower.values import Dim, Tensor
@@ -13,6 +14,11 @@ from sardonyx.lower.values import Dim, Tensor
 
 def transposed(b: Builder, x: Tensor) -> Tensor:
     return b.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+
+
+def adjoint(b: Builder, x: Tensor) -> Tensor:
+    """The conjugate transpose, which of real matrices is the transpose."""
+    return conjugate(b, transposed(b, x))
 
 
 def shorter(left: Dim, right: Dim) -> Dim:
@@ -29,24 +35,24 @@ def row_numbers(b: Builder, count: Dim) -> Tensor:
 
 def at(b: Builder, x: Tensor, axis: int, index: Tensor) -> Tensor:
     """What lies at `index` (of shape [1]) along `axis`, which stays with size 1."""
-    result: Tensor = b.Gather(x, index, axis=axis)
+    result = b.Gather(x, index, axis=axis)
     sizes = x.shape or ()
     return b.with_shape(result, [1 if a == axis % x.rank else d for a, d in enumerate(sizes)])
 
 
 def identity(b: Builder, size: Dim, dtype: torch.dtype, columns: Dim | None = None) -> Tensor:
     """Ones on the diagonal of an otherwise empty matrix."""
-    columns = size if columns is None else columns
+    columns, dtype = size if columns is None else columns, dtype.to_real()
     if isinstance(size, int) and isinstance(columns, int) and size * columns <= 1024:
         return b.const(torch.eye(size, columns, dtype=dtype))
-    on_diagonal: Tensor = b.Equal(row_numbers(b, size), arange(b, columns))
+    on_diagonal = b.Equal(row_numbers(b, size), arange(b, columns))
     return b.cast(on_diagonal, dtype)
 
 
 def triangle(b: Builder, x: Tensor, *, upper: bool, diagonal: int = 0) -> Tensor:
     """`x` with zeros below (or above) a diagonal."""
     offset = b.scalar(diagonal) if diagonal else None
-    result: Tensor = b.Trilu(x, offset, upper=int(upper))
+    result = b.Trilu(x, offset, upper=int(upper))
     return b.with_shape(result, b.dims(x))
 
 

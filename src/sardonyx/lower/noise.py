@@ -33,8 +33,7 @@ def normal(b: Builder, dims: Sequence[Dim], dtype: torch.dtype) -> Tensor:
 
 def coin_tosses(b: Builder, dims: Sequence[Dim], probability: float) -> Tensor:
     """True with a probability, as a bool tensor."""
-    tossed: Tensor = b.Less(uniform(b, dims, torch.float32), probability)
-    return tossed
+    return b.Less(uniform(b, dims, torch.float32), probability)
 
 
 def gamma(b: Builder, concentration: Tensor) -> Tensor:
@@ -64,15 +63,14 @@ def gamma(b: Builder, concentration: Tensor) -> Tensor:
     start = [b.full_like(alpha, 1), b.Less(b.Abs(alpha), math.inf)]
     v, _ = loops.repeat_while(b, lambda carried: carried[1], drawn_again, start, _MOST_TRIES)
     boost = b.Pow(b.Sub(1, draw(uniform)), b.Div(1, alpha))
-    result: Tensor = b.Mul(b.Mul(d, v), b.Where(below, boost, 1))
-    return result
+    return b.Mul(b.Mul(d, v), b.Where(below, boost, 1))
 
 
 def _draw(b: Builder, op: str, dims: Sequence[Dim], dtype: torch.dtype) -> Tensor:
     drawn_as = torch.float64 if dtype == torch.float64 else torch.float32
     attribute = int(onnx_dtype(drawn_as))
     if dims and all(isinstance(d, int) for d in dims):  # an empty shape is no shape to runtimes
-        drawn: Tensor = b.op(op, shape=[int(d) for d in dims], dtype=attribute)
+        drawn = b.op(op, shape=[int(d) for d in dims], dtype=attribute)
     else:
         drawn = b.op(f"{op}Like", b.full(dims, 0, drawn_as), dtype=attribute)
     return b.with_shape(drawn, dims)

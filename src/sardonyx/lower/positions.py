@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, plain
 
 _LARGEST_CONSTANT = 1024
 """Index lists up to this length are written out; longer ones are a Range."""
@@ -27,10 +27,6 @@ def is_number(size: Dim | Tensor | None, number: int) -> bool:
     return isinstance(size, int) and size == number
 
 
-def plain(size: Dim) -> Dim:
-    return int(size) if isinstance(size, sympy.Integer) else size
-
-
 def sizes_of(b: Builder, x: Tensor) -> list[Dim | Tensor]:
     """The sizes of `x`, read at run time where nothing is known of them."""
     return [
@@ -44,7 +40,7 @@ def expand_to(b: Builder, x: Tensor, dims: Sequence[Dim | Tensor]) -> Tensor:
     known = [d for d in dims if not isinstance(d, Tensor)]
     if len(known) == len(dims):
         return b.expand(x, known)
-    result: Tensor = b.Expand(x, b.shape(dims))
+    result = b.Expand(x, b.shape(dims))
     return b.with_shape(result, [None if isinstance(d, Tensor) else d for d in dims])
 
 
@@ -53,7 +49,7 @@ def reshape_to(b: Builder, x: Tensor, dims: Sequence[Dim | Tensor]) -> Tensor:
     known = [d for d in dims if not isinstance(d, Tensor)]
     if len(known) == len(dims):
         return b.reshape(x, known)
-    result: Tensor = b.Reshape(x, b.shape(dims), allowzero=1 if 0 in known else None)
+    result = b.Reshape(x, b.shape(dims), allowzero=1 if 0 in known else None)
     return b.with_shape(result, [None if isinstance(d, Tensor) or d == -1 else d for d in dims])
 
 
@@ -64,8 +60,7 @@ def quotient(b: Builder, size: Dim, divisor: int) -> Dim | Tensor:
     exact = sympy.expand(size / divisor)
     if all(c.is_integer for c in exact.as_coefficients_dict().values()) and exact.is_integer:
         return plain(exact)
-    result: Tensor = b.Div(b.size(size), b.size(divisor))
-    return result
+    return b.Div(b.size(size), b.size(divisor))
 
 
 def arange(b: Builder, length: Dim | Tensor) -> Tensor:
@@ -73,7 +68,7 @@ def arange(b: Builder, length: Dim | Tensor) -> Tensor:
     if isinstance(length, int) and length <= _LARGEST_CONSTANT:
         return b.const(torch.arange(length))
     end = b.squeeze(length, [0]) if isinstance(length, Tensor) and length.rank == 1 else length
-    result: Tensor = b.Range(b.scalar(0), b.scalar(end, torch.int64), b.scalar(1))
+    result = b.Range(b.scalar(0), b.scalar(end, torch.int64), b.scalar(1))
     return b.with_shape(result, [None if isinstance(length, Tensor) else length])
 
 
@@ -87,8 +82,7 @@ def from_front(b: Builder, index: Dim | Tensor, size: Dim) -> Dim | Tensor:
         return plain(size + index)
     else:
         index = b.size(index)
-    result: Tensor = b.Where(b.Less(index, 0), b.Add(index, b.size(size)), index)
-    return result
+    return b.Where(b.Less(index, 0), b.Add(index, b.size(size)), index)
 
 
 def slice_start(b: Builder, start: Dim | Tensor | None, size: Dim) -> Dim | Tensor:
@@ -100,21 +94,19 @@ def slice_start(b: Builder, start: Dim | Tensor | None, size: Dim) -> Dim | Tens
         return max(counted, 0)
     if isinstance(counted, sympy.Expr) and counted.is_nonnegative:
         return counted
-    result: Tensor = b.Max(b.size(counted), b.size(0))
-    return result
+    return b.Max(b.size(counted), b.size(0))
 
 
 def plus(b: Builder, left: Dim | Tensor, right: Dim | Tensor) -> Dim | Tensor:
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        result: Tensor = b.Add(b.size(left), b.size(right))
-        return result
+        return b.Add(b.size(left), b.size(right))
     return plain(left + right)
 
 
 def choose(b: Builder, condition: Tensor, then: Tensor, otherwise: Tensor) -> Tensor:
     """Where, for every dtype: runtimes have no kernel of it for bool."""
     if then.dtype == torch.bool:
-        result: Tensor = b.Or(b.And(condition, then), b.And(b.Not(condition), otherwise))
+        result = b.Or(b.And(condition, then), b.And(b.Not(condition), otherwise))
     else:
         result = b.Where(condition, then, otherwise)
     return result

@@ -8,10 +8,9 @@ import sympy
 import torch
 from sympy.logic.boolalg import Boolean
 
-from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.values import Scalar, Tensor
 
-Operand = Tensor | ComplexTensor | Scalar | torch.Tensor
+Operand = Tensor | Scalar | torch.Tensor
 
 _HALVES = (torch.float16, torch.bfloat16)
 
@@ -22,7 +21,7 @@ def result_dtype(*operands: Operand) -> torch.dtype:
     without_dims: list[torch.dtype] = []
     scalars: list[torch.dtype] = []
     for operand in operands:
-        if isinstance(operand, (Tensor, ComplexTensor)):
+        if isinstance(operand, Tensor):
             group = without_dims if operand.shape == () else with_dims
             group.append(operand.dtype)
         elif isinstance(operand, torch.Tensor):

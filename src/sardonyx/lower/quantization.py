@@ -68,15 +68,14 @@ def _rounded(b: Builder, x: Tensor, grid: Grid) -> Tensor:
     zero = b.cast(_per_channel(b, x, grid.zero_point, grid.axis), x.dtype)
     steps = b.Div(x, scale)
     if grid.zero_point.is_floating_point:
-        result: Tensor = b.Round(b.Add(steps, zero))
+        result = b.Round(b.Add(steps, zero))
     else:
         result = b.Add(b.Round(steps), zero)
     return result
 
 
 def _clipped(b: Builder, x: Tensor, grid: Grid) -> Tensor:
-    result: Tensor = b.Clip(x, b.scalar(grid.low, x.dtype), b.scalar(grid.high, x.dtype))
-    return result
+    return b.Clip(x, b.scalar(grid.low, x.dtype), b.scalar(grid.high, x.dtype))
 
 
 def quantized(b: Builder, x: Tensor, grid: Grid, dtype: torch.dtype) -> Tensor:
@@ -85,7 +84,7 @@ def quantized(b: Builder, x: Tensor, grid: Grid, dtype: torch.dtype) -> Tensor:
         wide = b.cast(x, torch.float64 if dtype == torch.int32 else torch.float32)
         return b.cast(_clipped(b, _rounded(b, wide, grid), grid), dtype)
     x = b.cast(x, torch.float32)
-    result: Tensor = b.QuantizeLinear(x, grid.scale, b.cast(grid.zero_point, dtype), axis=grid.axis)
+    result = b.QuantizeLinear(x, grid.scale, b.cast(grid.zero_point, dtype), axis=grid.axis)
     whole = torch.iinfo(dtype).min >= grid.low and torch.iinfo(dtype).max <= grid.high
     return result if whole else _clipped(b, result, grid)
 

@@ -9,8 +9,7 @@ import torch
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.integer_reductions import EXACT_FORMS, needs_exact_form
-from sardonyx.lower.integer_reductions import product_of as product_of
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 _ACCUMULATED_IN = {
     torch.float16: torch.float32,
@@ -42,8 +41,7 @@ def reduce_dims(
     """One ONNX Reduce* node over the dims that ATen's `dim` names."""
     axes = axes_of(x, dim)
     over = None if len(axes) == x.rank else axes
-    result: Tensor = b.op(op, x, over, keepdims=int(keepdim and x.rank > 0))
-    return result
+    return b.op(op, x, over, keepdims=int(keepdim and x.rank > 0))
 
 
 def accumulate(
@@ -91,5 +89,4 @@ def _wide_norm(
     if p == float("-inf"):
         return reduce_dims(b, "ReduceMin", magnitude, dim, keepdim)
     total = reduce_dims(b, "ReduceSum", b.Pow(magnitude, p), dim, keepdim)
-    result: Tensor = b.Pow(total, 1 / p)
-    return result
+    return b.Pow(total, 1 / p)

@@ -6,14 +6,14 @@ what must be known at export time. What it does not declare must hold its defaul
 
 from __future__ import annotations
 
+import functools
 import inspect
 import keyword
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import sympy
 import torch
@@ -22,6 +22,7 @@ from sardonyx.errors import InternalError
 from sardonyx.lower.values import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 HAVE_NO_MEANING_IN_ONNX = frozenset({
     "device", "pin_memory", "memory_format", "non_blocking", "layout", "generator", "cudnn_enable",
@@ -53,7 +54,7 @@ class Lowering:
         return self.function.__module__
 
 
-@cache
+@functools.cache
 def _signature_of(
     function: Callable[..., Any],
 ) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
@@ -85,27 +86,29 @@ class Registry:
 
 
 LIBRARY = Registry()
-COMPLEX_LIBRARY = Registry()
-"""What the same operators are where an argument or a result is complex."""
 
 
 def lowering(*names: str) -> Callable[[Function], Function]:
     """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`)."""
-    return _register_in(LIBRARY, names)
 
-
-def complex_lowering(*names: str) -> Callable[[Function], Function]:
-    """As `lowering`, for calls that take or give complex tensors."""
-    return _register_in(COMPLEX_LIBRARY, names)
-
-
-def _register_in(library: Registry, names: tuple[str, ...]) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         for name in names:
-            library.register(name, function)
+            LIBRARY.register(name, function)
         return function
 
     return register
+
+
+def first_result(function: Callable[P, tuple[object, ...]]) -> Callable[P, Tensor]:
+    """The lowering of an operator that gives the first result of another one alone."""
+
+    @functools.wraps(function)
+    def first(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        result = function(*args, **kwargs)[0]
+        assert isinstance(result, Tensor)
+        return result
+
+    return first
 
 
 def select_arguments(
@@ -141,12 +144,12 @@ def _checked(lowering: Lowering, name: str, argument: Any) -> Any:
     raise Refusal(f"{name} must be known at export time, but is computed ({argument})")
 
 
-@cache
+@functools.cache
 def _options(wanted: Any) -> tuple[Any, ...]:
     return typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
 
 
-@cache
+@functools.cache
 def _item_options(wanted: Any) -> tuple[Any, ...] | None:
     """Of a list."""
     if typing.get_origin(wanted) is not list:

@@ -23,18 +23,14 @@ def polynomial(b: Builder, x: Tensor, coefficients: Sequence[float]) -> Tensor:
     leading, *others = coefficients
     if not others:
         return b.full_like(x, leading)
-    result: Tensor = x if leading == 1 else b.Mul(x, leading)
+    result = x if leading == 1 else b.Mul(x, leading)
     for coefficient in others[:-1]:
         result = b.Mul(b.Add(result, coefficient), x)
-    result = b.Add(result, others[-1])
-    return result
+    return b.Add(result, others[-1])
 
 
 def rational(b: Builder, x: Tensor, quotient: Rational) -> Tensor:
-    result: Tensor = b.Div(
-        polynomial(b, x, quotient.numerator), polynomial(b, x, quotient.denominator)
-    )
-    return result
+    return b.Div(polynomial(b, x, quotient.numerator), polynomial(b, x, quotient.denominator))
 
 
 def chebyshev(b: Builder, x: Tensor, coefficients: Sequence[float]) -> Tensor:
@@ -50,5 +46,4 @@ def chebyshev(b: Builder, x: Tensor, coefficients: Sequence[float]) -> Tensor:
     last = b.Add(b.Mul(twice, before), others[-2])
     for coefficient in reversed(others[:-2]):
         last, before = b.Add(b.Sub(b.Mul(twice, last), before), coefficient), last
-    result: Tensor = b.Add(b.Sub(b.Mul(x, last), before), first / 2)
-    return result
+    return b.Add(b.Sub(b.Mul(x, last), before), first / 2)

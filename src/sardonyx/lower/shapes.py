@@ -16,10 +16,10 @@ import torch
 
 from sardonyx.capture.storage import array_of
 from sardonyx.lower import layer_shapes
-from sardonyx.lower.layer_shapes import Attributes, Inputs
+from sardonyx.lower.layer_shapes import Attributes, Inputs, shape_of
 from sardonyx.lower.layer_shapes import Shape as Shape
 from sardonyx.lower.schemas import NEWEST_OPSET, OpSchema, onnx_dtype
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, plain, product_of
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -51,8 +51,7 @@ def _int_constant(tensor: Tensor | None) -> list[int] | None:
 
 
 def _same(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    return [inputs[0].shape]
+    return [shape_of(inputs, 0)]
 
 
 def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
@@ -60,8 +59,7 @@ def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+    shape = shape_of(inputs, 0)
     if shape is None:
         return [None]
     perm = attributes.get("perm") or list(reversed(range(len(shape))))
@@ -69,8 +67,7 @@ def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _matmul(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None and inputs[1] is not None
-    left, right = inputs[0].shape, inputs[1].shape
+    left, right = shape_of(inputs, 0), shape_of(inputs, 1)
     if left is None or right is None or not left or not right:
         return [None]
     if len(left) == 1 and len(right) == 1:
@@ -90,15 +87,13 @@ def _concat(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     known = [s for s in shapes if s is not None]
     axis = attributes["axis"] % len(known[0])
     sizes = [s[axis] for s in known]
-    total: Dim | None = (
-        None if any(s is None for s in sizes) else sum(s for s in sizes if s is not None)
-    )
-    return [(*known[0][:axis], _dim(total), *known[0][axis + 1 :])]
+    total: Dim = sum(s for s in sizes if s is not None)
+    joined = None if None in sizes else plain(total)
+    return [(*known[0][:axis], joined, *known[0][axis + 1 :])]
 
 
 def _unsqueeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    axes, shape = _int_constant(inputs[1]), inputs[0].shape
+    axes, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
     if axes is None or shape is None:
         return [None]
     rank = len(shape) + len(axes)
@@ -108,8 +103,7 @@ def _unsqueeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _squeeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+    shape = shape_of(inputs, 0)
     axes = _int_constant(inputs[1]) if len(inputs) > 1 else None
     if shape is None or axes is None:
         return [None]
@@ -118,8 +112,7 @@ def _squeeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _gather(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None and inputs[1] is not None
-    data, indices = inputs[0].shape, inputs[1].shape
+    data, indices = shape_of(inputs, 0), shape_of(inputs, 1)
     if data is None or indices is None:
         return [None]
     axis = attributes.get("axis", 0) % max(len(data), 1)
@@ -127,8 +120,7 @@ def _gather(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+    shape = shape_of(inputs, 0)
     if shape is None:
         return [None]
     keep = attributes.get("keepdims", 1)
@@ -146,8 +138,7 @@ def _reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _arg_reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+    shape = shape_of(inputs, 0)
     if shape is None:
         return [None]
     axis = attributes.get("axis", 0) % max(len(shape), 1)
@@ -156,19 +147,17 @@ def _arg_reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _expand(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    target = _int_constant(inputs[1])
-    if inputs[0].shape is None:
+    target, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
+    if shape is None:
         return [None]
     if target is None:
         known = None if inputs[1] is None else inputs[1].static_shape
-        return [None if known is None else (None,) * max(known[0], len(inputs[0].shape))]
-    return [broadcast_shapes(inputs[0].shape, tuple(target))]
+        return [None if known is None else (None,) * max(known[0], len(shape))]
+    return [broadcast_shapes(shape, tuple(target))]
 
 
 def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    target, shape = _int_constant(inputs[1]), inputs[0].shape
+    target, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
     if target is None:
         known = None if inputs[1] is None else inputs[1].static_shape
         return [None if known is None else (None,) * known[0]]
@@ -179,42 +168,26 @@ def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
             dims.append(None if shape is None or axis >= len(shape) else shape[axis])
         else:
             dims.append(None if size == -1 else size)
-    if -1 in target and shape is not None and all(d is not None for d in shape):
-        total, rest = (
-            _product(shape),
-            _product([d for d, t in zip(dims, target, strict=True) if t != -1]),
-        )
-        if total is not None and rest is not None and rest != 0:
-            quotient = total / sympy.sympify(rest)
+    known_dims = [d for d in dims if d is not None]
+    if -1 in target and shape is not None and len(known_dims) == len(dims) - 1:
+        sizes = [d for d in shape if d is not None]
+        rest = product_of(known_dims)
+        if len(sizes) == len(shape) and rest != 0:
+            quotient = sympy.sympify(product_of(sizes)) / rest
             if quotient.is_integer:
-                dims[target.index(-1)] = _dim(quotient)
+                dims[target.index(-1)] = plain(quotient)
     return [tuple(dims)]
 
 
-def _product(dims: Sequence[Dim | None]) -> Dim | None:
-    result: Dim = sympy.Integer(1)
-    for d in dims:
-        if d is None:
-            return None
-        result = result * d
-    return result
-
-
-def _dim(size: Dim | None) -> Dim | None:
-    return int(size) if isinstance(size, sympy.Integer) else size
-
-
-def _shape_of(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+def _size_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    shape = shape_of(inputs, 0)
     if shape is None:
         return [(None,)]
     return [(len(shape[slice(attributes.get("start", 0), attributes.get("end"))]),)]
 
 
 def _slice(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
-    assert inputs[0] is not None
-    shape = inputs[0].shape
+    shape = shape_of(inputs, 0)
     starts, ends = map(_int_constant, inputs[1:3])
     axes = _int_constant(inputs[3]) if len(inputs) > 3 and inputs[3] is not None else None
     if shape is None or starts is None or ends is None or axes is None:
@@ -270,7 +243,7 @@ _RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
     "MaxPool": layer_shapes.pool,
     "RNN": layer_shapes.recurrent,
     "Reshape": _reshape,
-    "Shape": _shape_of,
+    "Shape": _size_of_shape,
     "Slice": _slice,
     "Squeeze": _squeeze,
     "Transpose": _transpose,
@@ -301,7 +274,7 @@ def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: in
     types = [None if t is None else tensor_type(t.dtype, t.shape, names) for t in inputs]
     data = [None if t is None else shape_data(t.const) for t in inputs]
     found = inferred_types(schema, node, types, data, NEWEST_OPSET) or [None] * count
-    return [None if type_ is None else shape_of(type_, names) for type_ in found]
+    return [None if type_ is None else dims_of_type(type_, names) for type_ in found]
 
 
 def inferred_types(
@@ -350,7 +323,7 @@ def tensor_type(dtype: torch.dtype, shape: Shape, names: dict[str, Dim]) -> onnx
     return onnx.helper.make_tensor_type_proto(onnx_dtype(dtype), sizes)
 
 
-def shape_of(type_: onnx.TypeProto, names: Mapping[str, Dim]) -> Shape:
+def dims_of_type(type_: onnx.TypeProto, names: Mapping[str, Dim]) -> Shape:
     if not type_.tensor_type.HasField("shape"):
         return None
     return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -101,8 +101,7 @@ class SizeArithmetic:
             if tensor.is_floating_point:  # x.item() of floats: a number, not a size
                 return self._b.reshape(self._b.cast(tensor, torch.float64), [1])
             return self._b.size(tensor)
-        result: Tensor = self._b.Shape(tensor, start=source.axis, end=source.axis + 1)
-        return result
+        return self._b.Shape(tensor, start=source.axis, end=source.axis + 1)
 
 
 def _common(b: Builder, operands: list[Tensor]) -> list[Tensor]:
@@ -121,7 +120,7 @@ def _fold(op: str) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
 def _floor_divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     left, right = operands
     if e.args[0].is_nonnegative and e.args[1].is_positive:
-        result: Tensor = b.Div(left, right)
+        result = b.Div(left, right)
     else:  # ONNX Div truncates; Mod takes the divisor's sign, as Python's does.
         result = b.Div(b.Sub(left, b.Mod(left, right)), right)
     return result
@@ -130,23 +129,21 @@ def _floor_divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
 def _modulo(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     left, right = _common(b, operands)
     if left.dtype != torch.float64:
-        return cast(Tensor, b.Mod(left, right))
+        return b.Mod(left, right)
     # ONNX has C's fmod for floats, with the sign of the dividend.
     rest = b.Mod(left, right, fmod=1)
     is_other_sign = b.Less(b.Mul(rest, b.Sign(right)), 0.0)
-    return cast(Tensor, b.Where(is_other_sign, b.Add(rest, right), rest))
+    return b.Where(is_other_sign, b.Add(rest, right), rest)
 
 
 def _divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     left, right = (b.cast(o, torch.float64) for o in operands)
-    result: Tensor = b.Div(left, right)
-    return result
+    return b.Div(left, right)
 
 
 def _power(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     base, exponent = _common(b, operands)
-    result: Tensor = b.Pow(base, exponent)
-    return result
+    return b.Pow(base, exponent)
 
 
 def _unary(op: str, dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
@@ -164,13 +161,12 @@ def _cast(dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
 def _where(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     condition, then, otherwise = operands
     then, otherwise = _common(b, [then, otherwise])
-    result: Tensor = b.Where(condition, then, otherwise)
-    return result
+    return b.Where(condition, then, otherwise)
 
 
 def _compare(op: str, negate: bool = False) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
     def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
-        result: Tensor = getattr(b, op)(*_common(b, operands))
+        result = getattr(b, op)(*_common(b, operands))
         return b.Not(result) if negate else result
 
     return handler

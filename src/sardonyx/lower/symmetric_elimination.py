@@ -33,16 +33,13 @@ def ldl_factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     def along(x: Tensor, place: Tensor) -> Tensor:
         """The column of a symmetric matrix at a place of its own in each matrix."""
-        result: Tensor = b.MatMul(x, b.cast(b.Equal(row, place), a.dtype))
-        return result
+        return b.MatMul(x, b.cast(b.Equal(row, place), a.dtype))
 
     def pick(x: Tensor, place: Tensor) -> Tensor:
-        result: Tensor = b.ReduceSum(b.Where(b.Equal(row, place), x, 0.0), [rows], keepdims=1)
-        return result
+        return b.ReduceSum(b.Where(b.Equal(row, place), x, 0.0), [rows], keepdims=1)
 
     def largest(x: Tensor) -> Tensor:
-        result: Tensor = b.ReduceMax(x, [rows], keepdims=1)
-        return result
+        return b.ReduceMax(x, [rows], keepdims=1)
 
     def step(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
         rest, packed, pivots, k, info = carried
@@ -127,8 +124,7 @@ def solve_by_ldl(b: Builder, packed: Tensor, pivots: Tensor, right: Tensor) -> T
     def swap(x: Tensor, i: Tensor) -> Tensor:
         place, target = (b.unsqueeze(at(b, y, -1, i), [-1]) for y in (places, targets))
         source = expand_rows(b, swapped(b, row, place, target), right.dim(-1))
-        result: Tensor = b.GatherElements(x, source, axis=-2)
-        return result
+        return b.GatherElements(x, source, axis=-2)
 
     def forward(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
         x = swap(carried[0], i)
@@ -159,5 +155,4 @@ def _inverse_of_blocks(b: Builder, diagonal: Tensor, beside: Tensor) -> Tensor:
     reciprocal = b.Where(is_paired, b.Div(partner, determinant), b.Div(1.0, own))
     crossed = b.Where(is_paired, b.Neg(b.Div(off, determinant)), 0.0)
     on_it = b.Equal(row_numbers(b, n), arange(b, n))
-    result: Tensor = b.Where(on_it, reciprocal, crossed)
-    return result
+    return b.Where(on_it, reciprocal, crossed)

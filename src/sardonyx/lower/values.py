@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -120,3 +121,14 @@ Ints: TypeAlias = list[int]
 Number: TypeAlias = bool | int | float | complex
 Scalar: TypeAlias = Number | sympy.Expr
 """A Python scalar of the model; symbolic where it was computed from a size."""
+
+
+def plain(size: Dim) -> Dim:
+    return int(size) if isinstance(size, sympy.Integer) else size
+
+
+def product_of(dims: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for d in dims:
+        total = total * d
+    return plain(total)

@@ -11,8 +11,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import reshape_to, sizes_of
-from sardonyx.lower.reductions import product_of
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 
 def per_axis(values: Sequence[int], spatial: int) -> list[int]:
@@ -60,8 +59,7 @@ def index_range(b: Builder, end: Dim | Tensor) -> Tensor:
     """0, 1, ... end - 1 as int64."""
     if isinstance(end, int):
         return b.const(torch.arange(end))
-    result: Tensor = b.Range(0, b.squeeze(b.size(end), [0]), 1)
-    return result
+    return b.Range(0, b.squeeze(b.size(end), [0]), 1)
 
 
 def sliding_positions(b: Builder, size: Dim, kernel: int, stride: int, dilation: int) -> Tensor:
@@ -72,8 +70,8 @@ def sliding_positions(b: Builder, size: Dim, kernel: int, stride: int, dilation:
         starts = torch.arange((size - reach - 1) // stride + 1) * stride
         return b.const(starts[:, None] + offsets)
     count = window_count(size, kernel, stride, dilation)
-    made: Tensor = b.Mul(b.unsqueeze(index_range(b, count), [1]), stride)
-    result: Tensor = b.Add(made, b.const(offsets))
+    made = b.Mul(b.unsqueeze(index_range(b, count), [1]), stride)
+    result = b.Add(made, b.const(offsets))
     return b.with_shape(result, [count, kernel])
 
 
@@ -99,18 +97,15 @@ class PoolingAxis:
         if isinstance(self.count, int):
             return b.const((torch.arange(self.count) * self.stride - self.padding)[:, None])
         steps = b.Mul(b.unsqueeze(index_range(b, self.count), [1]), self.stride)
-        starts: Tensor = b.Sub(steps, self.padding)
-        return starts
+        return b.Sub(steps, self.padding)
 
     def positions(self, b: Builder) -> Tensor:
         """[windows, kernel]: what each reads; a position may lie in the padding or beyond it."""
         offsets = b.const(torch.arange(self.kernel) * self.dilation)
-        positions: Tensor = b.Add(self.starts(b), offsets)
-        return positions
+        return b.Add(self.starts(b), offsets)
 
     def is_inside(self, b: Builder, positions: Tensor) -> Tensor:
-        inside: Tensor = b.And(b.GreaterOrEqual(positions, 0), b.Less(positions, b.size(self.size)))
-        return inside
+        return b.And(b.GreaterOrEqual(positions, 0), b.Less(positions, b.size(self.size)))
 
     @property
     def may_miss(self) -> bool:
@@ -124,8 +119,7 @@ class PoolingAxis:
         """[windows, 1]: what each reads first, past the padding before the axis."""
         starts = self.starts(b)
         before = b.Add(b.Max(b.Neg(starts), 0), self.dilation - 1)
-        first: Tensor = b.Add(starts, b.Mul(b.Div(before, self.dilation), self.dilation))
-        return first
+        return b.Add(starts, b.Mul(b.Div(before, self.dilation), self.dilation))
 
     def positions_inside(self, b: Builder) -> Tensor:
         """As `positions`, but one that falls outside is replaced by one of the same window that
@@ -133,7 +127,7 @@ class PoolingAxis:
         positions, first = self.positions(b), self.first_positions(b)
         if self.may_miss:
             first = b.Min(first, b.Sub(b.size(self.size), 1))
-        chosen: Tensor = b.Where(self.is_inside(b, positions), positions, first)
+        chosen = b.Where(self.is_inside(b, positions), positions, first)
         return b.with_shape(chosen, [self.count, self.kernel])
 
 
@@ -213,8 +207,7 @@ def adaptive_positions(b: Builder, size: Dim, count: Dim) -> tuple[Tensor, Tenso
 
 
 def _ceil_divide(b: Builder, left: Tensor, right: Tensor) -> Tensor:
-    result: Tensor = b.Div(b.Sub(b.Add(left, right), 1), right)
-    return result
+    return b.Div(b.Sub(b.Add(left, right), 1), right)
 
 
 def gather_windows(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> Tensor:
@@ -232,7 +225,7 @@ def largest_of_windows(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tu
     windows = gather_windows(b, x, positions)
     counts = [first + 2 * axis for axis in range(spatial)]
     kernels = [axis + 1 for axis in counts]
-    values: Tensor = b.ReduceMax(windows, kernels, keepdims=0)
+    values = b.ReduceMax(windows, kernels, keepdims=0)
     # Kernel axes last and flat, so that the first of equal elements wins in ATen's order.
     kernels_last = b.transpose(windows, [*range(first), *counts, *kernels])
     flat = _flattened_from(b, kernels_last, first + spatial)

@@ -22,8 +22,7 @@ def nms(b: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tenso
         b.const([min(iou_threshold, 1.0)], torch.float32),
     )
     # Each row says batch, class and box.
-    result: Tensor = b.Gather(selected, b.scalar(2, torch.int64), axis=1)
-    return result
+    return b.Gather(selected, b.scalar(2, torch.int64), axis=1)
 
 
 def _boxes_and_images(b: Builder, rois: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,7 +43,7 @@ def roi_align(
     aligned: bool,
 ) -> Tensor:
     boxes, images = _boxes_and_images(b, rois)
-    result: Tensor = b.RoiAlign(
+    return b.RoiAlign(
         input,
         boxes,
         images,
@@ -54,7 +53,6 @@ def roi_align(
         sampling_ratio=max(sampling_ratio, 0),
         spatial_scale=spatial_scale,
     )
-    return result
 
 
 @lowering("torchvision::roi_pool")
@@ -67,7 +65,7 @@ def roi_pool(
     pooled_width: int,
 ) -> tuple[Tensor, None]:
     """The second result, the places of the maxima, is for the backward pass alone."""
-    pooled: Tensor = b.MaxRoiPool(
+    pooled = b.MaxRoiPool(
         input, rois, pooled_shape=[pooled_height, pooled_width], spatial_scale=spatial_scale
     )
     return pooled, None
@@ -172,7 +170,7 @@ def deform_conv2d(
     use_mask: bool,
 ) -> Tensor:
     kernel = [weight.static_dim(2), weight.static_dim(3)]
-    result: Tensor = b.DeformConv(
+    return b.DeformConv(
         input,
         weight,
         offset,
@@ -185,4 +183,3 @@ def deform_conv2d(
         group=groups,
         offset_group=offset_groups,
     )
-    return result

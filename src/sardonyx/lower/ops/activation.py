@@ -15,8 +15,7 @@ _ONE_TO_ONE = {"selu": "Selu", "silu": "Swish", "mish": "Mish", "hardswish": "Ha
 def _register_one_to_one(name: str, op: str) -> None:
     @lowering(f"aten::{name}")
     def activation(b: Builder, self: Tensor) -> Tensor:
-        result: Tensor = b.op(op, self)
-        return result
+        return b.op(op, self)
 
 
 for _name, _op in _ONE_TO_ONE.items():
@@ -27,8 +26,7 @@ for _name, _op in _ONE_TO_ONE.items():
 def relu(b: Builder, self: Tensor) -> Tensor:
     if not self.is_floating_point:
         return elementwise.maximum(b, self, b.scalar(0, self.dtype))
-    result: Tensor = b.Relu(self)
-    return result
+    return b.Relu(self)
 
 
 @lowering("aten::relu6")
@@ -38,20 +36,17 @@ def relu6(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::hardtanh")
 def hardtanh(b: Builder, self: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor:
-    result: Tensor = b.Clip(self, b.scalar(min_val, self.dtype), b.scalar(max_val, self.dtype))
-    return result
+    return b.Clip(self, b.scalar(min_val, self.dtype), b.scalar(max_val, self.dtype))
 
 
 @lowering("aten::hardsigmoid")
 def hardsigmoid(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.HardSigmoid(self, alpha=1 / 6, beta=0.5)
-    return result
+    return b.HardSigmoid(self, alpha=1 / 6, beta=0.5)
 
 
 @lowering("aten::leaky_relu")
 def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
-    result: Tensor = b.LeakyRelu(self, alpha=negative_slope)
-    return result
+    return b.LeakyRelu(self, alpha=negative_slope)
 
 
 @lowering("aten::elu")
@@ -61,7 +56,7 @@ def elu(
     numbers = (scale,) if input_scale == 1 else (alpha, scale, input_scale)
     x = b.cast(self, promote.computing_dtype(self.dtype, *numbers))
     if input_scale == 1:
-        activated: Tensor = b.Elu(x, alpha=alpha)
+        activated = b.Elu(x, alpha=alpha)
     else:  # input_scale touches the negative branch only
         negative = b.Mul(elementwise.expm1(b, b.Mul(x, input_scale)), alpha)
         activated = b.Where(b.Greater(x, 0), x, negative)
@@ -70,14 +65,12 @@ def elu(
 
 @lowering("aten::celu")
 def celu(b: Builder, self: Tensor, alpha: float = 1.0) -> Tensor:
-    result: Tensor = b.Celu(self, alpha=alpha)
-    return result
+    return b.Celu(self, alpha=alpha)
 
 
 @lowering("aten::gelu")
 def gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
-    result: Tensor = b.Gelu(self, approximate=None if approximate == "none" else approximate)
-    return result
+    return b.Gelu(self, approximate=None if approximate == "none" else approximate)
 
 
 @lowering("aten::softplus")
@@ -93,8 +86,7 @@ def softplus(b: Builder, self: Tensor, beta: float = 1.0, threshold: float = 20.
 
 @lowering("aten::log_sigmoid")
 def log_sigmoid(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Neg(elementwise.softplus(b, b.Neg(self)))
-    return result
+    return b.Neg(elementwise.softplus(b, b.Neg(self)))
 
 
 @lowering("aten::log_sigmoid_forward")
@@ -112,8 +104,7 @@ def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @lowering("aten::hardshrink")
 def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
-    result: Tensor = b.Where(b.LessOrEqual(b.Abs(self), lambd), 0, self)
-    return result
+    return b.Where(b.LessOrEqual(b.Abs(self), lambd), 0, self)
 
 
 @lowering("aten::threshold")
@@ -134,8 +125,7 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
 
 @lowering("aten::_prelu_kernel")
 def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    result: Tensor = b.PRelu(self, weight)
-    return result
+    return b.PRelu(self, weight)
 
 
 @lowering("aten::glu")
@@ -153,5 +143,4 @@ def rrelu(
         return leaky_relu(b, self, (lower + upper) / 2)
     drawn = noise.uniform(b, b.dims(self), self.dtype)
     slope = b.Add(b.Mul(drawn, upper - lower), lower)
-    result: Tensor = b.Where(b.Less(self, 0), b.Mul(self, slope), self)
-    return result
+    return b.Where(b.Less(self, 0), b.Mul(self, slope), self)

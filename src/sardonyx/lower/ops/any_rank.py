@@ -23,6 +23,4 @@ def any_rank_expand(
 
 
 def _of_unknown_rank(b: Builder, made: Tensor) -> Tensor:
-    typed = Tensor(made.value, made.dtype, None)
-    b.declare(typed)
-    return typed
+    return b.declare(Tensor(made.value, made.dtype, None))

@@ -20,8 +20,7 @@ def _combine(b: Builder, op: str, x: Tensor, y: Tensor) -> Tensor:
     """A binary operator on operands of one dtype; bool + bool is Or and bool * bool is And."""
     if x.dtype == torch.bool:
         op = _LOGICAL_FORM.get(op, op)
-    result: Tensor = b.op(op, x, y)
-    return result
+    return b.op(op, x, y)
 
 
 @lowering("aten::add.Tensor", "aten::add.Scalar")
@@ -93,10 +92,8 @@ def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """The quotient of integers, rounded to zero."""
     if x.const is not None and x.const.numel() == 1 and x.const.item() == 1:
         # ONNX Runtime makes z / y of (1 / y) * z, as if integers were reals.
-        inverse: Tensor = b.Where(b.Equal(b.Abs(y), 1), y, b.scalar(0, y.dtype))
-        return inverse
-    quotient: Tensor = b.Div(x, y)
-    return quotient
+        return b.Where(b.Equal(b.Abs(y), 1), y, b.scalar(0, y.dtype))
+    return b.Div(x, y)
 
 
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
@@ -115,8 +112,7 @@ def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> T
         return b.cast(b.Div(b.Sub(x, b.Mod(x, y)), y), dtype)
     truncated = b.Div(x, y)
     exact = b.Equal(b.Add(b.Mul(truncated, y), b.Mod(x, y)), x)
-    floored: Tensor = b.Sub(truncated, b.cast(b.Not(exact), wide))
-    return floored
+    return b.Sub(truncated, b.cast(b.Not(exact), wide))
 
 
 def _wide_enough(dtype: torch.dtype) -> torch.dtype:
@@ -132,26 +128,22 @@ def _floor_divide_floats(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     truncated = b.Round(b.Div(b.Sub(x, rest), y))
     opposite = b.And(b.Xor(b.Less(rest, 0), b.Less(y, 0)), b.Not(b.Equal(rest, 0)))
     floored = b.Sub(truncated, b.cast(opposite, x.dtype))
-    result: Tensor = b.Where(b.Equal(y, 0), b.Div(x, y), floored)
-    return result
+    return b.Where(b.Equal(y, 0), b.Div(x, y), floored)
 
 
 @lowering("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     # As ONNX Mod without fmod: the sign is the divisor's.
-    result: Tensor = b.Mod(*b.promote(self, other))
-    return result
+    return b.Mod(*b.promote(self, other))
 
 
 @lowering("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     x, y = b.promote(self, other)
     if x.is_floating_point:
-        result: Tensor = b.Mod(x, y, fmod=1)
-        return result
+        return b.Mod(x, y, fmod=1)
     # Runtimes compute it in floats.
-    result = b.Sub(x, b.Mul(_divided(b, x, y), y))
-    return result
+    return b.Sub(x, b.Mul(_divided(b, x, y), y))
 
 
 @lowering("aten::gcd")
@@ -161,8 +153,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in loops.alike(b, x, y))
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.Not(b.Equal(carried[0], 0))
-        return result
+        return b.Not(b.Equal(carried[0], 0))
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         x, y = carried
@@ -175,8 +166,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @lowering("aten::reciprocal")
 def reciprocal(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Reciprocal(b.cast(self, promote.float_dtype(self)))
-    return result
+    return b.Reciprocal(b.cast(self, promote.float_dtype(self)))
 
 
 # -- powers ------------------------------------------------------------------------------------
@@ -186,14 +176,14 @@ def reciprocal(b: Builder, self: Tensor) -> Tensor:
 def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
     dtype = promote.result_dtype(self, exponent)
     base = b.scalar(self, dtype)
-    if isinstance(exponent, (int, float)) and dtype.is_floating_point:
+    is_whole = not (dtype.is_floating_point or dtype.is_complex)
+    if isinstance(exponent, (int, float)) and not is_whole:
         return _float_power(b, base, exponent)
     if isinstance(exponent, int):
         return _integer_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
-    if dtype.is_floating_point:
-        result: Tensor = b.Pow(base, power)
-        return result
+    if not is_whole:
+        return b.Pow(base, power)
     return b.cast(_integer_powers(b, b.cast(base, torch.int64), b.cast(power, torch.int64)), dtype)
 
 
@@ -202,7 +192,7 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     if exponent == 1:
         return base
     if exponent == 0.5:
-        result: Tensor = b.Sqrt(base)
+        result = b.Sqrt(base)
     elif exponent == -0.5:
         wide = promote.once_rounded_dtype(base.dtype)
         result = b.cast(b.Reciprocal(b.Sqrt(b.cast(base, wide))), base.dtype)
@@ -233,8 +223,7 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     base, power = loops.alike(b, base, power)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.Greater(carried[2], 0)
-        return result
+        return b.Greater(carried[2], 0)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         result, square, left = carried
@@ -243,11 +232,10 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
         return [result, b.Mul(square, square), b.Div(left, 2)]
 
     start = [b.full_like(base, 1), base, b.Abs(power)]
-    result: Tensor = loops.repeat_while(b, unfinished, step, start)[0]
+    result = loops.repeat_while(b, unfinished, step, start)[0]
     # A negative power is a fraction, hence 0, but for 1 and -1.
     fraction = b.And(b.Less(power, 0), b.Not(b.Equal(b.Abs(base), 1)))
-    result = b.Where(fraction, 0, result)
-    return result
+    return b.Where(fraction, 0, result)
 
 
 @lowering(
@@ -255,25 +243,23 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
 )
 def float_power(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
     base, power = b.promote(self, exponent, dtype=torch.float64)
-    result: Tensor = b.Pow(base, power)
-    return result
+    return b.Pow(base, power)
 
 
 @lowering("aten::square")
 def square(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, torch.int64) if self.dtype == torch.bool else self
-    result: Tensor = b.Mul(x, x)
-    return result
+    return b.Mul(x, x)
 
 
 @lowering("aten::hypot")
 def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     dtype = promote.result_dtype(self, other)
-    x, y = (b.Abs(operand) for operand in _rounded_once(b, b.promote(self, other)))
+    x, y = (b.Abs(operand) for operand in elementwise.rounded_once(b, b.promote(self, other)))
     longer, shorter = b.Max(x, y), b.Min(x, y)
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
     ratio = b.Where(b.Equal(x, y), 1, b.Div(shorter, longer))
-    result: Tensor = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
+    result = b.Mul(longer, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1)))
     # An infinite side makes it infinite, even if the other is NaN.
     result = b.Where(b.Or(b.IsInf(x), b.IsInf(y)), math.inf, result)
     return b.cast(result, dtype)
@@ -284,23 +270,21 @@ def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 @lowering("aten::neg", "aten::negative", "aten::_neg_view", "aten::_neg_view_copy")
 def neg(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Neg(self) if self.dtype.is_signed else b.Sub(0, self)
-    return result
+    return b.Neg(self) if self.dtype.is_signed else b.Sub(0, self)
 
 
 @lowering("aten::abs", "aten::absolute")
 def abs_(b: Builder, self: Tensor) -> Tensor:
     if not self.dtype.is_signed:
         return self
-    result: Tensor = b.Abs(self)
-    return result
+    return b.Abs(self)
 
 
 @lowering("aten::sign", "aten::sgn")
 def sign(b: Builder, self: Tensor) -> Tensor:
     if self.dtype == torch.bool:
         return self
-    result: Tensor = b.Sign(self)
+    result = b.Sign(self)
     if self.is_floating_point:  # PyTorch gives 0 for NaN
         result = b.Where(b.IsNaN(self), 0, result)
     return result
@@ -316,12 +300,10 @@ def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
     dtype = promote.float_dtype(self, other)
     magnitude = b.Abs(b.cast(self, dtype))
     if isinstance(other, (int, float)):
-        result: Tensor = b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
-        return result
+        return b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
     # A product, for runtimes' Where loses the sign of a zero.
     negative = elementwise.sign_bit(b, b.scalar(other, dtype))
-    result = b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
-    return result
+    return b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
 
 
 @lowering("aten::heaviside")
@@ -339,14 +321,9 @@ def addcmul(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _rounded_once(b, operands)
+    x, first, second = elementwise.rounded_once(b, operands)
     product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
     return b.cast(_combine(b, "Add", x, product), dtype)
-
-
-def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Operands of one dtype, in the one that PyTorch computes with."""
-    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 @lowering("aten::addcdiv")
@@ -355,7 +332,7 @@ def addcdiv(
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
-    x, first, second = _rounded_once(b, operands)
+    x, first, second = elementwise.rounded_once(b, operands)
     return b.cast(b.Add(x, b.Div(elementwise.multiply(b, first, value), second)), dtype)
 
 
@@ -365,11 +342,11 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
     dtype = self.dtype
     if isinstance(weight, Tensor):  # a number is not rounded
         weight = b.cast(weight, dtype)
-    self, end = _rounded_once(b, [self, end])
+    self, end = elementwise.rounded_once(b, [self, end])
     share = b.scalar(weight, self.dtype)
     distance = b.Sub(end, self)
-    near: Tensor = b.Add(self, b.Mul(share, distance))
-    far: Tensor = b.Sub(end, b.Mul(b.Sub(1, share), distance))
+    near = b.Add(self, b.Mul(share, distance))
+    far = b.Sub(end, b.Mul(b.Sub(1, share), distance))
     if isinstance(weight, (int, float)):
         return b.cast(near if abs(weight) < 0.5 else far, dtype)
     return b.cast(b.Where(b.Less(b.Abs(share), 0.5), near, far), dtype)
@@ -380,8 +357,7 @@ def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     dtype = promote.float_dtype(self, other)
     two = b.scalar(2, promote.float_dtype(other))
     scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
-    result: Tensor = b.Mul(b.cast(self, dtype), scale)
-    return result
+    return b.Mul(b.cast(self, dtype), scale)
 
 
 # -- bounds ------------------------------------------------------------------------------------
@@ -400,9 +376,8 @@ def _ignoring_nan(function: Binary) -> Binary:
         result = function(b, x, y)
         if not x.is_floating_point:
             return result
-        either: Tensor = b.Where(b.IsNaN(y), x, result)
-        either = b.Where(b.IsNaN(x), y, either)
-        return either
+        either = b.Where(b.IsNaN(y), x, result)
+        return b.Where(b.IsNaN(x), y, either)
 
     return extremum
 
@@ -433,8 +408,7 @@ def clamp(
             for bound, default in zip((min, max), none, strict=True)
         )
         lower, upper = (None if v is None else b.scalar(v, dtype) for v in bounds)
-        result: Tensor = b.Clip(x, lower, upper)
-        return result
+        return b.Clip(x, lower, upper)
     # Clip's bounds are numbers, and what it makes of a NaN bound is the runtime's choice.
     if min is not None:
         x = elementwise.maximum(b, x, b.scalar(min, dtype))
@@ -464,12 +438,11 @@ def nan_to_num(
     if not self.is_floating_point:
         return self
     limits = torch.finfo(self.dtype)
-    x: Tensor = b.Where(b.IsNaN(self), nan or 0.0, self)
+    x = b.Where(b.IsNaN(self), nan or 0.0, self)
     highest = limits.max if posinf is None else posinf
     lowest = limits.min if neginf is None else neginf
     x = b.Where(b.IsInf(self, detect_negative=0), highest, x)
-    x = b.Where(b.IsInf(self, detect_positive=0), lowest, x)
-    return x
+    return b.Where(b.IsInf(self, detect_positive=0), lowest, x)
 
 
 # -- selection ---------------------------------------------------------------------------------

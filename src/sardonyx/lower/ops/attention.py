@@ -9,9 +9,8 @@ from sardonyx import _torch_private
 from sardonyx.capture.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.random import native_dropout
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Tensor, product_of
 
 
 @lowering("aten::scaled_dot_product_attention")
@@ -40,7 +39,7 @@ def scaled_dot_product_attention(
     q, k, v = (_four_dims(b, x) for x in (q, k, v))
     causal = 1 if is_causal else None
     if dropout_p == 0:
-        out: Tensor = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
+        out = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
     else:
         *_, weights = b.Attention(
             q, k, v, mask, is_causal=causal, scale=scale, qk_matmul_output_mode=3, outputs=4
@@ -147,7 +146,7 @@ def _as_long_as_asked_for(b: Builder, mask: Tensor, wanted: list[Dim]) -> Tensor
     ]
     if own[-2:] == wanted or asked != wanted:
         return mask
-    piece: Tensor = b.Identity(mask)
+    piece = b.Identity(mask)
     return b.with_shape(piece, [*own[:-2], *wanted])
 
 
@@ -159,5 +158,4 @@ def _repeated_heads(b: Builder, x: Tensor, query: Tensor) -> Tensor:
     if heads is None or shared_by is None:
         raise b.refuse("the numbers of heads must be known for grouped attention with dropout")
     source = torch.arange(heads).repeat_interleave(shared_by // heads)
-    result: Tensor = b.Gather(x, source, axis=1)
-    return result
+    return b.Gather(x, source, axis=1)

@@ -22,8 +22,7 @@ def _compare(b: Builder, op: str, self: Tensor | Scalar, other: Tensor | Scalar)
     x, y = b.promote(self, other)
     if x.dtype == torch.bool and op != "Equal":  # ONNX orders numbers only
         x, y = b.cast(x, torch.int32), b.cast(y, torch.int32)
-    result: Tensor = b.op(op, x, y)
-    return result
+    return b.op(op, x, y)
 
 
 def _register_comparison(names: str, op: str) -> None:
@@ -38,8 +37,7 @@ for _names, _op in _COMPARISONS.items():
 
 @lowering("aten::ne.Tensor", "aten::ne.Scalar", "aten::not_equal.Tensor", "aten::not_equal.Scalar")
 def ne(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    result: Tensor = b.Not(_compare(b, "Equal", self, other))
-    return result
+    return b.Not(_compare(b, "Equal", self, other))
 
 
 @lowering("aten::isclose")
@@ -52,8 +50,8 @@ def isclose(
     equal_nan: bool = False,
 ) -> Tensor:
     x, y = b.promote(self, other)
-    equal: Tensor = b.Equal(x, y)
-    if not x.is_floating_point:
+    equal = b.Equal(x, y)
+    if not (x.is_floating_point or x.is_complex):
         if rtol == 0 and atol == 0:
             return equal
         default = torch.get_default_dtype()
@@ -64,8 +62,7 @@ def isclose(
     distance = b.Abs(b.Sub(x, y))
     # An infinite allowance (around an infinite operand) makes nothing close.
     near = b.And(b.LessOrEqual(distance, allowed), b.Not(b.IsInf(distance)))
-    result: Tensor = b.Or(equal, near)
-    return result
+    return b.Or(equal, near)
 
 
 @lowering("aten::isin.Tensor_Tensor", "aten::isin.Tensor_Scalar", "aten::isin.Scalar_Tensor")
@@ -82,8 +79,8 @@ def isin(
     among = test_elements if test_elements is not None else test_element
     assert sought is not None and among is not None
     x, y = b.promote(sought, among, dtype=promote.result_dtype(sought, among))
-    equal: Tensor = b.Equal(b.unsqueeze(x, [-1]), b.reshape(y, [-1]))
+    equal = b.Equal(b.unsqueeze(x, [-1]), b.reshape(y, [-1]))
     # The largest of no matches is not defined; a sum of none is 0.
     count = b.ReduceSum(b.cast(equal, torch.int32), [x.rank], keepdims=0)
-    found: Tensor = b.Greater(count, 0)
+    found = b.Greater(count, 0)
     return elementwise.is_zero(b, found) if invert else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate, converted, real_part
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -32,19 +33,26 @@ def same_values(b: Builder, self: Tensor) -> Tensor:
     return self
 
 
-@lowering("aten::real", "aten::conj", "aten::_conj", "aten::conj_physical", "aten::_conj_physical")
+@lowering("aten::real")
 def real(b: Builder, self: Tensor) -> Tensor:
-    return self
+    return real_part(self)
+
+
+@lowering(
+    "aten::conj", "aten::_conj", "aten::_conj_copy", "aten::conj_physical", "aten::_conj_physical"
+)
+def conj(b: Builder, self: Tensor) -> Tensor:
+    return conjugate(b, self)
 
 
 @lowering("aten::to.dtype", "aten::to.dtype_layout", "aten::to.device", "aten::_to_copy")
 def to(b: Builder, self: Tensor, dtype: torch.dtype | None = None, copy: bool = False) -> Tensor:
-    return b.cast(self, dtype)
+    return converted(b, self, dtype)
 
 
 @lowering("aten::to.other", "aten::type_as")
 def to_other(b: Builder, self: Tensor, other: Tensor, copy: bool = False) -> Tensor:
-    return b.cast(self, other.dtype)
+    return converted(b, self, other.dtype)
 
 
 _CASTS = {
@@ -75,7 +83,7 @@ for _name, _dtype in _CASTS.items():
 @lowering("aten::copy")
 def copy(b: Builder, self: Tensor, src: Tensor) -> Tensor:
     """`src` as `self` would hold it after a copy."""
-    return b.expand(b.cast(src, self.dtype), b.dims(self))
+    return b.expand(converted(b, src, self.dtype), b.dims(self))
 
 
 @lowering("aten::fill.Scalar", "aten::fill.Tensor")

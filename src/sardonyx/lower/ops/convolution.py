@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.integer_convolution import convolve_integers, convolve_integers_transposed
@@ -42,27 +42,32 @@ def _convolve(
     return unbatched_like(b, result, x, spatial)
 
 
-def _convolve_transposed(
+_NONE, _ONE = [0], [1]
+"""For each of the axes."""
+
+
+@lowering("aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input")
+def conv_transpose(
     b: Builder,
-    x: Tensor,
+    input: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
-    dilation: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Ints = _ONE,
+    padding: Ints = _NONE,
+    output_padding: Ints = _NONE,
+    groups: int = 1,
+    dilation: Ints = _ONE,
 ) -> Tensor:
     spatial = weight.rank - 2
     strides, starts = per_axis(stride, spatial), per_axis(padding, spatial)
     extra, dilations = per_axis(output_padding, spatial), per_axis(dilation, spatial)
-    batch = batched(b, x, spatial)
-    if not x.is_floating_point:
+    batch = batched(b, input, spatial)
+    if not input.is_floating_point:
         kernel = _known_kernel_shape(b, weight)
         result = convolve_integers_transposed(
             b, batch, weight, kernel, strides, starts, extra, dilations, groups
         )
-        return unbatched_like(b, _biased(b, result, bias), x, spatial)
+        return unbatched_like(b, _biased(b, result, bias), input, spatial)
     ends, missing = starts, [0] * spatial
     if any(e >= s for e, s in zip(extra, strides, strict=True)):
         # Runtimes take an output_padding below the stride only: crop less at the end instead,
@@ -83,14 +88,13 @@ def _convolve_transposed(
     )
     if any(missing):
         result = _biased(b, b.Pad(result, [0] * (spatial + 2) + [0, 0, *missing]), bias)
-    return unbatched_like(b, result, x, spatial)
+    return unbatched_like(b, result, input, spatial)
 
 
 def _biased(b: Builder, result: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return result
-    biased: Tensor = b.Add(result, b.unsqueeze(bias, list(range(1, result.rank - 1))))
-    return biased
+    return b.Add(result, b.unsqueeze(bias, list(range(1, result.rank - 1))))
 
 
 def _kernel_shape(weight: Tensor) -> list[int] | None:
@@ -106,75 +110,25 @@ def _known_kernel_shape(b: Builder, weight: Tensor) -> list[int]:
     return kernel
 
 
-def _convolution_over(spatial: int) -> Callable[..., Tensor]:
-    ones, zeros = [1] * spatial, [0] * spatial
-
-    def conv(
-        b: Builder,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Ints = ones,
-        padding: Ints = zeros,
-        dilation: Ints = ones,
-        groups: int = 1,
-    ) -> Tensor:
-        pads = per_axis(padding, spatial) * 2
-        return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
-
-    return conv
-
-
-def _convolution_with_named_padding_over(spatial: int) -> Callable[..., Tensor]:
-    ones = [1] * spatial
-
-    def conv(
-        b: Builder,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Ints = ones,
-        padding: str = "valid",
-        dilation: Ints = ones,
-        groups: int = 1,
-    ) -> Tensor:
-        pads = [0] * 2 * spatial
-        if padding == "same":
-            kernel = _known_kernel_shape(b, weight)
-            reach = [d * (k - 1) for d, k in zip(per_axis(dilation, spatial), kernel, strict=True)]
-            pads = [r // 2 for r in reach] + [r - r // 2 for r in reach]
-        return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
-
-    return conv
-
-
-def _transposed_convolution_over(spatial: int) -> Callable[..., Tensor]:
-    ones, zeros = [1] * spatial, [0] * spatial
-
-    def conv_transpose(
-        b: Builder,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Ints = ones,
-        padding: Ints = zeros,
-        output_padding: Ints = zeros,
-        groups: int = 1,
-        dilation: Ints = ones,
-    ) -> Tensor:
-        return _convolve_transposed(
-            b, input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-
-    return conv_transpose
-
-
-for _spatial, _transposed_overload in ((1, ""), (2, ".input"), (3, ".input")):
-    lowering(f"aten::conv{_spatial}d")(_convolution_over(_spatial))
-    lowering(f"aten::conv{_spatial}d.padding")(_convolution_with_named_padding_over(_spatial))
-    lowering(f"aten::conv_transpose{_spatial}d{_transposed_overload}")(
-        _transposed_convolution_over(_spatial)
-    )
+@lowering(*(f"aten::conv{n}d{overload}" for n in (1, 2, 3) for overload in ("", ".padding")))
+def conv(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = _ONE,
+    padding: Ints | str = _NONE,
+    dilation: Ints = _ONE,
+    groups: int = 1,
+) -> Tensor:
+    spatial = weight.rank - 2
+    if padding == "same":
+        kernel = _known_kernel_shape(b, weight)
+        reach = [d * (k - 1) for d, k in zip(per_axis(dilation, spatial), kernel, strict=True)]
+        pads = [r // 2 for r in reach] + [r - r // 2 for r in reach]
+    else:
+        pads = per_axis(_NONE if isinstance(padding, str) else padding, spatial) * 2
+    return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
 
 
 @lowering(
@@ -200,7 +154,7 @@ def convolution(
     allow_tf32: bool = False,
 ) -> Tensor:
     if transposed:
-        return _convolve_transposed(
+        return conv_transpose(
             b, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
     pads = per_axis(padding, weight.rank - 2) * 2

@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 import torch
 
-from sardonyx.lower import complex_arithmetic as arithmetic
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_factors import adjoint_of, product
-from sardonyx.lower.complex_values import ComplexTensor
+from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part
 from sardonyx.lower.contraction import diagonal
 from sardonyx.lower.reductions import accumulate
-from sardonyx.lower.registry import complex_lowering, lowering
+from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
 
 
@@ -67,7 +65,7 @@ def cov(
     mean = b.Div(accumulate(b, "ReduceSum", weighed, 1, keepdim=True), total)
     centred = b.Sub(x, mean)
     right = centred if weight is None else b.Mul(centred, weight)
-    products = b.MatMul(centred, b.transpose(right, [1, 0]))
+    products = b.MatMul(centred, conjugate(b, b.transpose(right, [1, 0])))
     result = b.Div(products, weighing.freedom)
     return b.squeeze(result, [0, 1]) if x.static_dim(0) == 1 else result
 
@@ -76,64 +74,17 @@ def cov(
 def corrcoef(b: Builder, self: Tensor) -> Tensor:
     covariance = cov(b, self)
     if covariance.rank == 0:
-        result: Tensor = b.Div(covariance, covariance)
-        return result
-    deviation = b.Sqrt(diagonal(b, covariance, 0, 1))
+        return b.Div(covariance, covariance)
+    deviation = b.Sqrt(diagonal(b, real_part(covariance), 0, 1))
     scaled = b.Div(covariance, b.unsqueeze(deviation, [1]))
     scaled = b.Div(scaled, b.unsqueeze(deviation, [0]))
     return _within_one(b, scaled)
 
 
 def _within_one(b: Builder, x: Tensor) -> Tensor:
+    if isinstance(x, ComplexTensor):
+        return ComplexTensor(_within_one(b, x.real), _within_one(b, x.imag))
     one = b.scalar(1, x.dtype)
     # Clip would turn the NaN of a variable that does not vary into a bound.
     least = b.Where(b.Greater(x, one), one, x)
-    result: Tensor = b.Where(b.Less(least, b.Neg(one)), b.Neg(one), least)
-    return result
-
-
-# -- of complex numbers ----------------------------------------------------------------------------
-
-
-@complex_lowering("aten::cov")
-def complex_cov(
-    b: Builder,
-    self: ComplexTensor,
-    *,
-    correction: int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
-) -> ComplexTensor:
-    dtype = self.real.dtype
-    parts = [self.real, self.imag]
-    if self.rank < 2:
-        parts = [b.reshape(part, [1, b.numel(part)]) for part in parts]
-    x = ComplexTensor(*parts)
-    weighing = _weighing(b, x.real.dim(1), dtype, correction, fweights, aweights)
-
-    def weighed(z: ComplexTensor) -> ComplexTensor:
-        return z if weighing.weight is None else arithmetic.multiply(b, z, weighing.weight)
-
-    sums = (accumulate(b, "ReduceSum", p, 1, keepdim=True) for p in _parts(weighed(x)))
-    mean = arithmetic.divide(b, ComplexTensor(*sums), weighing.total)
-    centred = arithmetic.subtract(b, x, mean)
-    products = product(b, centred, adjoint_of(b, weighed(centred)))
-    result = arithmetic.divide(b, products, weighing.freedom)
-    if x.real.static_dim(0) == 1:
-        return ComplexTensor(*(b.squeeze(part, [0, 1]) for part in _parts(result)))
-    return result
-
-
-@complex_lowering("aten::corrcoef")
-def complex_corrcoef(b: Builder, self: ComplexTensor) -> ComplexTensor:
-    covariance = complex_cov(b, self)
-    if covariance.rank == 0:
-        return arithmetic.divide(b, covariance, covariance)
-    deviation = b.Sqrt(diagonal(b, covariance.real, 0, 1))
-    scaled = arithmetic.divide(b, covariance, b.unsqueeze(deviation, [1]))
-    scaled = arithmetic.divide(b, scaled, b.unsqueeze(deviation, [0]))
-    return ComplexTensor(*(_within_one(b, part) for part in _parts(scaled)))
-
-
-def _parts(z: ComplexTensor) -> tuple[Tensor, Tensor]:
-    return z.real, z.imag
+    return b.Where(b.Less(least, b.Neg(one)), b.Neg(one), least)

@@ -142,13 +142,11 @@ def _whole_range(
 ) -> Tensor:
     first, last, stride = (b.scalar(n, torch.int64) for n in (start, end, step))
     if first.const is not None and last.const is not None and stride.const is not None:
-        result: Tensor = b.Range(first, last, stride)
-        return result
+        return b.Range(first, last, stride)
     # ONNX Runtime makes a slice of a Range that is an index, to which -1 is the last place.
     turns = isinstance(step, int) and step < 0
     if isinstance(step, int) and _is_never_negative(end if turns else start):
-        result = b.Range(first, last, stride)
-        return result
+        return b.Range(first, last, stride)
     distance = b.Sub(first, last) if turns else b.Sub(last, first)
     if isinstance(step, int) and step:
         length = abs(step)
@@ -157,8 +155,7 @@ def _whole_range(
         exact = (b.cast(n, torch.float64) for n in (distance, stride))
         count = b.cast(b.Ceil(b.Div(*exact)), torch.int64)
     index = b.Range(0, count, 1)
-    result = b.Add(index if step == 1 else b.Mul(index, stride), first)
-    return result
+    return b.Add(index if step == 1 else b.Mul(index, stride), first)
 
 
 def _is_never_negative(number: Tensor | Scalar) -> bool:
@@ -188,7 +185,7 @@ def _evenly_spaced(
     from_start = b.Add(b.Mul(index, gap), first)
     from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
     middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
-    spaced: Tensor = b.Where(b.Less(index, middle), from_start, from_end)
+    spaced = b.Where(b.Less(index, middle), from_start, from_end)
     return b.with_shape(spaced, [steps])
 
 
@@ -243,7 +240,7 @@ def logspace(
 def eye(b: Builder, n: Dim, m: Dim | None = None, dtype: torch.dtype | None = None) -> Tensor:
     dtype = dtype or torch.get_default_dtype()
     dims = [n, n if m is None else m]
-    ones: Tensor = b.EyeLike(b.full(dims, 0, torch.float32), dtype=int(onnx_dtype(dtype)))
+    ones = b.EyeLike(b.full(dims, 0, torch.float32), dtype=int(onnx_dtype(dtype.to_real())))
     return b.with_shape(ones, dims)
 
 
@@ -251,8 +248,7 @@ def _register_triangle(name: str, upper: int) -> None:
     @lowering(name)
     def triangle(b: Builder, self: Tensor, diagonal: Dim = 0) -> Tensor:
         k = None if diagonal == 0 else b.scalar(diagonal, torch.int64)
-        result: Tensor = b.Trilu(self, k, upper=upper)
-        return result
+        return b.Trilu(self, k, upper=upper)
 
 
 _register_triangle("aten::tril", 0)

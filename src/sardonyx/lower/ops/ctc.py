@@ -114,8 +114,7 @@ def _log_of_sum(b: Builder, terms: Sequence[Tensor]) -> Tensor:
     # Where all are impossible, the largest is -inf and must not be taken from itself.
     shift = b.Where(b.IsInf(largest), b.scalar(0, largest.dtype), largest)
     total = b.Sum(*(b.Exp(b.Sub(term, shift)) for term in terms))
-    result: Tensor = b.Add(b.Log(total), shift)
-    return result
+    return b.Add(b.Log(total), shift)
 
 
 def _moved(b: Builder, table: Tensor, batch: Dim, places: int, filler: float) -> Tensor:
@@ -148,5 +147,5 @@ def _with_blanks(b: Builder, targets: Tensor, lengths: Tensor, batch: Dim, blank
         total = 2 * longest + 1
     order = arange(b, total)
     is_label = b.Equal(b.Mod(order, 2), 1)
-    symbols: Tensor = b.Gather(labels, b.Where(is_label, b.Div(order, 2), b.size(longest)), axis=1)
+    symbols = b.Gather(labels, b.Where(is_label, b.Div(order, 2), b.size(longest)), axis=1)
     return b.with_shape(symbols, [batch, None if isinstance(total, Tensor) else total])

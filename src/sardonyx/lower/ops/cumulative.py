@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.loops import body_input
 from sardonyx.lower.reductions import accumulation_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
@@ -112,8 +113,10 @@ def _scan(
     if start is None:
         start = [b.squeeze(b.slice(x, axis, 0, 1), [axis]) for x in items]
     with b.body() as nodes:
-        carried = [_body_input(b, f"carried_{k}", x) for k, x in enumerate(start)]
-        current = [_body_input(b, f"item_{k}", x) for k, x in enumerate(start)]
+        carried, current = (
+            [body_input(b, f"{name}_{k}", x.dtype, x.shape) for k, x in enumerate(start)]
+            for name in ("carried", "item")
+        )
         after = step(carried, current)
         outputs = [*after, *(b.Identity(x) for x in after)]
         body = ir.Graph(
@@ -132,10 +135,10 @@ def _scan(
         scan_input_axes=[axis] * count,
         scan_output_axes=[axis] * count,
     )
-    scanned: list[Tensor] = []
-    for item, result in zip(items, results[count:], strict=True):
-        scanned.append(Tensor(result.value, item.dtype, item.shape))
-        b.declare(scanned[-1])
+    scanned = [
+        b.declare(Tensor(result.value, item.dtype, item.shape))
+        for item, result in zip(items, results[count:], strict=True)
+    ]
     for first, final in zip(start, results[:count], strict=True):
         b.declare(Tensor(final.value, first.dtype, first.shape))
     for a in dynamic:
@@ -145,11 +148,5 @@ def _scan(
 
 def _one_more(b: Builder, x: Tensor, axis: int) -> Tensor:
     one = [1 if a == axis else size for a, size in enumerate(b.dims(x))]
-    extended: Tensor = b.Concat(x, b.full(one, 0, x.dtype), axis=axis)
+    extended = b.Concat(x, b.full(one, 0, x.dtype), axis=axis)
     return b.with_shape(extended, [d + 1 if a == axis else d for a, d in enumerate(b.dims(x))])
-
-
-def _body_input(b: Builder, name: str, like: Tensor) -> Tensor:
-    tensor = Tensor(ir.Value(name=name), like.dtype, like.shape)
-    b.declare(tensor)
-    return tensor

@@ -82,8 +82,7 @@ def euclidean_dist(b: Builder, x1: Tensor, x2: Tensor) -> Tensor:
     swapped = [*range(x2.rank - 2), x2.rank - 1, x2.rank - 2]
     product = b.MatMul(b.Mul(x1, -2), b.transpose(x2, swapped))
     squares = b.Add(b.Add(of_rows, product), of_columns)
-    result: Tensor = b.Sqrt(b.Max(squares, 0))
-    return result
+    return b.Sqrt(b.Max(squares, 0))
 
 
 @lowering("aten::pdist", "aten::_pdist_forward")

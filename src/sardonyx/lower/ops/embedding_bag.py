@@ -104,5 +104,4 @@ def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:
 
 
 def _sums(b: Builder, rows: Tensor, bag_of: Tensor, bags: Dim, size: Dim) -> Tensor:
-    result: Tensor = b.ScatterND(b.full([bags, size], 0, rows.dtype), bag_of, rows, reduction="add")
-    return result
+    return b.ScatterND(b.full([bags, size], 0, rows.dtype), bag_of, rows, reduction="add")

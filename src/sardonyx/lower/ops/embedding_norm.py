@@ -20,5 +20,4 @@ def embedding_renorm(
     norm = vector_norm(b, rows, norm_type, 1, keepdim=True)
     shorter = b.Mul(rows, b.Div(b.scalar(max_norm, self.dtype), b.Add(norm, 1e-7)))
     kept = b.Where(b.Greater(norm, max_norm), shorter, rows)
-    result: Tensor = b.ScatterND(self, b.unsqueeze(named, [1]), kept)
-    return result
+    return b.ScatterND(self, b.unsqueeze(named, [1]), kept)

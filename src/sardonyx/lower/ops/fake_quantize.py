@@ -7,30 +7,26 @@ import torch
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.elementwise import truncate, where
 from sardonyx.lower.quantization import Grid, chosen_scale, fake_quantized, grid_of
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Tensor
 
 
-@lowering(
-    "aten::fake_quantize_per_tensor_affine",
-    "aten::fake_quantize_per_tensor_affine.tensor_qparams",
-)
-def fake_quantize_per_tensor_affine(
+@lowering("aten::fake_quantize_per_tensor_affine_cachemask")
+def fake_quantize_per_tensor_affine_cachemask(
     b: Builder,
     self: Tensor,
     scale: Tensor | float,
     zero_point: Tensor | int,
     quant_min: int,
     quant_max: int,
-) -> Tensor:
-    return fake_quantized(b, self, grid_of(b, scale, zero_point, quant_min, quant_max))[0]
-
-
-@lowering("aten::fake_quantize_per_tensor_affine_cachemask")
-def fake_quantize_per_tensor_affine_cachemask(
-    b: Builder, self: Tensor, scale: float, zero_point: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
     return fake_quantized(b, self, grid_of(b, scale, zero_point, quant_min, quant_max))
+
+
+fake_quantize_per_tensor_affine = lowering(
+    "aten::fake_quantize_per_tensor_affine",
+    "aten::fake_quantize_per_tensor_affine.tensor_qparams",
+)(first_result(fake_quantize_per_tensor_affine_cachemask))
 
 
 @lowering("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
@@ -59,8 +55,8 @@ def _where_enabled(b: Builder, enabled: Tensor, x: Tensor, grid: Grid) -> tuple[
     return where(b, switch, result, x), b.Or(within, b.Not(switch))
 
 
-@lowering("aten::fake_quantize_per_channel_affine")
-def fake_quantize_per_channel_affine(
+@lowering("aten::fake_quantize_per_channel_affine_cachemask")
+def fake_quantize_per_channel_affine_cachemask(
     b: Builder,
     self: Tensor,
     scale: Tensor,
@@ -68,9 +64,14 @@ def fake_quantize_per_channel_affine(
     axis: int,
     quant_min: int,
     quant_max: int,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     grid = grid_of(b, scale, zero_point, quant_min, quant_max, axis, self.rank)
-    return fake_quantized(b, self, grid)[0]
+    return fake_quantized(b, self, grid)
+
+
+fake_quantize_per_channel_affine = lowering("aten::fake_quantize_per_channel_affine")(
+    first_result(fake_quantize_per_channel_affine_cachemask)
+)
 
 
 @lowering("quantized_decomposed::fake_quant_per_channel")
@@ -85,20 +86,6 @@ def fake_quant_per_channel(
 ) -> Tensor:
     zeros = b.cast(zero_points, torch.int32)
     return fake_quantize_per_channel_affine(b, input, scales, zeros, axis, quant_min, quant_max)
-
-
-@lowering("aten::fake_quantize_per_channel_affine_cachemask")
-def fake_quantize_per_channel_affine_cachemask(
-    b: Builder,
-    self: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-) -> tuple[Tensor, Tensor]:
-    grid = grid_of(b, scale, zero_point, quant_min, quant_max, axis, self.rank)
-    return fake_quantized(b, self, grid)
 
 
 # -- learnable and observed scales -------------------------------------------------------------
@@ -182,5 +169,4 @@ def _moved(b: Builder, running: Tensor, now: Tensor, rate: float) -> Tensor:
     """The moving average; an infinite one has seen nothing yet."""
     now = b.reshape(now, b.dims(running))
     average = b.Add(running, b.Mul(b.Sub(now, running), rate))
-    result: Tensor = b.Where(b.IsInf(running), now, average)
-    return result
+    return b.Where(b.IsInf(running), now, average)

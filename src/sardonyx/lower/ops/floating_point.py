@@ -73,5 +73,4 @@ def _parts(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _power_of_two(b: Builder, exponent: Tensor) -> Tensor:
-    result: Tensor = b.Pow(b.scalar(2, exponent.dtype), exponent)
-    return result
+    return b.Pow(b.scalar(2, exponent.dtype), exponent)

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 import sympy
 import torch
 
-from sardonyx.lower import complex_arithmetic as arithmetic
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, from_pairs, of_real, to_pairs
+from sardonyx.lower.complex_values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
 from sardonyx.lower.ops.resize import col2im
-from sardonyx.lower.reductions import product_of
-from sardonyx.lower.registry import complex_lowering, lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import floor_divided
-
-Signal = Tensor | ComplexTensor
 
 _BY_ROOT_N, _BY_N = 1, 2
 """ATen's fft_norm_mode; 0 leaves the sums as they are."""
@@ -26,16 +22,16 @@ _BY_ROOT_N, _BY_N = 1, 2
 # -- the three transforms every function of torch.fft is made of ----------------------------------
 
 
-@complex_lowering("aten::_fft_c2c")
+@lowering("aten::_fft_c2c")
 def fft_c2c(
     b: Builder, self: ComplexTensor, dim: Ints, normalization: int, forward: bool
 ) -> ComplexTensor:
-    sizes = [self.real.dim(axis) for axis in dim]
+    sizes = [self.dim(axis) for axis in dim]
     pairs = _transformed(b, to_pairs(b, self), _axes(dim, self.rank), inverse=not forward)
     return from_pairs(b, _normalized(b, pairs, sizes, normalization, divided=not forward))
 
 
-@complex_lowering("aten::_fft_r2c")
+@lowering("aten::_fft_r2c")
 def fft_r2c(
     b: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool
 ) -> ComplexTensor:
@@ -49,17 +45,17 @@ def fft_r2c(
     )
 
 
-@complex_lowering("aten::_fft_c2r")
+@lowering("aten::_fft_c2r")
 def fft_c2r(
     b: Builder, self: ComplexTensor, dim: Ints, normalization: int, last_dim_size: Dim
 ) -> Tensor:
     *first, last = _axes(dim, self.rank)
-    sizes = [*(self.real.dim(axis) for axis in first), last_dim_size]
-    dims = [last_dim_size if axis == last else d for axis, d in enumerate(b.dims(self.real))]
+    sizes = [*(self.dim(axis) for axis in first), last_dim_size]
+    dims = [last_dim_size if axis == last else d for axis, d in enumerate(b.dims(self))]
     half = _transformed(b, to_pairs(b, self), first, inverse=True)
     full = _mirrored(b, half, last, last_dim_size)
     signal = _dft(b, full, last, inverse=True, inexact=_is_inexact([last_dim_size]))
-    real: Tensor = b.Gather(b.cast(signal, self.real.dtype), 0, axis=self.rank)
+    real = b.Gather(b.cast(signal, self.real.dtype), 0, axis=self.rank)
     return b.with_shape(_normalized(b, real, sizes, normalization, divided=True), dims)
 
 
@@ -82,7 +78,7 @@ def _mirrored(b: Builder, half: Tensor, axis: int, size: Dim) -> Tensor:
     rest: Dim = size - kept
     backwards = b.slice(half, axis, rest, 0, -1)
     conjugated = b.Mul(backwards, torch.tensor([1.0, -1.0], dtype=half.dtype))
-    result: Tensor = b.Concat(half, conjugated, axis=axis)
+    result = b.Concat(half, conjugated, axis=axis)
     return b.with_shape(result, [size if a == axis else None for a in range(half.rank)])
 
 
@@ -118,7 +114,7 @@ def _dft(
         dims[axis] = None if size is None else _half(size)
     dims[-1] = 2
     wide = b.cast(pairs, torch.float64) if inexact else pairs
-    result: Tensor = b.DFT(
+    result = b.DFT(
         wide,
         None,
         b.scalar(axis),
@@ -142,10 +138,8 @@ def _normalized(
     if power == 0:
         return x
     if isinstance(count, int):
-        scaled: Tensor = b.Mul(x, float(count) ** power if count else 1.0)
-        return scaled
-    scaled = b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
-    return scaled
+        return b.Mul(x, float(count) ** power if count else 1.0)
+    return b.Mul(x, b.Pow(b.scalar(count, x.dtype), b.scalar(power, x.dtype)))
 
 
 # -- torch.fft ------------------------------------------------------------------------------------
@@ -157,25 +151,23 @@ def _register_transforms(kind: str) -> None:
     one, two, several = f"aten::fft_{kind}", f"aten::fft_{kind}2", f"aten::fft_{kind}n"
 
     @lowering(one)
-    @complex_lowering(one)
     def of_one_dim(
         b: Builder,
-        self: Signal,
+        self: Tensor,
         n: Dim | None = None,
         dim: int = -1,
         norm: str | None = None,
-    ) -> Signal:
+    ) -> Tensor:
         return _transform(b, kind, self, None if n is None else [n], [dim], norm)
 
     @lowering(two, several)
-    @complex_lowering(two, several)
     def of_several_dims(
         b: Builder,
-        self: Signal,
+        self: Tensor,
         s: Dims | None = None,
         dim: Ints | None = None,
         norm: str | None = None,
-    ) -> Signal:
+    ) -> Tensor:
         if dim is None:
             dim = list(range(self.rank) if s is None else range(-len(s), 0))
         return _transform(b, kind, self, s, dim, norm)
@@ -188,11 +180,11 @@ for _kind in _KINDS:
 def _transform(
     b: Builder,
     kind: str,
-    x: Signal,
+    x: Tensor,
     sizes: Sequence[Dim] | None,
     dims: Sequence[int],
     norm: str | None,
-) -> Signal:
+) -> Tensor:
     axes = _axes(dims, x.rank)
     forward = kind in ("fft", "rfft", "hfft")
     normalization = {
@@ -201,15 +193,13 @@ def _transform(
         "ortho": _BY_ROOT_N,
         "forward": _BY_N if forward else 0,
     }[norm]
-    if isinstance(x, Tensor):
-        x = b.cast(x, promote.float_dtype(x))
+    x = b.cast(x, promote.float_dtype(x))
     if kind in ("irfft", "hfft"):
         if not axes:
             raise b.refuse("a real signal of no dims")
-        z = _as_complex(b, x)
-        z = arithmetic.conjugate(b, z) if kind == "hfft" else z
+        z = whole(b, conjugate(b, x) if kind == "hfft" else x)
         wanted = [None] * len(axes) if sizes is None else [_size(size) for size in sizes]
-        last = 2 * (z.real.dim(axes[-1]) - 1) if wanted[-1] is None else wanted[-1]
+        last = 2 * (z.dim(axes[-1]) - 1) if wanted[-1] is None else wanted[-1]
         z = _complex_resized(b, z, axes, [*wanted[:-1], _half(last)])
         return fft_c2r(b, z, axes, normalization, last)
     if sizes is not None:
@@ -219,15 +209,11 @@ def _transform(
         else:
             x = _resized(b, x, axes, wanted)
     if isinstance(x, ComplexTensor) or not axes:
-        return fft_c2c(b, _as_complex(b, x), axes, normalization, forward)
+        return fft_c2c(b, whole(b, x), axes, normalization, forward)
     onesided = kind in ("rfft", "ihfft")
     spectrum = fft_r2c(b, x, axes, normalization, onesided)
     # The inverse transform of a real signal is the conjugate of the other one.
-    return spectrum if forward else arithmetic.conjugate(b, spectrum)
-
-
-def _as_complex(b: Builder, x: Signal) -> ComplexTensor:
-    return x if isinstance(x, ComplexTensor) else of_real(b, x)
+    return spectrum if forward else conjugate(b, spectrum)
 
 
 def _size(size: Dim) -> Dim | None:
@@ -264,51 +250,49 @@ def _resized(b: Builder, x: Tensor, axes: Sequence[int], sizes: Sequence[Dim | N
 
 
 @lowering("aten::stft", "aten::stft.center")
-@complex_lowering("aten::stft", "aten::stft.center")
 def stft(
     b: Builder,
-    self: Tensor | ComplexTensor,
+    self: Tensor,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Tensor | ComplexTensor | None = None,
+    window: Tensor | None = None,
     center: bool = False,
     pad_mode: str = "reflect",
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
-) -> Tensor | ComplexTensor:
+) -> Tensor:
     if center:  # torch.stft itself pads before it comes here
         raise b.refuse("center=True of the operator itself is not supported, only torch.stft's")
     if onesided is None:
-        onesided = isinstance(self, Tensor) and not isinstance(window, ComplexTensor)
+        onesided = not isinstance(self, ComplexTensor) and not isinstance(window, ComplexTensor)
     step = hop_length or n_fft // 4
     windows = [window.real, window.imag] if isinstance(window, ComplexTensor) else [window]
     found = [
         _frames(
-            b, self, n_fft, step, _window(b, n_fft, win_length, part, _part_dtype(self)), onesided
+            b,
+            self,
+            n_fft,
+            step,
+            _window(b, n_fft, win_length, part, self.dtype.to_real()),
+            onesided,
         )
         for part in windows
     ]
     frames = found[0]
     if len(found) == 2:  # the transform is linear in its window
         first, second = (from_pairs(b, pairs) for pairs in found)
-        frames = to_pairs(
-            b,
-            ComplexTensor(b.Sub(first.real, second.imag), b.Add(first.imag, second.real)),
-        )
+        joined = b.Sub(first.real, second.imag), b.Add(first.imag, second.real)
+        frames = to_pairs(b, ComplexTensor(*joined))
     if normalized:
         frames = b.Mul(frames, n_fft**-0.5)
     return from_pairs(b, frames) if return_complex else frames
 
 
-def _part_dtype(x: Tensor | ComplexTensor) -> torch.dtype:
-    return x.dtype.to_real()
-
-
 def _frames(
     b: Builder,
-    x: Tensor | ComplexTensor,
+    x: Tensor,
     n_fft: int,
     step: int,
     window: Tensor,
@@ -319,7 +303,7 @@ def _frames(
     if x.rank == 1:
         signal = b.unsqueeze(signal, [0])
     wide = torch.float64 if _is_inexact([n_fft]) else signal.dtype
-    frames: Tensor = b.STFT(
+    frames = b.STFT(
         b.cast(signal, wide),
         b.scalar(step),
         b.cast(window, wide),
@@ -342,24 +326,23 @@ def _window(
     after = n_fft - length - before
     if not before and not after:
         return shape
-    padded: Tensor = b.Pad(shape, [before, after])
-    return padded
+    return b.Pad(shape, [before, after])
 
 
-@complex_lowering("aten::istft")
+@lowering("aten::istft")
 def istft(
     b: Builder,
     self: ComplexTensor,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Tensor | ComplexTensor | None = None,
+    window: Tensor | None = None,
     center: bool = True,
     normalized: bool = False,
     onesided: bool | None = None,
     length: Dim | None = None,
     return_complex: bool = False,
-) -> Tensor | ComplexTensor:
+) -> Tensor:
     if isinstance(window, ComplexTensor):
         raise b.refuse("complex windows have no ONNX form")
     hop = hop_length or n_fft // 4
@@ -400,5 +383,4 @@ def _padded_to(b: Builder, signal: Tensor, length: Dim) -> Tensor:
     missing = b.Sub(b.shape([length]), b.Shape(signal, start=1, end=2))
     zeros = b.const(torch.zeros(1, dtype=torch.int64))
     ends = b.Concat(zeros, zeros, zeros, b.Max(missing, zeros), axis=0)
-    padded: Tensor = b.Pad(signal, ends)
-    return padded
+    return b.Pad(signal, ends)

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Ints, Tensor
+from sardonyx.lower.values import Dim, Ints, Tensor, product_of
 from sardonyx.lower.windows import batched, unbatched_like
 
 
-@lowering("aten::fractional_max_pool2d")
-def fractional_max_pool2d(
+@lowering("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")
+def fractional_max_pool(
     b: Builder, self: Tensor, kernel_size: Ints, output_size: Ints, random_samples: Tensor
-) -> tuple[Tensor, Tensor]:
-    # ATen reads the samples of two dims from the last axis on.
-    return _fractional_max_pool(b, self, kernel_size, output_size, random_samples, [1, 0])
-
-
-@lowering("aten::fractional_max_pool3d")
-def fractional_max_pool3d(
-    b: Builder, self: Tensor, kernel_size: Ints, output_size: Ints, random_samples: Tensor
-) -> tuple[Tensor, Tensor]:
-    return _fractional_max_pool(b, self, kernel_size, output_size, random_samples, [0, 1, 2])
-
-
-def _fractional_max_pool(
-    b: Builder,
-    self: Tensor,
-    kernel: Sequence[int],
-    counts: Sequence[int],
-    samples: Tensor,
-    sample_of_axis: Sequence[int],
 ) -> tuple[Tensor, Tensor]:
     """The largest elements and where in the flattened spatial axes they lie."""
+    kernel, counts, samples = kernel_size, output_size, random_samples
     spatial = len(kernel)
+    # ATen reads the samples of two dims from the last axis on.
+    sample_of_axis = [1, 0] if spatial == 2 else [0, 1, 2]
     x = batched(b, self, spatial)
     if x is not self and samples.dim(0) != 1:
         samples = b.with_shape(b.slice(samples, 0, 0, 1), [1, *b.dims(samples)[1:]])
@@ -81,5 +62,5 @@ def _starts(b: Builder, sample: Tensor, size: Dim, kernel: int, count: int) -> T
     numbers = b.const(torch.arange(count - 1), sample.dtype)
     moved = b.cast(b.Mul(b.Add(numbers, sample), step), torch.int64)
     first = b.cast(b.Mul(sample, step), torch.int64)
-    starts: Tensor = b.Concat(b.Sub(moved, first), last, axis=2)
+    starts = b.Concat(b.Sub(moved, first), last, axis=2)
     return b.with_shape(starts, [*outer, count])

@@ -49,7 +49,7 @@ def _rows_of_each_group(b: Builder, left: Tensor, matrices: Tensor, ends: Tensor
     """The rows of `left` have the groups. What lies behind the last one, of which PyTorch leaves
     the result open, is zero."""
     columns = matrices.dim(-1)
-    nothing: Tensor = b.Identity(b.full([0, columns], 0, left.dtype))
+    nothing = b.Identity(b.full([0, columns], 0, left.dtype))
     nothing.shape = (None, columns)  # of what it becomes
 
     def step(group: Tensor, carried: list[Tensor]) -> list[Tensor]:

@@ -8,9 +8,9 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.positions import at_least_1d
-from sardonyx.lower.reductions import axes_of, product_of
+from sardonyx.lower.reductions import axes_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Ints, Tensor
+from sardonyx.lower.values import Ints, Tensor, product_of
 
 _MANTISSA_BITS = 52
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -1022, 1023
@@ -75,5 +75,4 @@ def _bits_of_double(b: Builder, x: Tensor) -> Tensor:
     bits = b.Where(is_infinite, b.scalar(_INFINITY, torch.int64), bits)
     bits = b.Where(is_nan, b.scalar(_NAN, torch.int64), bits)
     is_negative = b.Less(b.Where(is_zero, b.Div(1.0, wide), wide), 0)
-    result: Tensor = b.Where(is_negative, b.Add(bits, b.scalar(-(2**63), torch.int64)), bits)
-    return result
+    return b.Where(is_negative, b.Add(bits, b.scalar(-(2**63), torch.int64)), bits)

@@ -8,9 +8,9 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.sorting import places_among
-from sardonyx.lower.reductions import accumulation_dtype, product_of
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.reductions import accumulation_dtype
+from sardonyx.lower.registry import first_result, lowering
+from sardonyx.lower.values import Dim, Tensor, product_of
 
 
 @lowering("aten::histc")
@@ -42,8 +42,7 @@ def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength:
         dtype = torch.float32 if weights.dtype == torch.float32 else torch.float64
         weight = b.cast(weights, dtype)
     nothing = b.Expand(b.scalar(0, dtype), length)
-    result: Tensor = b.ScatterElements(nothing, places, weight, axis=0, reduction="add")
-    return result
+    return b.ScatterElements(nothing, places, weight, axis=0, reduction="add")
 
 
 # -- histogram and histogramdd ---------------------------------------------------------------------
@@ -117,30 +116,8 @@ def histogramdd_bin_edges(
     return _even_edges(b, _points(b, self), bins, range)
 
 
-@lowering("aten::_histogramdd_from_bin_cts")
-def histogramdd_from_bin_cts(
-    b: Builder,
-    self: Tensor,
-    bins: list[int],
-    *,
-    range: list[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Tensor:
-    points = _points(b, self)
-    return _histogram(b, points, _even_edges(b, points, bins, range), weight, density)
-
-
-@lowering("aten::_histogramdd_from_bin_tensors")
-def histogramdd_from_bin_tensors(
-    b: Builder,
-    self: Tensor,
-    bins: list[Tensor],
-    *,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> Tensor:
-    return _histogram(b, _points(b, self), bins, weight, density)
+lowering("aten::_histogramdd_from_bin_cts")(first_result(histogramdd))
+lowering("aten::_histogramdd_from_bin_tensors")(first_result(histogramdd_of_edges))
 
 
 def _column(b: Builder, x: Tensor) -> Tensor:
@@ -187,8 +164,7 @@ def _linspace(b: Builder, first: Tensor, last: Tensor, bins: int) -> Tensor:
     from_start = b.Add(first, b.Mul(step, b.const(places)))
     from_end = b.Sub(last, b.Mul(step, b.const(bins - places)))
     first_half = torch.arange(bins + 1) < (bins + 1) // 2
-    result: Tensor = b.Where(b.const(first_half), from_start, from_end)
-    return result
+    return b.Where(b.const(first_half), from_start, from_end)
 
 
 def _histogram(
@@ -221,8 +197,7 @@ def _histogram(
 
 
 def _between(b: Builder, values: Tensor, first: Tensor, last: Tensor) -> Tensor:
-    result: Tensor = b.And(b.GreaterOrEqual(values, first), b.LessOrEqual(values, last))
-    return result
+    return b.And(b.GreaterOrEqual(values, first), b.LessOrEqual(values, last))
 
 
 def _weight_of_bins(
@@ -246,7 +221,7 @@ def _weight_of_bins(
 
 def _density(b: Builder, counts: Tensor, edges: Sequence[Tensor]) -> Tensor:
     """Such that the integral over all bins is one."""
-    result: Tensor = b.Div(counts, b.ReduceSum(counts, keepdims=0))
+    result = b.Div(counts, b.ReduceSum(counts, keepdims=0))
     for axis, edge in enumerate(edges):
         width = b.Sub(b.slice(edge, 0, 1, None), b.slice(edge, 0, 0, -1))
         shape = [-1 if a == axis else 1 for a in range(len(edges))]

@@ -34,6 +34,7 @@ def index(b: Builder, self: Tensor, indices: list[Tensor | None]) -> Tensor:
 @lowering(
     "aten::index_put",
     "aten::index_put.hacked_twin",
+    "aten::_index_put_impl",
     "aten::_unsafe_index_put",
     "aten::_unsafe_index_put.hacked_twin",
 )
@@ -43,18 +44,7 @@ def index_put(
     indices: list[Tensor | None],
     values: Tensor,
     accumulate: bool = False,
-) -> Tensor:
-    return advanced_indexing.put(b, self, indices, values, accumulate)
-
-
-@lowering("aten::_index_put_impl")
-def index_put_impl(
-    b: Builder,
-    self: Tensor,
-    indices: list[Tensor | None],
-    values: Tensor,
-    accumulate: bool,
-    unsafe: bool,
+    unsafe: bool = False,
 ) -> Tensor:
     # `unsafe` leaves out a check of the indices.
     return advanced_indexing.put(b, self, indices, values, accumulate)
@@ -65,7 +55,7 @@ def index_put_impl(
 
 @lowering("aten::index_select")
 def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
-    taken: Tensor = b.Gather(at_least_1d(b, self), at_least_1d(b, index), axis=axis_of(self, dim))
+    taken = b.Gather(at_least_1d(b, self), at_least_1d(b, index), axis=axis_of(self, dim))
     return b.reshape(taken, []) if self.rank == 0 else taken
 
 
@@ -79,7 +69,7 @@ def gather_elements(b: Builder, x: Tensor, dim: int, index: Tensor) -> Tensor:
     if any(is_number(d, 0) for d in b.dims(index)):
         return b.full(b.dims(index), 0, x.dtype)
     axis = axis_of(x, dim)
-    gathered: Tensor = b.GatherElements(
+    gathered = b.GatherElements(
         at_least_1d(b, x), b.cast(at_least_1d(b, index), torch.int64), axis=axis
     )
     return b.reshape(gathered, []) if index.rank == 0 else gathered
@@ -87,8 +77,7 @@ def gather_elements(b: Builder, x: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @lowering("aten::take")
 def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
-    result: Tensor = b.Gather(b.reshape(self, [b.numel(self)]), index, axis=0)
-    return result
+    return b.Gather(b.reshape(self, [b.numel(self)]), index, axis=0)
 
 
 @lowering("aten::take_along_dim")
@@ -123,8 +112,7 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     # All but the indices steers the gradient only.
-    result: Tensor = b.Gather(weight, indices, axis=0)
-    return result
+    return b.Gather(weight, indices, axis=0)
 
 
 @lowering("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
@@ -188,7 +176,7 @@ def _broadcast_together(b: Builder, x: Tensor, mask: Tensor) -> tuple[Tensor, Te
 def _reshape_like(b: Builder, flat: Tensor, x: Tensor) -> Tensor:
     if x.shape is not None and all(d is not None for d in x.shape):
         return b.reshape(flat, b.dims(x))
-    result: Tensor = b.Reshape(flat, b.Shape(x))
+    result = b.Reshape(flat, b.Shape(x))
     return b.with_shape(result, [None] * x.rank)
 
 
@@ -223,5 +211,4 @@ def _places(b: Builder, x: Tensor) -> Tensor:
     marks = at_least_1d(b, x)
     if marks.dtype not in (torch.bool, torch.float32, torch.int32, torch.int64, torch.uint8):
         marks = b.cast(marks, torch.bool)
-    result: Tensor = b.NonZero(marks)
-    return result
+    return b.NonZero(marks)

@@ -10,11 +10,10 @@ from itertools import pairwise
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.integer_reductions import product_of
 from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from sardonyx.lower.positions import arange, is_number
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Tensor
+from sardonyx.lower.values import Dim, Tensor, product_of
 from sardonyx.lower.windows import floor_divided
 
 
@@ -25,8 +24,7 @@ def cat(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
     filled = [t for t in operands if not (t.rank == 1 and is_number(t.dim(0), 0))]
     if len(filled) < 2:
         return (filled or operands)[0]
-    result: Tensor = b.Concat(*filled, axis=dim % filled[0].rank)
-    return result
+    return b.Concat(*filled, axis=dim % filled[0].rank)
 
 
 @lowering("aten::stack", "aten::_stack")
@@ -35,8 +33,7 @@ def stack(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
     operands = [b.unsqueeze(t, [axis]) for t in b.promote(*tensors)]
     if len(operands) == 1:
         return operands[0]
-    result: Tensor = b.Concat(*operands, axis=axis)
-    return result
+    return b.Concat(*operands, axis=axis)
 
 
 @lowering("aten::hstack")
@@ -100,8 +97,7 @@ def combinations(b: Builder, self: Tensor, r: int = 2, with_replacement: bool = 
         indices = b.const(torch.tensor(chosen, dtype=torch.int64).reshape(-1, r))
     else:
         indices = _rising(b, size, r, strictly=not with_replacement)
-    result: Tensor = b.Gather(self, indices, axis=0)
-    return result
+    return b.Gather(self, indices, axis=0)
 
 
 def _rising(b: Builder, size: Dim, count: int, strictly: bool) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import whole_like
 from sardonyx.lower.contraction import diagonal
 from sardonyx.lower.loops import repeat
 from sardonyx.lower.matrices import identity
@@ -43,15 +44,13 @@ def linalg_cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None
     axis = dim % rank - rank
 
     def turned(x: Tensor, order: list[int]) -> Tensor:
-        result: Tensor = b.Gather(x, torch.tensor(order), axis=axis)
-        return result
+        return b.Gather(x, torch.tensor(order), axis=axis)
 
     forward, backward = [1, 2, 0], [2, 0, 1]
-    result: Tensor = b.Sub(
+    return b.Sub(
         b.Mul(turned(left, forward), turned(right, backward)),
         b.Mul(turned(left, backward), turned(right, forward)),
     )
-    return result
 
 
 @lowering("aten::linalg_matrix_exp")
@@ -72,7 +71,7 @@ def linalg_matrix_exp(b: Builder, self: Tensor) -> Tensor:
         (x,) = carried
         return [b.Where(b.Less(b.cast(i, self.dtype), squarings), b.MatMul(x, x), x)]
 
-    (series,) = repeat(b, _TERMS, [b.expand(one, b.dims(self))], term)
-    every = b.Concat(b.Reshape(squarings, [-1]), b.const(torch.zeros(1, dtype=self.dtype)), axis=0)
+    (series,) = repeat(b, _TERMS, [whole_like(b, b.expand(one, b.dims(self)), self)], term)
+    every = b.Concat(b.Reshape(squarings, [-1]), b.const(torch.zeros(1, dtype=norm.dtype)), axis=0)
     most = b.cast(b.ReduceMax(every, [0], keepdims=0), torch.int64)
     return repeat(b, most, [series], square)[0]

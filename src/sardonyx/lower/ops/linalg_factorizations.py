@@ -15,10 +15,10 @@ from sardonyx.lower.elimination import (
 )
 from sardonyx.lower.householder import reflect, reflections
 from sardonyx.lower.matrices import (
+    adjoint,
     identity,
     on_diagonal,
     shorter,
-    transposed,
     triangle,
 )
 from sardonyx.lower.positions import arange
@@ -73,20 +73,17 @@ def lapack_pivots(b: Builder, pivots: Tensor) -> Tensor:
 
 
 def from_lapack(b: Builder, pivots: Tensor) -> Tensor:
-    result: Tensor = b.Sub(b.cast(pivots, torch.int64), 1)
-    return result
+    return b.Sub(b.cast(pivots, torch.int64), 1)
 
 
-def triangles(b: Builder, packed: Tensor, *, unit: bool = True) -> tuple[Tensor, Tensor]:
-    """L, with ones on its diagonal if `unit`, and U."""
+def triangles(b: Builder, packed: Tensor) -> tuple[Tensor, Tensor]:
+    """L, with ones on its diagonal, and U."""
     m, n = packed.dim(-2), packed.dim(-1)
     k = shorter(m, n)
     left = packed if n == k else b.slice(packed, -1, 0, k)
     left = b.with_shape(left, [*b.dims(packed)[:-1], k])
     lower = triangle(b, left, upper=False, diagonal=-1)
-    if unit:
-        lower = b.Add(lower, identity(b, m, packed.dtype, k))
-    return lower, upper_rows(b, packed, k)
+    return b.Add(lower, identity(b, m, packed.dtype, k)), upper_rows(b, packed, k)
 
 
 def upper_rows(b: Builder, packed: Tensor, count: Dim) -> Tensor:
@@ -104,7 +101,7 @@ def upper_rows(b: Builder, packed: Tensor, count: Dim) -> Tensor:
 @lowering("aten::_linalg_det")
 def linalg_det(b: Builder, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     lu = lu_factors(b, A)
-    if A.dtype == torch.float64:
+    if A.is_complex or A.dtype == torch.float64:
         # ONNX Runtime has no Det of float64, and one of float32 would lose half the digits.
         determinant = b.Mul(parity(b, lu.pivots, A.dtype), _product(b, on_diagonal(b, lu.packed)))
     else:
@@ -139,8 +136,8 @@ def parity(b: Builder, pivots: Tensor, dtype: torch.dtype) -> Tensor:
 def linalg_cholesky_ex(
     b: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:
-    factor, info = cholesky_factor(b, transposed(b, self) if upper else self)
-    return transposed(b, factor) if upper else factor, info
+    factor, info = cholesky_factor(b, adjoint(b, self) if upper else self)
+    return adjoint(b, factor) if upper else factor, info
 
 
 @lowering("aten::cholesky")
@@ -151,9 +148,8 @@ def cholesky(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
 @lowering("aten::cholesky_inverse")
 def cholesky_inverse(b: Builder, self: Tensor, upper: bool = False) -> Tensor:
     inverse = inverse_of_triangle(b, self, upper=upper)
-    flipped = transposed(b, inverse)
-    result: Tensor = b.MatMul(inverse, flipped) if upper else b.MatMul(flipped, inverse)
-    return result
+    flipped = adjoint(b, inverse)
+    return b.MatMul(inverse, flipped) if upper else b.MatMul(flipped, inverse)
 
 
 # -- LDL -------------------------------------------------------------------------------------------
@@ -203,6 +199,6 @@ def ormqr(
     transpose: bool = False,
 ) -> Tensor:
     if left:
-        return reflect(b, self, input2, input3, transpose=transpose)
-    flipped = reflect(b, self, input2, transposed(b, input3), transpose=not transpose)
-    return transposed(b, flipped)
+        return reflect(b, self, input2, input3, of_adjoint=transpose)
+    flipped = reflect(b, self, input2, adjoint(b, input3), of_adjoint=not transpose)
+    return adjoint(b, flipped)

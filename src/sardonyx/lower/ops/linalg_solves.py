@@ -7,6 +7,7 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.elimination import (
     first_zero,
     lu_factors,
@@ -15,6 +16,7 @@ from sardonyx.lower.elimination import (
     solve_triangular,
 )
 from sardonyx.lower.jacobi import singular_values
+from sardonyx.lower.matrices import adjoint as adjoint_of
 from sardonyx.lower.matrices import identity, transposed
 from sardonyx.lower.ops.linalg_factorizations import from_lapack, lapack_pivots
 from sardonyx.lower.ops.reduction import linalg_matrix_norm
@@ -38,11 +40,11 @@ def linalg_solve_ex(
     lu = lu_factors(b, A)
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and b.dims(B) == b.dims(A)[:-1])
     right = b.unsqueeze(B, [-1]) if is_vector else B
-    if left or is_vector:
-        x = solve_by_lu(b, lu.packed, lu.order, right, of_transpose=not left)
-    else:
-        flipped = transposed(b, right)
-        x = transposed(b, solve_by_lu(b, lu.packed, lu.order, flipped, of_transpose=True))
+    if left:
+        x = solve_by_lu(b, lu.packed, lu.order, right)
+    else:  # a vector on the left of a matrix is no column but for its shape
+        flip = conjugate if is_vector else adjoint_of
+        x = flip(b, solve_by_lu(b, lu.packed, lu.order, flip(b, right), of_adjoint=True))
     solution = b.squeeze(x, [-1]) if is_vector else x
     return solution, lu.packed, lapack_pivots(b, lu.pivots), first_zero(b, lu.packed)
 
@@ -53,8 +55,9 @@ def linalg_lu_solve(
 ) -> Tensor:
     order = order_of(b, from_lapack(b, pivots), arange(b, LU.dim(-1)))
     if left:
-        return solve_by_lu(b, LU, order, B, of_transpose=adjoint)
-    return transposed(b, solve_by_lu(b, LU, order, transposed(b, B), of_transpose=not adjoint))
+        return solve_by_lu(b, LU, order, B, of_adjoint=adjoint)
+    solved = solve_by_lu(b, LU, order, adjoint_of(b, B), of_adjoint=not adjoint)
+    return adjoint_of(b, solved)
 
 
 @lowering("aten::linalg_solve_triangular")
@@ -92,9 +95,9 @@ def triangular_solve(
 
 @lowering("aten::cholesky_solve")
 def cholesky_solve(b: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    lower = transposed(b, input2) if upper else input2
+    lower = adjoint_of(b, input2) if upper else input2
     x = solve_triangular(b, lower, self, upper=False)
-    return solve_triangular(b, transposed(b, lower), x, upper=True)
+    return solve_triangular(b, adjoint_of(b, lower), x, upper=True)
 
 
 @lowering("aten::linalg_ldl_solve")
@@ -111,9 +114,7 @@ def linalg_cond(b: Builder, self: Tensor, p: float | str | None = None) -> Tenso
         largest = b.squeeze(b.slice(values, -1, 0, 1), [-1])
         smallest = b.squeeze(b.slice(values, -1, -1, None), [-1])
         quotient = (smallest, largest) if p == -2 else (largest, smallest)
-        result: Tensor = b.Div(*quotient)
-        return result
+        return b.Div(*quotient)
     inverse, info = linalg_inv_ex(b, self)
     product = b.Mul(linalg_matrix_norm(b, self, p), linalg_matrix_norm(b, inverse, p))
-    result = b.Where(b.Greater(info, 0), math.inf, product)
-    return result
+    return b.Where(b.Greater(info, 0), math.inf, product)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_blocks import blocks, each_once, from_blocks, from_solution
+from sardonyx.lower.complex_blocks import hermitian as hermitian_matrix
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.householder import reflect, reflections
 from sardonyx.lower.jacobi import (
     SVD,
@@ -30,12 +33,16 @@ def linalg_svd(
     compute_uv: bool = True,
     *,
     driver: str | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor | None, Tensor, Tensor | None]:
+    if isinstance(A, ComplexTensor):
+        # Equal pairs of values leave their vectors open: those have no form.
+        return None, each_once(b, singular_values(b, blocks(b, A))), None
     if not compute_uv:
         nothing = b.full([0], 0, A.dtype)
         return nothing, singular_values(b, A), nothing
     if is_wide(A):
         u, values, vh = linalg_svd(b, transposed(b, A), full_matrices)
+        assert u is not None and vh is not None
         return transposed(b, vh), values, transposed(b, u)
     if full_matrices and A.static_dim(-1) is None and A.dim(-1) != A.dim(-2):
         raise b.refuse("full_matrices needs a number of columns that is known at export time")
@@ -55,15 +62,18 @@ def _left_vectors(b: Builder, svd: SVD, full: bool) -> Tensor:
     signs = b.Where(turned, b.scalar(-1, packed.dtype), b.scalar(1, packed.dtype))
     if full and m != k:
         signs = b.Concat(signs, b.full([*batch, m - k], 1, packed.dtype), axis=-1)
-    result: Tensor = b.Mul(vectors, b.unsqueeze(signs, [-2]))
-    return result
+    return b.Mul(vectors, b.unsqueeze(signs, [-2]))
 
 
 @lowering("aten::_linalg_eigh")
 def linalg_eigh(
     b: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True
-) -> tuple[Tensor, Tensor]:
-    values, vectors = eigenvalues_of_symmetric(b, A, upper=UPLO.upper() == "U")
+) -> tuple[Tensor, Tensor | None]:
+    upper = UPLO.upper() == "U"
+    if isinstance(A, ComplexTensor):
+        doubled = blocks(b, hermitian_matrix(b, A, upper=upper))
+        return each_once(b, eigenvalues_of_symmetric(b, doubled, upper=upper)[0]), None
+    values, vectors = eigenvalues_of_symmetric(b, A, upper=upper)
     return values, vectors if compute_v else b.full([0], 0, A.dtype)
 
 
@@ -76,6 +86,10 @@ def linalg_pinv(
     rtol: Tensor | None = None,
     hermitian: bool = False,
 ) -> Tensor:
+    if isinstance(self, ComplexTensor):
+        matrix = hermitian_matrix(b, self, upper=False) if hermitian else self
+        inverse = linalg_pinv(b, blocks(b, matrix), atol=atol, rtol=rtol, hermitian=hermitian)
+        return from_blocks(b, inverse, transposed(b, self))
     m, n = self.dim(-2), self.dim(-1)
     if shorter(m, n) == 0:
         return b.full([*b.dims(self)[:-2], n, m], 0, self.dtype)
@@ -91,10 +105,7 @@ def pseudo_inverse(b: Builder, svd: SVD, limit: Tensor) -> Tensor:
     kept = b.Greater(svd.values, limit)
     square = b.Mul(svd.values, svd.values)
     factors = b.Where(kept, b.Div(1.0, b.Where(kept, square, 1.0)), 0.0)
-    result: Tensor = b.MatMul(
-        b.Mul(svd.right, b.unsqueeze(factors, [-2])), transposed(b, svd.scaled_left)
-    )
-    return result
+    return b.MatMul(b.Mul(svd.right, b.unsqueeze(factors, [-2])), transposed(b, svd.scaled_left))
 
 
 def _limit(
@@ -110,8 +121,7 @@ def _limit(
             relative = b.Where(b.Greater(absolute, 0), 0.0, relative)
     largest = b.slice(values, -1, 0, 1)
     absolute, relative = (b.unsqueeze(x, [-1]) if x.rank else x for x in (absolute, relative))
-    result: Tensor = b.Max(absolute, b.Mul(relative, largest))
-    return result
+    return b.Max(absolute, b.Mul(relative, largest))
 
 
 def default_tolerance(b: Builder, a: Tensor) -> Tensor:
@@ -137,6 +147,13 @@ def linalg_lstsq(
     m, n = a.dim(-2), a.dim(-1)
     is_vector = right.rank == 1 or (a.rank - 1 == right.rank and b.dims(right) == b.dims(a)[:-1])
     right = b.unsqueeze(right, [-1]) if is_vector else right
+    if isinstance(a, ComplexTensor) and isinstance(right, ComplexTensor):
+        if rcond is None and isinstance(m, int) and isinstance(n, int):
+            rcond = torch.finfo(a.dtype).eps * max(m, n)  # not that of the larger matrix
+        doubled = linalg_lstsq(b, blocks(b, a), blocks(b, right), rcond, driver=driver)
+        z, (residuals, rank, values) = from_solution(b, doubled[0]), doubled[1:]
+        results = each_once(b, residuals), b.Div(rank, 2), each_once(b, values)
+        return b.squeeze(z, [-1]) if is_vector else z, *results
     wide = is_wide(a)
     svd = singular_value_decomposition(b, transposed(b, a) if wide else a)
     relative = default_tolerance(b, a) if rcond is None else b.scalar(rcond, a.dtype)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from functools import cache, partial, reduce
 
 import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
+from sardonyx.lower.elementwise import rounded_once
 from sardonyx.lower.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Scalar, Tensor
@@ -21,8 +22,7 @@ from sardonyx.lower.values import Ints, Scalar, Tensor
 @lowering("aten::linear")
 def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 2 and _fits_gemm(input):
-        result: Tensor = b.Gemm(input, weight, bias, transB=1)
-        return result
+        return b.Gemm(input, weight, bias, transB=1)
     # The transpose of a weight is a node: runtimes fold it when they load the model.
     result = matmul(b, input, b.transpose(weight, [1, 0] if weight.rank == 2 else [0]))
     return result if bias is None else b.Add(result, bias)
@@ -78,8 +78,7 @@ def _chain(b: Builder, matrices: list[Tensor]) -> Tensor:
 
 @lowering("aten::_int_mm")
 def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
-    result: Tensor = b.MatMulInteger(self, mat2)
-    return result
+    return b.MatMulInteger(self, mat2)
 
 
 @lowering("aten::mv")
@@ -94,15 +93,14 @@ def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
 
 @lowering("aten::vdot")
 def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return matmul(b, self, other)
+    return matmul(b, conjugate(b, self), other)
 
 
 @lowering("aten::outer", "aten::ger")
 def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     left, right = b.promote(self, vec2)
     product = "And" if left.dtype == torch.bool else "Mul"
-    result: Tensor = b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
-    return result
+    return b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
 
 
 # -- beta * input + alpha * product ----------------------------------------------------------------
@@ -124,10 +122,9 @@ def addmm(
     is_exact = all(_is_exact_attribute(f, mat1.dtype) for f in (alpha, beta))
     if _fits_gemm(mat1) and keeps_beta and is_exact:
         added = None if beta == 0 else self  # at beta = 0 even NaN is not added
-        result: Tensor = b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
-        return result
+        return b.Gemm(mat1, mat2, added, alpha=alpha, beta=beta)
     dtype = self.dtype
-    self, mat1, mat2 = _rounded_once(b, (self, mat1, mat2))
+    self, mat1, mat2 = rounded_once(b, (self, mat1, mat2))
     return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
 
 
@@ -143,8 +140,7 @@ def addmm_activation(
     use_gelu: bool = False,
 ) -> Tensor:
     product = addmm(b, self, mat1, mat2, beta=beta, alpha=alpha)
-    result: Tensor = b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
-    return result
+    return b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
 
 
 @lowering("aten::baddbmm", "aten::baddbmm.dtype")
@@ -160,7 +156,7 @@ def baddbmm(
 ) -> Tensor:
     self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
     dtype = self.dtype
-    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
+    self, batch1, batch2 = rounded_once(b, (self, batch1, batch2))
     return b.cast(_combined(b, self, matmul(b, batch1, batch2), beta, alpha), dtype)
 
 
@@ -169,7 +165,7 @@ def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     dtype = self.dtype
-    self, batch1, batch2 = _rounded_once(b, (self, batch1, batch2))
+    self, batch1, batch2 = rounded_once(b, (self, batch1, batch2))
     total = accumulate(b, "ReduceSum", matmul(b, batch1, batch2), 0)
     return b.cast(_combined(b, self, total, beta, alpha), dtype)
 
@@ -181,7 +177,7 @@ def addmv(
     dtype = self.dtype
     if beta not in (0, 1):  # a product of its own, and rounded
         self, beta = b.Mul(self, b.scalar(beta, dtype)), 1
-    self, mat, vec = _rounded_once(b, (self, mat, vec))
+    self, mat, vec = rounded_once(b, (self, mat, vec))
     factor: Tensor | Scalar = alpha if alpha == 1 else b.scalar(alpha, dtype)
     return b.cast(_combined(b, self, matmul(b, mat, vec), beta, factor), dtype)
 
@@ -193,16 +189,10 @@ def addr(
     self, vec1, vec2 = b.promote(self, vec1, vec2)
     if self.dtype == torch.bool:
         kept = b.And(outer(b, vec1, vec2), bool(alpha))
-        result: Tensor = kept if not beta else b.Or(kept, self)
-        return result
+        return kept if not beta else b.Or(kept, self)
     if alpha != 1:
         vec1 = b.Mul(vec1, b.scalar(alpha, vec1.dtype))
     return _combined(b, self, outer(b, vec1, vec2), beta, 1)
-
-
-def _rounded_once(b: Builder, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands in the dtype that PyTorch computes with."""
-    return [b.cast(x, promote.once_rounded_dtype(x.dtype)) for x in operands]
 
 
 def _combined(
@@ -214,8 +204,7 @@ def _combined(
         return product
     if beta != 1:
         added = b.Mul(added, b.scalar(beta, added.dtype))
-    result: Tensor = b.Add(added, product)
-    return result
+    return b.Add(added, product)
 
 
 def _fits_gemm(matrix: Tensor) -> bool:
@@ -288,8 +277,7 @@ def tensordot(b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_oth
 @lowering("aten::inner")
 def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     if self.rank == 0 or other.rank == 0:
-        result: Tensor = b.Mul(*b.promote(self, other))
-        return result
+        return b.Mul(*b.promote(self, other))
     return tensordot(b, self, other, [-1], [-1])
 
 

@@ -13,8 +13,7 @@ from sardonyx.lower.values import Scalar, Tensor
 def _register_logical(name: str, op: str) -> None:
     @lowering(name)
     def logical(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-        result: Tensor = b.op(op, b.cast(self, torch.bool), b.cast(other, torch.bool))
-        return result
+        return b.op(op, b.cast(self, torch.bool), b.cast(other, torch.bool))
 
 
 for _name, _op in {"and": "And", "or": "Or", "xor": "Xor"}.items():
@@ -36,8 +35,7 @@ def _register_bitwise(name: str, op: str) -> None:
     )
     def bitwise(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
         x, y = b.promote(self, other)
-        result: Tensor = b.op(op if x.dtype == torch.bool else f"Bitwise{op}", x, y)
-        return result
+        return b.op(op if x.dtype == torch.bool else f"Bitwise{op}", x, y)
 
 
 for _name, _op in {"and": "And", "or": "Or", "xor": "Xor"}.items():
@@ -46,8 +44,7 @@ for _name, _op in {"and": "And", "or": "Or", "xor": "Xor"}.items():
 
 @lowering("aten::bitwise_not")
 def bitwise_not(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Not(self) if self.dtype == torch.bool else b.BitwiseNot(self)
-    return result
+    return b.Not(self) if self.dtype == torch.bool else b.BitwiseNot(self)
 
 
 def _register_shift(side: str, direction: str) -> None:

@@ -9,7 +9,7 @@ from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.linear import linear
 from sardonyx.lower.reductions import accumulate, accumulation_dtype, reduce_dims
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Scalar, Tensor
 
 _torch_private.register_chunked_losses()
@@ -37,8 +37,7 @@ def _reduced(b: Builder, loss: Tensor, reduction: int) -> Tensor:
 
 def _difference(b: Builder, self: Tensor | Scalar, target: Tensor | Scalar) -> Tensor:
     left, right = b.promote(self, target)
-    result: Tensor = b.Sub(left, right)
-    return result
+    return b.Sub(left, right)
 
 
 @lowering("aten::mse_loss")
@@ -122,8 +121,7 @@ def soft_margin_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = 
 def _softplus_of_negative(b: Builder, x: Tensor) -> Tensor:
     """log(1 + exp(-x)), where neither overflows."""
     small = b.Log(b.Add(b.Exp(b.Neg(b.Abs(x))), 1))
-    result: Tensor = b.Add(small, b.Max(b.Neg(x), 0))
-    return result
+    return b.Add(small, b.Max(b.Neg(x), 0))
 
 
 @lowering("aten::kl_div")
@@ -199,31 +197,23 @@ def multilabel_margin_loss(
 # -- classification --------------------------------------------------------------------------------
 
 
-@lowering("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd")
-def nll_loss(
+@lowering("aten::nll_loss_forward", "aten::nll_loss2d_forward")
+def nll_loss_forward(
     b: Builder,
     self: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     reduction: int = _MEAN,
     ignore_index: int = -100,
-) -> Tensor:
-    return _indexed_loss(
-        b, "NegativeLogLikelihoodLoss", self, target, weight, reduction, ignore_index
-    )
-
-
-@lowering("aten::nll_loss_forward", "aten::nll_loss2d_forward")
-def nll_loss_forward(
-    b: Builder,
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: int,
-    ignore_index: int,
 ) -> tuple[Tensor, None]:
     """The loss; the total weight serves the backward pass and is not computed."""
-    return nll_loss(b, self, target, weight, reduction, ignore_index), None
+    op = "NegativeLogLikelihoodLoss"
+    return _indexed_loss(b, op, self, target, weight, reduction, ignore_index), None
+
+
+nll_loss = lowering("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd")(
+    first_result(nll_loss_forward)
+)
 
 
 @lowering("aten::cross_entropy_loss")
@@ -313,7 +303,7 @@ def _indexed_loss(
     single = scores.rank == 1
     if single:  # one sample without a batch dim
         scores, target = b.unsqueeze(scores, [0]), b.reshape(target, [1])
-    loss: Tensor = b.op(
+    loss = b.op(
         op,
         scores,
         target,
@@ -352,7 +342,7 @@ def _loss_of_probabilities(
     losses = b.Mul(b.LogSoftmax(scores, axis=axis), target)
     if weight is not None:
         losses = b.Mul(losses, _per_class(b, weight, scores))
-    loss: Tensor = b.Neg(accumulate(b, "ReduceSum", losses, axis))
+    loss = b.Neg(accumulate(b, "ReduceSum", losses, axis))
     # The mean is over samples, whatever the weights.
     return _reduced(b, loss, reduction)
 
@@ -368,7 +358,7 @@ def _smoothed_loss(
 ) -> Tensor:
     """(1 - s) of the loss of the target and s of the mean of the losses of all classes."""
     axis = _class_axis(scores)
-    log_probabilities: Tensor = b.LogSoftmax(scores, axis=axis)
+    log_probabilities = b.LogSoftmax(scores, axis=axis)
     of_target = nll_loss(b, log_probabilities, target, weight, reduction, ignore_index)
     losses = log_probabilities
     if weight is not None:
@@ -380,11 +370,10 @@ def _smoothed_loss(
         of_all = accumulate(b, "ReduceSum", of_all, None)
     if reduction == _MEAN:
         zero, one = b.scalar(0, scores.dtype), b.scalar(1, scores.dtype)
-        counted: Tensor = one
+        counted = one
         if weight is not None:
             known = b.Where(ignored, b.scalar(0, torch.int64), b.cast(target, torch.int64))
             counted = b.Gather(weight, known, axis=0)
         of_all = b.Div(of_all, accumulate(b, "ReduceSum", b.Where(ignored, zero, counted), None))
     share = b.Div(b.scalar(smoothing, scores.dtype), b.scalar(scores.dim(axis), scores.dtype))
-    result: Tensor = b.Add(b.Mul(of_target, 1 - smoothing), b.Mul(of_all, share))
-    return result
+    return b.Add(b.Mul(of_target, 1 - smoothing), b.Mul(of_all, share))

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 
 from sardonyx.lower import elementwise, promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor
+from sardonyx.lower.elementwise import Unary
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
-
-Unary = Callable[[Builder, Tensor], Tensor]
 
 
 def _node(op: str) -> Unary:
     def write(b: Builder, x: Tensor) -> Tensor:
-        result: Tensor = b.op(op, x)
-        return result
+        return b.op(op, x)
 
     return write
 
@@ -30,7 +28,7 @@ def _logarithm(base: float) -> Unary:
     """In float64 inside: a float32 quotient of logarithms is off for exact powers of the base."""
 
     def write(b: Builder, x: Tensor) -> Tensor:
-        wide = b.cast(x, torch.float64)
+        wide = x if x.is_complex else b.cast(x, torch.float64)
         return b.cast(b.Div(b.Log(wide), math.log(base)), x.dtype)
 
     return write
@@ -44,13 +42,11 @@ def _scaled(factor: float) -> Unary:
 
 
 def _exp2(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Pow(b.scalar(2.0, x.dtype), x)
-    return result
+    return b.Pow(b.scalar(2.0, x.dtype), x)
 
 
 def _rsqrt(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Reciprocal(b.Sqrt(x))
-    return result
+    return b.Reciprocal(b.Sqrt(x))
 
 
 def _rounded_once(function: Unary) -> Unary:
@@ -70,8 +66,7 @@ def _sinc(b: Builder, x: Tensor) -> Tensor:
 def _entropy(b: Builder, x: Tensor) -> Tensor:
     inside = b.Neg(b.Mul(x, b.Log(x)))
     outside = b.Where(b.Less(x, 0), -math.inf, inside)
-    result: Tensor = b.Where(b.Equal(x, 0), 0, outside)
-    return result
+    return b.Where(b.Equal(x, 0), 0, outside)
 
 
 _OF_FLOATS: dict[str, Unary] = {
@@ -120,24 +115,23 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     x = b.cast(self, promote.float_dtype(self))
     if eps is not None:
         x = b.Clip(x, b.scalar(eps, x.dtype), b.scalar(1 - eps, x.dtype))
-    result: Tensor = b.Log(b.Div(x, b.Sub(1, x)))
-    return result
+    return b.Log(b.Div(x, b.Sub(1, x)))
 
 
 @lowering("aten::angle")
 def angle(b: Builder, self: Tensor) -> Tensor:
+    if isinstance(self, ComplexTensor):
+        return atan2(b, self.imag, self.real)
     x = b.cast(self, promote.float_dtype(self))
     half_turn = b.Where(b.Less(x, 0), b.scalar(math.pi, x.dtype), b.scalar(0, x.dtype))
-    result: Tensor = b.Where(b.IsNaN(x), x, half_turn)
-    return result
+    return b.Where(b.IsNaN(x), x, half_turn)
 
 
 # -- rounding; integers stay as they are ---------------------------------------------------------
 
 
 def _frac(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Sub(x, elementwise.truncate(b, x))
-    return result
+    return b.Sub(x, elementwise.truncate(b, x))
 
 
 _ROUNDING: dict[str, Unary] = {
@@ -166,8 +160,7 @@ def round_to_decimals(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
             raise b.refuse("integers cannot be rounded to decimals")
         return self
     if decimals == 0:
-        result: Tensor = b.Round(self)
-        return result
+        return b.Round(self)
     scale = 10.0 ** abs(decimals)
     # Half precision would overflow on the way; PyTorch computes it in float32 too.
     x = b.cast(self, torch.float32) if self.dtype.itemsize < 4 else self
@@ -182,14 +175,12 @@ def round_to_decimals(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
 
 
 def _isfinite(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Not(b.Or(b.IsNaN(x), b.IsInf(x)))
-    return result
+    return b.Not(b.Or(b.IsNaN(x), b.IsInf(x)))
 
 
 def _infinity(negative: int, positive: int) -> Unary:
     def write(b: Builder, x: Tensor) -> Tensor:
-        result: Tensor = b.IsInf(x, detect_negative=negative, detect_positive=positive)
-        return result
+        return b.IsInf(x, detect_negative=negative, detect_positive=positive)
 
     return write
 
@@ -207,7 +198,7 @@ _TESTS: dict[str, tuple[Unary, bool]] = {
 def _register_test(name: str, function: Unary, for_integers: bool) -> None:
     @lowering(f"aten::{name}")
     def test(b: Builder, self: Tensor) -> Tensor:
-        if self.is_floating_point:
+        if self.is_floating_point or self.is_complex:
             return function(b, self)
         return b.full_like(self, for_integers, torch.bool)
 
@@ -261,8 +252,7 @@ def _register_product_with_log(names: tuple[str, ...], logarithm: Unary) -> None
     def product_with_log(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
         x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
         zero = b.And(b.Equal(x, 0), b.Not(b.IsNaN(y)))
-        result: Tensor = b.Where(zero, 0, b.Mul(x, logarithm(b, y)))
-        return result
+        return b.Where(zero, 0, b.Mul(x, logarithm(b, y)))
 
 
 _register_product_with_log(

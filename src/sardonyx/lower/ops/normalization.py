@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Tensor
+from sardonyx.lower.registry import first_result, lowering
+from sardonyx.lower.values import Dim, Dims, Tensor, product_of
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -52,7 +52,7 @@ def _batch_statistics(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     axes = [axis for axis in range(x.rank) if axis != 1]
     mean = b.ReduceMean(wide, axes, keepdims=1)
     deviation = b.Sub(wide, mean)
-    variance: Tensor = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=0)
+    variance = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=0)
     return b.squeeze(mean, axes), variance
 
 
@@ -86,7 +86,8 @@ def _training_form(
         outputs=3,
     )
     result = b.cast(result, x.dtype)
-    samples = _samples(b, x, dtype)
+    counted = product_of(size for axis, size in enumerate(b.dims(x)) if axis != 1)
+    samples = b.scalar(counted, dtype)
     if dtype == torch.float64:  # the attribute has the digits of a float32
         mean, variance = _batch_statistics(b, x)
         unbiased = b.Div(b.Mul(variance, samples), b.Sub(samples, 1))
@@ -98,66 +99,18 @@ def _training_form(
 
 
 def _moved(b: Builder, old: Tensor, new: Tensor, momentum: float) -> Tensor:
-    result: Tensor = b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
-    return result
-
-
-def _samples(b: Builder, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """How many numbers each channel has."""
-    count: Dim = 1
-    for axis, size in enumerate(b.dims(x)):
-        count = count if axis == 1 else count * size
-    return b.scalar(count, dtype)
+    return b.Add(b.Mul(old, 1 - momentum), b.Mul(new, momentum))
 
 
 def copied_at_run_time(b: Builder, constant: Tensor, x: Tensor) -> Tensor:
     """ONNX Runtime writes the new statistics over the old ones, be they a weight of the file that
     it has found equal to another weight: it gets a copy, which no optimization takes away."""
     first = b.Gather(b.reshape(x, [-1]), b.const(0), axis=0)
-    copy: Tensor = b.Where(b.IsNaN(first), constant, constant)
-    return copy
+    return b.Where(b.IsNaN(first), constant, constant)
 
 
 def _inverse_deviation(b: Builder, variance: Tensor, eps: float) -> Tensor:
-    result: Tensor = b.Reciprocal(b.Sqrt(b.Add(variance, eps)))
-    return result
-
-
-def _batch_norm(
-    b: Builder,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    eps: float,
-) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor] | None]:
-    """What native_batch_norm gives, and the mean and biased variance if the batch's own count."""
-    if not training and running_mean is not None and running_var is not None:
-        result = _normalize_channels(b, x, weight, bias, running_mean, running_var, eps)
-        nothing = b.const(torch.empty(0, dtype=x.dtype))
-        return (result, nothing, nothing), None
-    mean, variance = _batch_statistics(b, x)
-    result = _normalize_channels(b, x, weight, bias, mean, variance, eps)
-    inverse = _inverse_deviation(b, variance, eps)
-    return (result, b.cast(mean, x.dtype), b.cast(inverse, x.dtype)), (mean, variance)
-
-
-@lowering("aten::batch_norm")
-def batch_norm(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Tensor:
-    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0][0]
+    return b.Reciprocal(b.Sqrt(b.Add(variance, eps)))
 
 
 @lowering(
@@ -176,7 +129,17 @@ def native_batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Tensor, ...]:
-    return _batch_norm(b, input, weight, bias, running_mean, running_var, training, eps)[0]
+    if not training and running_mean is not None and running_var is not None:
+        result = _normalize_channels(b, input, weight, bias, running_mean, running_var, eps)
+        nothing = b.const(torch.empty(0, dtype=input.dtype))
+        return result, nothing, nothing
+    mean, variance = _batch_statistics(b, input)
+    result = _normalize_channels(b, input, weight, bias, mean, variance, eps)
+    inverse = _inverse_deviation(b, variance, eps)
+    return result, b.cast(mean, input.dtype), b.cast(inverse, input.dtype)
+
+
+lowering("aten::batch_norm")(first_result(native_batch_norm))
 
 
 @lowering("aten::_native_batch_norm_legit_functional")
@@ -191,15 +154,12 @@ def native_batch_norm_legit_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    (result, mean, inverse), statistics = _batch_norm(
-        b, input, weight, bias, running_mean, running_var, training, eps
-    )
-    if statistics is None:
-        return result, mean, inverse, running_mean, running_var
-    result, *moved = _training_form(
-        b, input, weight, bias, running_mean, running_var, momentum, eps
-    )
-    return result, mean, inverse, *moved
+    statistics = running_mean, running_var
+    results = native_batch_norm(b, input, weight, bias, *statistics, training, eps=eps)
+    if not training:
+        return *results, *statistics
+    result, *moved = _training_form(b, input, weight, bias, *statistics, momentum, eps)
+    return result, *results[1:], *moved
 
 
 @lowering("aten::_batch_norm_with_update_functional")
@@ -213,11 +173,10 @@ def batch_norm_with_update_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    (_, mean, inverse), _ = _batch_norm(b, input, weight, bias, None, None, True, eps)
-    result, *moved = _training_form(
-        b, input, weight, bias, running_mean, running_var, momentum, eps
-    )
-    return result, mean, inverse, b.const(torch.empty(0, dtype=torch.uint8)), *moved
+    statistics = running_mean, running_var
+    results = native_batch_norm(b, input, weight, bias, training=True, eps=eps)
+    result, *moved = _training_form(b, input, weight, bias, *statistics, momentum, eps)
+    return result, *results[1:], b.const(torch.empty(0, dtype=torch.uint8)), *moved
 
 
 @lowering("aten::_batch_norm_no_update")
@@ -231,7 +190,7 @@ def batch_norm_no_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    results, _ = _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
+    results = native_batch_norm(b, input, weight, bias, running_mean, running_var, eps=eps)
     return *results, b.const(torch.empty(0, dtype=torch.uint8))
 
 
@@ -247,7 +206,8 @@ def cudnn_batch_norm(
     exponential_average_factor: float,
     epsilon: float,
 ) -> tuple[Tensor, ...]:
-    results, _ = _batch_norm(b, input, weight, bias, running_mean, running_var, training, epsilon)
+    statistics = running_mean, running_var
+    results = native_batch_norm(b, input, weight, bias, *statistics, training, eps=epsilon)
     return *results, b.const(torch.empty(0, dtype=torch.uint8))
 
 
@@ -282,7 +242,7 @@ def instance_norm(
 def _statistics(b: Builder, x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor]:
     """Mean and inverse deviation over `axes`, which are kept."""
     wide = b.cast(x, _computing_dtype(x))
-    mean: Tensor = b.ReduceMean(wide, axes, keepdims=1)
+    mean = b.ReduceMean(wide, axes, keepdims=1)
     deviation = b.Sub(wide, mean)
     variance = b.ReduceMean(b.Mul(deviation, deviation), axes, keepdims=1)
     return mean, _inverse_deviation(b, variance, eps)
@@ -314,7 +274,7 @@ def _in_float64(
     b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: list[int], eps: float
 ) -> Tensor:
     mean, inverse = _statistics(b, x, axes, eps)
-    result: Tensor = b.Mul(b.Sub(x, mean), inverse)
+    result = b.Mul(b.Sub(x, mean), inverse)
     if weight is not None:
         result = b.Mul(result, b.cast(weight, x.dtype))
     return result if bias is None else b.Add(result, b.cast(bias, x.dtype))
@@ -425,7 +385,7 @@ def native_group_norm(
 def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """The norm is over every axis but `dim`; over all of them where that is -1."""
     axes = [axis for axis in range(v.rank) if dim == -1 or axis != dim % v.rank]
-    norm: Tensor = b.ReduceL2(v, axes, keepdims=int(dim != -1))
+    norm = b.ReduceL2(v, axes, keepdims=int(dim != -1))
     return b.Mul(v, b.Div(g, norm)), norm
 
 

@@ -27,8 +27,7 @@ def _pad(
         return x
     if mode == "constant":
         filler = b.scalar(value, x.dtype)
-        result: Tensor = b.Pad(x, b.shape([*starts, *ends]), filler)
-        return result
+        return b.Pad(x, b.shape([*starts, *ends]), filler)
     grown = [_at_least_zero(amount) for amount in (*starts, *ends)]
     grows = any(not isinstance(amount, int) or amount for amount in grown)
     # ATen mirrors what it will crop, but wraps around to what is left.
@@ -37,8 +36,7 @@ def _pad(
         if not grows:
             return cropped
         if x.static_shape is not None and 0 not in x.static_shape:
-            wrapped: Tensor = b.Pad(cropped, b.shape(grown), mode=_MODES[mode])
-            return wrapped
+            return b.Pad(cropped, b.shape(grown), mode=_MODES[mode])
         return _wrap(b, cropped, x, starts, ends)
     result = b.Pad(x, b.shape(grown), mode=_MODES[mode]) if grows else x
     return _crop(b, x, result, starts, ends, padded=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.registry import first_result, lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import (
     PoolingAxis,
     adaptive_positions,
@@ -50,8 +49,7 @@ def _max_pool(
     if x.dtype not in _MAX_POOL_DTYPES:
         results = _largest(b, x, [axis.positions_inside(b) for axis in axes])
     else:
-        found = b.op(
-            "MaxPool",
+        results = b.MaxPool(
             batched(b, x, spatial),
             outputs=outputs,
             kernel_shape=kernel,
@@ -60,9 +58,8 @@ def _max_pool(
             dilations=dilations,
             ceil_mode=int(ceil_mode),
         )
-        results = (found,) if outputs == 1 else tuple(found)
         if outputs == 2:  # ONNX counts through batch and channels as well
-            results = (results[0], b.Mod(results[1], b.size(_area(b, x, spatial))))
+            results = (results[0], b.Mod(results[1], b.size(product_of(b.dims(x)[-spatial:]))))
         results = tuple(unbatched_like(b, result, x, spatial) for result in results)
     if not any(axis.may_miss for axis in axes):
         return results
@@ -76,13 +73,6 @@ def _largest(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tuple[Tensor
     wide = b.cast(x, torch.int32) if x.dtype == torch.int16 else x  # ONNX compares no int16
     values, indices = largest_of_windows(b, wide, positions)
     return b.cast(values, x.dtype), indices
-
-
-def _area(b: Builder, x: Tensor, spatial: int) -> Dim:
-    total: Dim = 1
-    for size in b.dims(x)[-spatial:]:
-        total = total * size
-    return int(total) if isinstance(total, sympy.Integer) else total
 
 
 def _pooling_axes(
@@ -101,8 +91,8 @@ def _pooling_axes(
     ]
 
 
-def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The operator that gives values, and the one that gives indices too."""
+def _max_pool_over(spatial: int, outputs: int) -> Callable[..., tuple[Tensor, ...]]:
+    """The operator that gives values, or the one that gives indices too."""
     none: Ints = []
     zeros, ones = [0] * spatial, [1] * spatial
 
@@ -114,23 +104,11 @@ def _max_pool_over(spatial: int) -> tuple[Callable[..., Any], Callable[..., Any]
         padding: Ints = zeros,
         dilation: Ints = ones,
         ceil_mode: bool = False,
-    ) -> Tensor:
-        windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        return _max_pool(b, self, spatial, *windows, outputs=1)[0]
-
-    def max_pool_with_indices(
-        b: Builder,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints = none,
-        padding: Ints = zeros,
-        dilation: Ints = ones,
-        ceil_mode: bool = False,
     ) -> tuple[Tensor, ...]:
         windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        return _max_pool(b, self, spatial, *windows, outputs=2)
+        return _max_pool(b, self, spatial, *windows, outputs)
 
-    return max_pool, max_pool_with_indices
+    return max_pool
 
 
 def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
@@ -158,8 +136,7 @@ def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
             divisor: int | Tensor | None = divisor_override
             if divisor is None:
                 divisor = b.cast(places_in_windows(b, axes, count_include_pad), self.dtype)
-            mean: Tensor = b.Div(total, divisor)
-            return mean
+            return b.Div(total, divisor)
         if divisor_override is not None:
             # The sum of a window is the mean of all its places times their number, so none of
             # them may lie past the padding, as they can with ceil_mode.
@@ -213,8 +190,7 @@ def _adaptive_average_pool(b: Builder, x: Tensor, output_size: Sequence[Dim]) ->
     spatial = len(output_size)
     has_batch = x.rank == spatial + 2
     if has_batch and x.dtype != torch.float64 and all(count == 1 for count in output_size):
-        result: Tensor = b.GlobalAveragePool(x)
-        return result
+        return b.GlobalAveragePool(x)
     kernel = _divides_evenly(x, output_size)
     pools = kernel is not None and any(size != 1 for size in kernel)
     if pools and any(count != 1 for count in output_size):
@@ -231,8 +207,7 @@ def _average_adaptively(b: Builder, x: Tensor, axis: int, count: Dim) -> Tensor:
     if size == count:
         return x
     if count == 1:
-        mean: Tensor = b.ReduceMean(x, [axis], keepdims=1)
-        return mean
+        return b.ReduceMean(x, [axis], keepdims=1)
     positions, mask = adaptive_positions(b, size, count)
     windows = b.Gather(x, positions, axis=axis)
     if mask is None:
@@ -280,40 +255,34 @@ def _single_elements(b: Builder, size: Dim) -> Tensor:
 
 
 for _spatial in (1, 2, 3):
-    _values, _values_and_indices = _max_pool_over(_spatial)
-    lowering(f"aten::max_pool{_spatial}d")(_values)
-    lowering(f"aten::max_pool{_spatial}d_with_indices")(_values_and_indices)
+    lowering(
+        f"aten::max_pool{_spatial}d",
+        *([f"aten::mkldnn_max_pool{_spatial}d"] if _spatial > 1 else []),
+    )(first_result(_max_pool_over(_spatial, outputs=1)))
+    lowering(f"aten::max_pool{_spatial}d_with_indices")(_max_pool_over(_spatial, outputs=2))
     lowering(f"aten::avg_pool{_spatial}d")(_average_pool_over(_spatial))
     lowering(f"aten::adaptive_max_pool{_spatial}d")(_adaptive_max_pool_over(_spatial))
     lowering(
         f"aten::adaptive_avg_pool{_spatial}d",
         *([f"aten::_adaptive_avg_pool{_spatial}d"] if _spatial > 1 else []),
     )(_adaptive_average_pool_over(_spatial))
-lowering("aten::mkldnn_max_pool2d")(_max_pool_over(2)[0])
-lowering("aten::mkldnn_max_pool3d")(_max_pool_over(3)[0])
 
 
-def _undo_max_pool(b: Builder, x: Tensor, indices: Tensor, output_size: Sequence[Dim]) -> Tensor:
+@lowering("aten::max_unpool2d", "aten::max_unpool3d")
+def max_unpool(
+    b: Builder,
+    self: Tensor,
+    indices: Tensor,
+    output_size: Dims,
+    stride: Ints | None = None,
+    padding: Ints | None = None,
+) -> Tensor:
+    # The sizes and the indices say all.
     spatial = len(output_size)
-    outer = b.dims(x)[: x.rank - spatial]
-    area: Dim = 1
-    for size in output_size:
-        area = area * size
-    canvas = b.full([*outer, area], 0, x.dtype)
+    outer = b.dims(self)[: self.rank - spatial]
+    canvas = b.full([*outer, product_of(output_size)], 0, self.dtype)
     flat_shape = [0] * len(outer) + [-1]
-    placed: Tensor = b.ScatterElements(
-        canvas, b.Reshape(indices, flat_shape), b.Reshape(x, flat_shape), axis=-1
+    placed = b.ScatterElements(
+        canvas, b.Reshape(indices, flat_shape), b.Reshape(self, flat_shape), axis=-1
     )
     return b.reshape(placed, [*outer, *output_size])
-
-
-@lowering("aten::max_unpool2d")
-def max_unpool2d(b: Builder, self: Tensor, indices: Tensor, output_size: Dims) -> Tensor:
-    return _undo_max_pool(b, self, indices, output_size)
-
-
-@lowering("aten::max_unpool3d")
-def max_unpool3d(
-    b: Builder, self: Tensor, indices: Tensor, output_size: Dims, stride: Ints, padding: Ints
-) -> Tensor:
-    return _undo_max_pool(b, self, indices, output_size)

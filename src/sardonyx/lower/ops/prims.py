@@ -99,8 +99,7 @@ def squeeze(b: Builder, a: Tensor, dimensions: list[int]) -> Tensor:
 
 @lowering("prims::transpose")
 def transpose(b: Builder, a: Tensor, permutation: list[int]) -> Tensor:
-    result: Tensor = b.Transpose(a, perm=permutation)
-    return result
+    return b.Transpose(a, perm=permutation)
 
 
 @lowering("prims::broadcast_in_dim")
@@ -129,5 +128,5 @@ def var(
     correction: float | None = 1,
     output_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    result = _aten(b, "var.correction", inp, dims, correction)
+    result = _aten(b, "var.correction", inp, dims, correction=correction)
     return b.cast(result, output_dtype or inp.dtype)

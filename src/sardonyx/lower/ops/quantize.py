@@ -13,34 +13,24 @@ from sardonyx.lower.values import Tensor
 @lowering(
     "quantized_decomposed::quantize_per_tensor",
     "quantized_decomposed::quantize_per_tensor.tensor",
+    "quantized_decomposed::quantize_per_tensor.tensor2",
 )
 def quantize_per_tensor(
     b: Builder,
     input: Tensor,
     scale: Tensor | float,
     zero_point: Tensor | int,
-    quant_min: int,
-    quant_max: int,
+    quant_min: Tensor | int,
+    quant_max: Tensor | int,
     dtype: torch.dtype,
 ) -> Tensor:
-    return quantized(b, input, grid_of(b, scale, zero_point, quant_min, quant_max), dtype)
-
-
-@lowering("quantized_decomposed::quantize_per_tensor.tensor2")
-def quantize_per_tensor_within_tensors(
-    b: Builder,
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    quant_min: Tensor,
-    quant_max: Tensor,
-    dtype: torch.dtype,
-) -> Tensor:
-    low, high = (_constant_integer(b, bound) for bound in (quant_min, quant_max))
+    low, high = (_known_integer(b, bound) for bound in (quant_min, quant_max))
     return quantized(b, input, grid_of(b, scale, zero_point, low, high), dtype)
 
 
-def _constant_integer(b: Builder, bound: Tensor) -> int:
+def _known_integer(b: Builder, bound: Tensor | int) -> int:
+    if isinstance(bound, int):
+        return bound
     if bound.const is None:
         raise b.refuse("the bounds of the integers must be known at export time")
     return int(bound.const.item())
@@ -172,8 +162,7 @@ def _groups(b: Builder, x: Tensor, group_size: int) -> Tensor:
     width = x.static_dim(1)
     if width is None:
         raise b.refuse("the length of the rows must be known at export time")
-    result: Tensor = b.Reshape(x, [-1, min(group_size, width)])
-    return result
+    return b.Reshape(x, [-1, min(group_size, width)])
 
 
 @lowering("quantized_decomposed::choose_qparams.tensor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -16,14 +17,20 @@ from sardonyx.lower.values import Dim, Dims, Tensor
 # -- uniform -----------------------------------------------------------------------------------
 
 
-@lowering("aten::rand", "aten::rand.generator")
-def rand(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.uniform(b, size, dtype or torch.get_default_dtype())
+def _register_noise(
+    name: str, draw: Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
+) -> None:
+    @lowering(f"aten::{name}", f"aten::{name}.generator")
+    def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
+        return draw(b, size, dtype or torch.get_default_dtype())
+
+    @lowering(f"aten::{name}_like", f"aten::{name}_like.generator")
+    def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        return draw(b, b.dims(self), dtype or self.dtype)
 
 
-@lowering("aten::rand_like", "aten::rand_like.generator")
-def rand_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.uniform(b, b.dims(self), dtype or self.dtype)
+_register_noise("rand", noise.uniform)
+_register_noise("randn", noise.normal)
 
 
 @lowering("aten::uniform")
@@ -31,8 +38,7 @@ def uniform(b: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Te
     drawn = noise.uniform(b, b.dims(self), self.dtype)
     if (from_, to) == (0, 1):
         return drawn
-    result: Tensor = b.Add(b.Mul(drawn, to - from_), from_)
-    return result
+    return b.Add(b.Mul(drawn, to - from_), from_)
 
 
 def _integers(b: Builder, low: Dim, high: Dim | Tensor, dims: Dims, dtype: torch.dtype) -> Tensor:
@@ -76,20 +82,9 @@ def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Ten
 # -- normal and others -------------------------------------------------------------------------
 
 
-@lowering("aten::randn", "aten::randn.generator")
-def randn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.normal(b, size, dtype or torch.get_default_dtype())
-
-
-@lowering("aten::randn_like", "aten::randn_like.generator")
-def randn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    return noise.normal(b, b.dims(self), dtype or self.dtype)
-
-
 @lowering("aten::normal_functional")
 def normal_functional(b: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    result: Tensor = b.Add(b.Mul(noise.normal(b, b.dims(self), self.dtype), std), mean)
-    return result
+    return b.Add(b.Mul(noise.normal(b, b.dims(self), self.dtype), std), mean)
 
 
 @lowering("aten::normal.float_float")
@@ -97,8 +92,7 @@ def normal_of_size(
     b: Builder, mean: float, std: float, size: Dims, dtype: torch.dtype | None = None
 ) -> Tensor:
     drawn = noise.normal(b, size, dtype or torch.get_default_dtype())
-    result: Tensor = b.Add(b.Mul(drawn, std), mean)
-    return result
+    return b.Add(b.Mul(drawn, std), mean)
 
 
 @lowering("aten::normal.Tensor_float", "aten::normal.float_Tensor", "aten::normal.Tensor_Tensor")
@@ -108,28 +102,24 @@ def normal(b: Builder, mean: Tensor | float, std: Tensor | float = 1.0) -> Tenso
     if dims is None or any(d is None for d in dims):
         raise b.refuse("the shape of mean and std together is not known")
     drawn = noise.normal(b, [d for d in dims if d is not None], given[0].dtype)
-    result: Tensor = b.Add(b.Mul(drawn, std), mean)
-    return result
+    return b.Add(b.Mul(drawn, std), mean)
 
 
 @lowering("aten::log_normal")
 def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    result: Tensor = b.Exp(normal_functional(b, self, mean, std))
-    return result
+    return b.Exp(normal_functional(b, self, mean, std))
 
 
 @lowering("aten::exponential")
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
     drawn = noise.uniform(b, b.dims(self), self.dtype)
-    result: Tensor = b.Div(b.Log(b.Sub(1, drawn)), -lambd)
-    return result
+    return b.Div(b.Log(b.Sub(1, drawn)), -lambd)
 
 
 @lowering("aten::cauchy")
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     turns = b.Sub(noise.uniform(b, b.dims(self), self.dtype), 0.5)
-    result: Tensor = b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
-    return result
+    return b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
 
 
 @lowering("aten::geometric")
@@ -147,8 +137,7 @@ def geometric(b: Builder, self: Tensor, p: float) -> Tensor:
 @lowering("aten::_standard_gamma")
 def standard_gamma(b: Builder, self: Tensor) -> Tensor:
     drawn = b.cast(noise.gamma(b, b.cast(self, accumulation_dtype(self.dtype))), self.dtype)
-    result: Tensor = b.Max(drawn, torch.finfo(self.dtype).tiny)
-    return result
+    return b.Max(drawn, torch.finfo(self.dtype).tiny)
 
 
 @lowering("aten::_sample_dirichlet")
@@ -157,8 +146,7 @@ def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
     drawn = noise.gamma(b, b.cast(self, torch.float64))
     shares = b.cast(b.Div(drawn, b.ReduceSum(drawn, [-1], keepdims=1)), self.dtype)
     limits = torch.finfo(self.dtype)
-    result: Tensor = b.Min(b.Max(shares, limits.tiny), 1 - limits.eps / 2)
-    return result
+    return b.Min(b.Max(shares, limits.tiny), 1 - limits.eps / 2)
 
 
 # -- choices -----------------------------------------------------------------------------------
@@ -187,15 +175,12 @@ def multinomial(b: Builder, self: Tensor, num_samples: Dim, replacement: bool = 
         # As PyTorch does: the largest of p / Exp(1) are a draw without replacement.
         waits = b.Neg(b.Log(b.Sub(1, noise.uniform(b, b.dims(self), self.dtype))))
         _, chosen = b.TopK(b.Div(self, waits), b.size(num_samples), axis=-1, outputs=2)
-        result: Tensor = chosen
-        return result
+        return chosen
     if not isinstance(num_samples, int):
         raise b.refuse("num_samples must be known at export time to draw with replacement")
     rows = b.unsqueeze(self, [0]) if self.rank == 1 else self
     logarithms = b.Log(b.cast(rows, torch.float32))
-    drawn: Tensor = b.Multinomial(
-        logarithms, sample_size=num_samples, dtype=int(onnx_dtype(torch.int64))
-    )
+    drawn = b.Multinomial(logarithms, sample_size=num_samples, dtype=int(onnx_dtype(torch.int64)))
     return b.squeeze(drawn, [0]) if self.rank == 1 else drawn
 
 
@@ -236,8 +221,7 @@ def feature_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     if p == 1:
         return b.zeros_like(input)
     kept = b.cast(noise.coin_tosses(b, _per_feature(b, input), 1 - p), input.dtype)
-    result: Tensor = b.Mul(input, b.Mul(kept, 1 / (1 - p)))
-    return result
+    return b.Mul(input, b.Mul(kept, 1 / (1 - p)))
 
 
 @lowering("aten::alpha_dropout")
@@ -259,5 +243,4 @@ def _alpha_dropout(b: Builder, x: Tensor, p: float, train: bool, noise_dims: Dim
     limit = -1.7580993408473766
     scale = ((limit**2 * p + 1) * (1 - p)) ** -0.5
     kept = noise.coin_tosses(b, noise_dims, 1 - p)
-    result: Tensor = b.Add(b.Mul(b.Where(kept, x, limit), scale), -limit * scale * p)
-    return result
+    return b.Add(b.Mul(b.Where(kept, x, limit), scale), -limit * scale * p)

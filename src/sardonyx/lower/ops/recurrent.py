@@ -87,8 +87,7 @@ def _in_onnx_order(b: Builder, pieces: Sequence[Sequence[Tensor]], gates: Sequen
     stacked = [
         b.unsqueeze(row[0] if len(row) == 1 else b.Concat(*row, axis=0), [0]) for row in rows
     ]
-    result: Tensor = stacked[0] if len(stacked) == 1 else b.Concat(*stacked, axis=0)
-    return result
+    return stacked[0] if len(stacked) == 1 else b.Concat(*stacked, axis=0)
 
 
 def _reordered(b: Builder, weight: Tensor, gates: Sequence[int]) -> list[Tensor]:
@@ -234,32 +233,16 @@ def _stepwise_lstm(
 # -- padded sequences --------------------------------------------------------------------------
 
 
-@lowering("aten::lstm.input")
-def lstm_input(
-    b: Builder,
-    input: Tensor,
-    hx: list[Tensor],
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Tensor, ...]:
-    x = b.transpose(input, [1, 0, 2]) if batch_first else input
-    output, *states = _run_layers(
-        b, _LSTM, x, hx, params, has_biases, num_layers, dropout, train, bidirectional
-    )
-    return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
+def _register_layers(name: str, kind: _Kind) -> None:
+    def as_list(hx: list[Tensor] | Tensor) -> list[Tensor]:
+        """An LSTM has two states."""
+        return hx if isinstance(hx, list) else [hx]
 
-
-def _register_without_cell_state(name: str, kind: _Kind) -> None:
     @lowering(f"aten::{name}.input")
     def recurrent_input(
         b: Builder,
         input: Tensor,
-        hx: Tensor,
+        hx: list[Tensor] | Tensor,
         params: list[Tensor],
         has_biases: bool,
         num_layers: int,
@@ -270,7 +253,7 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
     ) -> tuple[Tensor, ...]:
         x = b.transpose(input, [1, 0, 2]) if batch_first else input
         output, *states = _run_layers(
-            b, kind, x, [hx], params, has_biases, num_layers, dropout, train, bidirectional
+            b, kind, x, as_list(hx), params, has_biases, num_layers, dropout, train, bidirectional
         )
         return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
 
@@ -279,7 +262,7 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
         b: Builder,
         data: Tensor,
         batch_sizes: Tensor,
-        hx: Tensor,
+        hx: list[Tensor] | Tensor,
         params: list[Tensor],
         has_biases: bool,
         num_layers: int,
@@ -289,14 +272,16 @@ def _register_without_cell_state(name: str, kind: _Kind) -> None:
     ) -> tuple[Tensor, ...]:
         padded, mask, lengths = _unpacked(b, data, batch_sizes)
         output, *states = _run_layers(
-            b, kind, padded, [hx], params, has_biases, num_layers, dropout, train, bidirectional,
-            b.cast(lengths, torch.int32),
+            b, kind, padded, as_list(hx), params, has_biases, num_layers, dropout, train,
+            bidirectional, b.cast(lengths, torch.int32),
         )  # fmt: skip
         return _packed(b, output, mask), *states
 
 
-for _name, _kind in {"gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}.items():
-    _register_without_cell_state(_name, _kind)
+_KINDS = {"lstm": _LSTM, "gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}
+
+for _name, _kind in _KINDS.items():
+    _register_layers(_name, _kind)
 
 
 @lowering("aten::mkldnn_rnn_layer")
@@ -340,41 +325,19 @@ def mkldnn_rnn_layer(
 
 def _packed(b: Builder, padded: Tensor, mask: Tensor) -> Tensor:
     places = b.transpose(b.NonZero(mask), [1, 0])
-    result: Tensor = b.GatherND(padded, places)
-    return result
+    return b.GatherND(padded, places)
 
 
 def _unpacked(b: Builder, data: Tensor, batch_sizes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(padded [time, batch, features], mask [time, batch], lengths [batch])."""
     largest = b.ReduceMax(batch_sizes, [0], keepdims=1)
     sequence = index_range(b, largest)
-    mask: Tensor = b.Less(sequence, b.unsqueeze(batch_sizes, [1]))
-    lengths: Tensor = b.ReduceSum(b.cast(mask, torch.int64), [0], keepdims=0)
+    mask = b.Less(sequence, b.unsqueeze(batch_sizes, [1]))
+    lengths = b.ReduceSum(b.cast(mask, torch.int64), [0], keepdims=0)
     first = b.CumSum(batch_sizes, b.const(0), exclusive=1)
     rows = b.Add(b.unsqueeze(first, [1]), sequence)
-    padded: Tensor = b.Gather(data, b.Where(mask, rows, b.const(0)), axis=0)
+    padded = b.Gather(data, b.Where(mask, rows, b.const(0)), axis=0)
     return padded, mask, lengths
-
-
-@lowering("aten::lstm.data")
-def lstm_data(
-    b: Builder,
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: list[Tensor],
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, ...]:
-    padded, mask, lengths = _unpacked(b, data, batch_sizes)
-    output, *states = _run_layers(
-        b, _LSTM, padded, hx, params, has_biases, num_layers, dropout, train, bidirectional,
-        b.cast(lengths, torch.int32),
-    )  # fmt: skip
-    return _packed(b, output, mask), *states
 
 
 @lowering("aten::_pack_padded_sequence")
@@ -385,7 +348,7 @@ def pack_padded_sequence(
     lengths = b.cast(lengths, torch.int64)
     steps = index_range(b, b.ReduceMax(lengths, [0], keepdims=1))
     mask = b.Less(b.unsqueeze(steps, [1]), lengths)
-    batch_sizes: Tensor = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
+    batch_sizes = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
     return _packed(b, padded, mask), batch_sizes
 
 
@@ -419,8 +382,7 @@ def pad_packed_sequence(
 def _gates(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x @ weight.T + bias, where `x` may lack a batch."""
     if x.rank == 2:
-        result: Tensor = b.Gemm(x, weight, bias, transB=1)
-        return result
+        return b.Gemm(x, weight, bias, transB=1)
     result = b.MatMul(x, b.transpose(weight, [1, 0]))
     return result if bias is None else b.Add(result, bias)
 
@@ -434,8 +396,8 @@ def _lstm_step(
     )
     enter, forget, candidate, leave = b.Split(gates, outputs=4, axis=-1, num_outputs=4)
     kept = b.Mul(b.Sigmoid(forget), cell)
-    new_cell: Tensor = b.Add(kept, b.Mul(b.Sigmoid(enter), b.Tanh(candidate)))
-    new_hidden: Tensor = b.Mul(b.Sigmoid(leave), b.Tanh(new_cell))
+    new_cell = b.Add(kept, b.Mul(b.Sigmoid(enter), b.Tanh(candidate)))
+    new_hidden = b.Mul(b.Sigmoid(leave), b.Tanh(new_cell))
     if weights.projection is not None:
         new_hidden = _gates(b, new_hidden, weights.projection, None)
     return new_hidden, new_cell
@@ -468,8 +430,7 @@ def gru_cell(
     from_hidden = b.Split(_gates(b, hx, w_hh, b_hh), outputs=3, axis=-1, num_outputs=3)
     reset, update = (b.Sigmoid(b.Add(from_input[i], from_hidden[i])) for i in (0, 1))
     candidate = b.Tanh(b.Add(from_input[2], b.Mul(reset, from_hidden[2])))
-    result: Tensor = b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
-    return result
+    return b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
 
 
 def _rnn_cell(activation: str) -> Callable[..., Tensor]:
@@ -483,8 +444,7 @@ def _rnn_cell(activation: str) -> Callable[..., Tensor]:
         b_hh: Tensor | None = None,
     ) -> Tensor:
         total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
-        result: Tensor = b.op(activation, total)
-        return result
+        return b.op(activation, total)
 
     return rnn_cell
 

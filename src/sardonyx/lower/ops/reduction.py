@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import torch
 
 from sardonyx.lower import promote
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import ComplexTensor
 from sardonyx.lower.jacobi import singular_values
 from sardonyx.lower.reductions import (
     accumulate,
@@ -17,23 +19,28 @@ from sardonyx.lower.reductions import (
     reduced_count,
     vector_norm,
 )
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Ints, Scalar, Tensor
 
 # -- sums and products -----------------------------------------------------------------------------
 
 
-@lowering("aten::sum", "aten::sum.dim_IntList")
-def sum_(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
-    return accumulate(b, "ReduceSum", x, dim, keepdim)
+def _register_total(name: str, overload: str, op: str) -> None:
+    @lowering(f"aten::{name}", f"aten::{name}.{overload}")
+    def total(
+        b: Builder,
+        self: Tensor,
+        dim: Ints | int | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+        return accumulate(b, op, x, dim, keepdim)
+
+
+_register_total("sum", "dim_IntList", "ReduceSum")
+_register_total("prod", "dim_int", "ReduceProd")
 
 
 @lowering("aten::nansum")
@@ -48,20 +55,8 @@ def nansum(
     x = self
     if self.is_floating_point:
         x = b.Where(b.IsNaN(self), b.scalar(0, self.dtype), self)
-    return sum_(b, x, dim, keepdim, dtype=dtype)
-
-
-@lowering("aten::prod", "aten::prod.dim_int")
-def prod(
-    b: Builder,
-    self: Tensor,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
-    return accumulate(b, "ReduceProd", x, dim, keepdim)
+    x = b.cast(x, dtype or promote.sum_dtype(x.dtype))
+    return accumulate(b, "ReduceSum", x, dim, keepdim)
 
 
 @lowering("aten::mean", "aten::mean.dim")
@@ -136,48 +131,33 @@ def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> T
     if x.rank == 0:
         return b.scalar(0, torch.int64)
     wide = b.cast(x, torch.uint8) if x.dtype == torch.bool else x
-    result: Tensor = b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
-    return result
+    return b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
 
 
-@lowering("aten::amax", "aten::max")
-def amax(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
-    return _extreme(b, "ReduceMax", self, dim, keepdim)
+def _register_extreme(name: str, op: str, of_bools: str) -> None:
+    @lowering(f"aten::a{name}", f"aten::{name}")
+    def extreme(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
+        return _extreme(b, f"Reduce{op}", self, dim, keepdim)
+
+    @lowering(f"aten::{name}.dim")
+    def extreme_of_dim(
+        b: Builder, self: Tensor, dim: int, keepdim: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        values = _extreme(b, f"Reduce{op}", self, dim, keepdim)
+        return values, _extreme_index(b, f"Arg{op}", self, dim, keepdim)
+
+    @lowering(f"aten::arg{name}")
+    def index(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return _flat_or_dim_index(b, f"Arg{op}", self, dim, keepdim)
+
+    @lowering(f"aten::{name}.other")
+    def of_two(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+        left, right = b.promote(self, other)
+        return b.op(of_bools if left.dtype == torch.bool else op, left, right)
 
 
-@lowering("aten::amin", "aten::min")
-def amin(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
-    return _extreme(b, "ReduceMin", self, dim, keepdim)
-
-
-@lowering("aten::max.dim")
-def max_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    values = _extreme(b, "ReduceMax", self, dim, keepdim)
-    return values, _extreme_index(b, "ArgMax", self, dim, keepdim)
-
-
-@lowering("aten::min.dim")
-def min_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    values = _extreme(b, "ReduceMin", self, dim, keepdim)
-    return values, _extreme_index(b, "ArgMin", self, dim, keepdim)
-
-
-@lowering("aten::max.other")
-def max_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return _larger(b, "Max", "Or", self, other)
-
-
-@lowering("aten::min.other")
-def min_other(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return _larger(b, "Min", "And", self, other)
-
-
-def _larger(
-    b: Builder, op: str, of_bools: str, self: Tensor | Scalar, other: Tensor | Scalar
-) -> Tensor:
-    left, right = b.promote(self, other)
-    result: Tensor = b.op(of_bools if left.dtype == torch.bool else op, left, right)
-    return result
+_register_extreme("max", "Max", "Or")
+_register_extreme("min", "Min", "And")
 
 
 @lowering("aten::aminmax")
@@ -188,16 +168,6 @@ def aminmax(
         _extreme(b, "ReduceMin", self, dim, keepdim),
         _extreme(b, "ReduceMax", self, dim, keepdim),
     )
-
-
-@lowering("aten::argmax")
-def argmax(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _flat_or_dim_index(b, "ArgMax", self, dim, keepdim)
-
-
-@lowering("aten::argmin")
-def argmin(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    return _flat_or_dim_index(b, "ArgMin", self, dim, keepdim)
 
 
 def _flat_or_dim_index(b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -238,30 +208,9 @@ def std_mean(
     return b.cast(b.Sqrt(variance), self.dtype), b.cast(average, self.dtype)
 
 
-@lowering("aten::var", "aten::var.dim", "aten::var.correction")
-def var(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    return var_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
-
-
-@lowering("aten::std", "aten::std.dim", "aten::std.correction")
-def std(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    return std_mean(b, self, dim, unbiased, keepdim, correction=correction)[0]
+for _name, _with_mean in {"var": var_mean, "std": std_mean}.items():
+    _names = (f"aten::{_name}{overload}" for overload in ("", ".dim", ".correction"))
+    lowering(*_names)(first_result(_with_mean))
 
 
 def _moments(
@@ -278,7 +227,9 @@ def _moments(
     wide = b.cast(x, accumulation_dtype(x.dtype))
     kept = reduce_dims(b, "ReduceMean", wide, dim, keepdim=True)
     average = mean(b, wide, dim, keepdim)
-    square = b.Pow(b.Sub(wide, kept), 2)
+    apart = b.Sub(wide, kept)
+    parts = [apart.real, apart.imag] if isinstance(apart, ComplexTensor) else [apart]
+    square = reduce(b.Add, (b.Pow(part, 2) for part in parts))
     count = reduced_count(x, dim)
     if correction == 0 and not may_be_empty(x, dim):
         # The form in which runtimes recognize a layer norm written out.
@@ -364,8 +315,7 @@ def linalg_matrix_norm(
 def _largest_or_zero(b: Builder, sizes: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The largest of what is not negative, 0 where there is none."""
     largest = _extreme(b, "ReduceMax", sizes, dim, keepdim)
-    result: Tensor = b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
-    return result
+    return b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
 
 
 def _spectral_norm(

@@ -18,7 +18,7 @@ def repeat(b: Builder, self: Tensor, repeats: Dims) -> Tensor:
         return b.expand(
             x, [r if is_number(d, 1) else d for r, d in zip(repeats, dims, strict=True)]
         )
-    result: Tensor = b.Tile(x, b.shape(repeats))
+    result = b.Tile(x, b.shape(repeats))
     return b.with_shape(result, [d * r for d, r in zip(dims, repeats, strict=True)])
 
 
@@ -53,7 +53,7 @@ def repeat_interleave_indices(
     most = b.Max(b.ReduceMax(counts, [0], keepdims=1), b.size(0))
     wanted = b.Less(b.unsqueeze(arange(b, most), [0]), b.unsqueeze(counts, [1]))
     # NonZero lists its hits row by row, so each row's index comes as often as it is wanted.
-    rows: Tensor = b.Gather(b.NonZero(wanted), 0, axis=0)
+    rows = b.Gather(b.NonZero(wanted), 0, axis=0)
     return b.cast(rows, repeats.dtype)
 
 
@@ -72,5 +72,4 @@ def repeat_interleave_each(
     if repeats.rank == 0 or is_number(repeats.dim(0), 1):
         repeats = b.expand(b.reshape(repeats, [1]), [x.dim(axis)])
     indices = b.cast(repeat_interleave_indices(b, repeats), torch.int64)
-    result: Tensor = b.Gather(x, indices, axis=axis)
-    return result
+    return b.Gather(x, indices, axis=axis)

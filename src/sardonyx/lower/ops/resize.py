@@ -14,9 +14,8 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import product_of
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 from sardonyx.lower.windows import (
     batched,
     gather_windows,
@@ -102,8 +101,7 @@ def _ratio(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> 
     size_now, count_now = b.size(axis.size), b.size(axis.count)
     if align_corners:
         size_now, count_now = b.Sub(size_now, 1), b.Max(b.Sub(count_now, 1), b.const([1]))
-    result: Tensor = b.Div(b.cast(size_now, dtype), b.cast(count_now, dtype))
-    return result
+    return b.Div(b.cast(size_now, dtype), b.cast(count_now, dtype))
 
 
 def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
@@ -111,7 +109,7 @@ def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) ->
     steps = b.cast(index_range(b, axis.count), dtype)
     ratio = _ratio(b, axis, align_corners, dtype)
     if align_corners:
-        result: Tensor = b.Mul(steps, ratio)
+        result = b.Mul(steps, ratio)
     else:
         result = b.Sub(b.Mul(b.Add(steps, 0.5), ratio), 0.5)
     return result
@@ -122,8 +120,7 @@ def _coordinate_dtype(x: Tensor) -> torch.dtype:
 
 
 def _last(b: Builder, axis: _Axis) -> Tensor:
-    result: Tensor = b.Sub(b.size(axis.size), 1)
-    return result
+    return b.Sub(b.size(axis.size), 1)
 
 
 def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
@@ -135,8 +132,7 @@ def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Ten
             moved = steps if shift == 0 else b.Add(steps, shift)
             position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
             chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))
-        result: Tensor = b.Gather(x, chosen, axis=axis.number)
-        return result
+        return b.Gather(x, chosen, axis=axis.number)
 
     return nearest_along
 
@@ -173,8 +169,7 @@ def _linear_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Te
 
 
 def _weight_between(b: Builder, source: Tensor, low: Tensor, dtype: torch.dtype) -> Tensor:
-    result: Tensor = b.Clip(b.Sub(source, b.cast(low, dtype)), 0, 1)
-    return result
+    return b.Clip(b.Sub(source, b.cast(low, dtype)), 0, 1)
 
 
 def _cubic_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
@@ -198,16 +193,14 @@ _CUBIC = -0.75
 
 def _inner_cubic(b: Builder, t: Tensor) -> Tensor:
     """Keys' kernel within a distance of 1."""
-    result: Tensor = b.Add(b.Mul(b.Mul(b.Sub(b.Mul(t, _CUBIC + 2), _CUBIC + 3), t), t), 1)
-    return result
+    return b.Add(b.Mul(b.Mul(b.Sub(b.Mul(t, _CUBIC + 2), _CUBIC + 3), t), t), 1)
 
 
 def _outer_cubic(b: Builder, t: Tensor) -> Tensor:
     """Keys' kernel at a distance of 1 + t."""
     d = b.Add(t, 1)
     inner = b.Add(b.Mul(b.Sub(b.Mul(d, _CUBIC), 5 * _CUBIC), d), 8 * _CUBIC)
-    result: Tensor = b.Sub(b.Mul(inner, d), 4 * _CUBIC)
-    return result
+    return b.Sub(b.Mul(inner, d), 4 * _CUBIC)
 
 
 def _weighted(
@@ -361,7 +354,7 @@ def _resize_node(
         coordinates = "align_corners" if align_corners else "half_pixel"
     scales = b.const([axis.scale for axis in axes], torch.float32) if by_scale else None
     sizes = None if by_scale else b.shape([axis.count for axis in axes])
-    resized: Tensor = b.Resize(
+    resized = b.Resize(
         x,
         None,
         scales,
@@ -413,35 +406,21 @@ def _register_nearest(name: str, mode: _Mode) -> None:
     ) -> Tensor:
         return _resize(b, input, mode, *_sizes_and_scales(b, input, output_size, scale_factors))
 
-    @lowering(f"aten::{name}1d")
-    def nearest1d(
-        b: Builder, self: Tensor, output_size: Dims, scales: float | None = None
-    ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales])
-
-    @lowering(f"aten::{name}2d")
-    def nearest2d(
+    @lowering(*(f"aten::{name}{spatial}d" for spatial in (1, 2, 3)))
+    def nearest(
         b: Builder,
         self: Tensor,
         output_size: Dims,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_h, scales_w])
-
-    @lowering(f"aten::{name}3d")
-    def nearest3d(
-        b: Builder,
-        self: Tensor,
-        output_size: Dims,
+        scales: float | None = None,
         scales_d: float | None = None,
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_d, scales_h, scales_w])
+        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
+        return _resize(b, self, mode, output_size, given[-len(output_size) :])
 
 
-def _register_vec(name: str, mode: _Mode) -> None:
+def _register_interpolation(name: str, mode: _Mode) -> None:
     @lowering(f"aten::{name}.vec")
     def interpolate_vec(
         b: Builder,
@@ -453,52 +432,32 @@ def _register_vec(name: str, mode: _Mode) -> None:
         sizes, scales = _sizes_and_scales(b, input, output_size, scale_factors)
         return _resize(b, input, mode, sizes, scales, align_corners)
 
-
-def _register_2d(name: str, mode: _Mode) -> None:
     @lowering(f"aten::{name}")
-    def interpolate_2d(
+    def interpolate(
         b: Builder,
         self: Tensor,
         output_size: Dims,
         align_corners: bool,
+        scales: float | None = None,
+        scales_d: float | None = None,
         scales_h: float | None = None,
         scales_w: float | None = None,
     ) -> Tensor:
-        return _resize(b, self, mode, output_size, [scales_h, scales_w], align_corners)
+        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
+        return _resize(b, self, mode, output_size, given[-len(output_size) :], align_corners)
 
 
 _register_nearest("upsample_nearest", _NEAREST)
 _register_nearest("_upsample_nearest_exact", _NEAREST_EXACT)
 for _name, _mode in {
+    "upsample_linear1d": _LINEAR,
     "upsample_bilinear2d": _LINEAR,
+    "upsample_trilinear3d": _LINEAR,
     "upsample_bicubic2d": _CUBIC_MODE,
     "_upsample_bilinear2d_aa": _LINEAR_ANTIALIASED,
     "_upsample_bicubic2d_aa": _CUBIC_ANTIALIASED,
 }.items():
-    _register_vec(_name, _mode)
-    _register_2d(_name, _mode)
-_register_vec("upsample_linear1d", _LINEAR)
-_register_vec("upsample_trilinear3d", _LINEAR)
-
-
-@lowering("aten::upsample_linear1d")
-def upsample_linear1d(
-    b: Builder, self: Tensor, output_size: Dims, align_corners: bool, scales: float | None = None
-) -> Tensor:
-    return _resize(b, self, _LINEAR, output_size, [scales], align_corners)
-
-
-@lowering("aten::upsample_trilinear3d")
-def upsample_trilinear3d(
-    b: Builder,
-    self: Tensor,
-    output_size: Dims,
-    align_corners: bool,
-    scales_d: float | None = None,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> Tensor:
-    return _resize(b, self, _LINEAR, output_size, [scales_d, scales_h, scales_w], align_corners)
+    _register_interpolation(_name, _mode)
 
 
 # -- grids -------------------------------------------------------------------------------------
@@ -522,14 +481,13 @@ def grid_sampler(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    result: Tensor = b.GridSample(
+    return b.GridSample(
         input,
         grid,
         mode=_GRID_MODES[interpolation_mode],
         padding_mode=_GRID_PADDINGS[padding_mode],
         align_corners=int(align_corners),
     )
-    return result
 
 
 @lowering("aten::affine_grid_generator")
@@ -537,7 +495,7 @@ def affine_grid_generator(b: Builder, theta: Tensor, size: Dims, align_corners: 
     spatial = size[2:]
     if align_corners and not all(isinstance(count, int) and count > 1 for count in spatial):
         return _grid_between_corners(b, theta, spatial)
-    result: Tensor = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
+    result = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
     return b.with_shape(result, [theta.dim(0), *spatial, len(spatial)])
 
 
@@ -559,7 +517,7 @@ def _grid_between_corners(b: Builder, theta: Tensor, sizes: Dims) -> Tensor:
         total = spread if total is None else b.Add(total, spread)
     assert total is not None
     moved = b.transpose(b.slice(theta, 2, rank, rank + 1), [0, 2, 1])
-    grid: Tensor = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
+    grid = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
     return b.with_shape(grid, [theta.dim(0), *sizes, rank])
 
 

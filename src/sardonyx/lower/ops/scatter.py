@@ -49,29 +49,21 @@ def _value_everywhere(b: Builder, x: Tensor, index: Tensor, value: Scalar) -> Te
     return expand_to(b, b.scalar(value, x.dtype), sizes_of(b, index))
 
 
-@lowering("aten::scatter.src")
-def scatter(b: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return scatter_elements(b, self, dim, index, src)
-
-
-@lowering("aten::scatter.value")
-def scatter_value(b: Builder, self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor:
-    return scatter_elements(b, self, dim, index, _value_everywhere(b, self, index, value))
-
-
-@lowering("aten::scatter.reduce")
-def scatter_combine(
-    b: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str
+@lowering(
+    "aten::scatter.src", "aten::scatter.value", "aten::scatter.reduce", "aten::scatter.value_reduce"
+)
+def scatter(
+    b: Builder,
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | None = None,
+    value: Scalar = 0,
+    *,
+    reduce: str | None = None,
 ) -> Tensor:
-    return scatter_elements(b, self, dim, index, src, _REDUCTIONS[reduce])
-
-
-@lowering("aten::scatter.value_reduce")
-def scatter_combine_value(
-    b: Builder, self: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str
-) -> Tensor:
-    src = _value_everywhere(b, self, index, value)
-    return scatter_elements(b, self, dim, index, src, _REDUCTIONS[reduce])
+    written = _value_everywhere(b, self, index, value) if src is None else src
+    return scatter_elements(b, self, dim, index, written, reduce and _REDUCTIONS[reduce])
 
 
 @lowering("aten::scatter_add")
@@ -90,13 +82,7 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    return _reduce_into(b, self, dim, index, src, reduce, include_self)
-
-
-def _reduce_into(
-    b: Builder, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
-) -> Tensor:
-    base = x
+    base = x = self
     if not include_self:
         # What is written to starts from the value that changes nothing.
         neutral = _value_everywhere(b, x, index, _neutral(x.dtype, reduce))
@@ -110,7 +96,7 @@ def _reduce_into(
     if not include_self:
         count = b.Max(count, b.scalar(1, x.dtype))
     if x.is_floating_point:
-        result: Tensor = b.Div(total, count)
+        result = b.Div(total, count)
     else:  # ATen's mean of integers rounds down; ONNX Div rounds toward zero.
         quotient = b.Div(total, count)
         is_exact = b.Equal(b.Mul(quotient, count), total)
@@ -191,7 +177,7 @@ def index_reduce(
     updates = _slices_of(b, self, axis, source)
     line = b.unsqueeze(at_least_1d(b, index), [a for a in range(updates.rank) if a != axis])
     places = b.expand(line, b.dims(updates))
-    return _reduce_into(b, self, dim, places, updates, reduce, include_self)
+    return scatter_reduce(b, self, dim, places, updates, reduce, include_self=include_self)
 
 
 @lowering("aten::put")

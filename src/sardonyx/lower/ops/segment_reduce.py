@@ -55,7 +55,7 @@ def segment_reduce(
 def _offsets_of(b: Builder, lengths: Tensor, axis: int) -> Tensor:
     ends = b.CumSum(b.cast(lengths, torch.int64), b.scalar(axis, torch.int64))
     start = b.full([*b.dims(lengths)[:axis], 1], 0, torch.int64)
-    joined: Tensor = b.Concat(start, ends, axis=axis)
+    joined = b.Concat(start, ends, axis=axis)
     return b.with_shape(joined, [*b.dims(lengths)[:axis], lengths.dim(axis) + 1])
 
 
@@ -67,5 +67,4 @@ def _divided(
     lengths = b.unsqueeze(lengths, list(range(axis + 1, total.rank)))
     if initial is not None:
         lengths = b.Max(lengths, 1)
-    result: Tensor = b.Div(total, b.cast(lengths, total.dtype))
-    return result
+    return b.Div(total, b.cast(lengths, total.dtype))

@@ -68,27 +68,23 @@ def sequence_concat(b: Builder, sequence: Tensor, dim: int, new_dim: bool) -> Te
 @lowering("sardonyx::items_stack")
 def items_stack(b: Builder, items: list[Tensor]) -> Tensor:
     rows = [b.unsqueeze(item, [0]) for item in items]
-    stacked: Tensor = rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
-    return stacked
+    return rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
 
 
 @lowering("sardonyx::items_join")
 def items_join(b: Builder, stacked: list[Tensor]) -> Tensor:
-    joined: Tensor = b.Concat(*stacked, axis=0)
-    return joined
+    return b.Concat(*stacked, axis=0)
 
 
 @lowering("sardonyx::items_reverse")
 def items_reverse(b: Builder, stacked: Tensor) -> Tensor:
-    backwards: Tensor = b.Slice(stacked, [-1], [-(2**63) + 1], [0], [-1])
-    return backwards
+    return b.Slice(stacked, [-1], [-(2**63) + 1], [0], [-1])
 
 
 @lowering("sardonyx::items_set")
 def items_set(b: Builder, stacked: Tensor, item: Tensor, position: Scalar) -> Tensor:
     index = b.reshape(b.scalar(position, torch.int64), [1, 1])
-    written: Tensor = b.ScatterND(stacked, index, b.unsqueeze(item, [0]))
-    return written
+    return b.ScatterND(stacked, index, b.unsqueeze(item, [0]))
 
 
 def _position(b: Builder, position: Scalar | Tensor | None) -> Tensor | None:
@@ -96,12 +92,8 @@ def _position(b: Builder, position: Scalar | Tensor | None) -> Tensor | None:
 
 
 def _sequence(b: Builder, made: Tensor, dtype: torch.dtype) -> Tensor:
-    typed = Tensor(made.value, dtype, None, is_sequence=True)
-    b.declare(typed)
-    return typed
+    return b.declare(Tensor(made.value, dtype, None, is_sequence=True))
 
 
 def _tensor(b: Builder, made: Tensor, dtype: torch.dtype) -> Tensor:
-    typed = Tensor(made.value, dtype, None)
-    b.declare(typed)
-    return typed
+    return b.declare(Tensor(made.value, dtype, None))

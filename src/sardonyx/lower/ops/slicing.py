@@ -8,9 +8,9 @@ from typing import TypeGuard
 import sympy
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import axis_of, from_front, is_number, plain, plus
+from sardonyx.lower.positions import axis_of, from_front, is_number, plus
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, plain
 
 _TO_THE_END = 2**63 - 1
 """What PyTorch writes as the end of a slice that has none."""
@@ -18,8 +18,7 @@ _TO_THE_END = 2**63 - 1
 
 @lowering("aten::select.int", "aten::select_copy.int")
 def select(b: Builder, self: Tensor, dim: int, index: Dim) -> Tensor:
-    result: Tensor = b.Gather(self, b.scalar(index), axis=axis_of(self, dim))
-    return result
+    return b.Gather(self, b.scalar(index), axis=axis_of(self, dim))
 
 
 @lowering("aten::slice.Tensor", "aten::slice_copy.Tensor")
@@ -170,38 +169,21 @@ def tensor_split_by_tensor(
     return [b.slice(self, axis, s, e) for s, e in zip(starts, [*bounds, None], strict=True)]
 
 
-def _hsplit_dim(x: Tensor) -> int:
-    return 0 if x.rank == 1 else 1
+def _register_split(name: str, dim: int) -> None:
+    def dim_of(x: Tensor) -> int:
+        return min(dim, x.rank - 1)  # hsplit splits the only dim there is
+
+    @lowering(f"aten::{name}.int")
+    def of_sections(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
+        return tensor_split(b, self, sections, dim_of(self))
+
+    @lowering(f"aten::{name}.array")
+    def at_indices(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
+        return tensor_split_at(b, self, list(indices), dim_of(self))
 
 
-@lowering("aten::hsplit.int")
-def hsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, _hsplit_dim(self))
-
-
-@lowering("aten::hsplit.array")
-def hsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), _hsplit_dim(self))
-
-
-@lowering("aten::vsplit.int")
-def vsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, 0)
-
-
-@lowering("aten::vsplit.array")
-def vsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), 0)
-
-
-@lowering("aten::dsplit.int")
-def dsplit(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-    return tensor_split(b, self, sections, 2)
-
-
-@lowering("aten::dsplit.array")
-def dsplit_at(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-    return tensor_split_at(b, self, list(indices), 2)
+for _name, _dim in {"vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
+    _register_split(_name, _dim)
 
 
 @lowering("aten::unbind.int", "aten::unbind_copy.int")
@@ -223,8 +205,7 @@ def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
     axes = [axis_of(self, d) for d in dims]
     if not axes or self.rank == 0:
         return self
-    result: Tensor = b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
-    return result
+    return b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
 
 
 @lowering("aten::fliplr")
@@ -272,5 +253,5 @@ def _roll_axis(b: Builder, x: Tensor, shift: Dim, axis: int) -> Tensor:
             return x
     else:
         cut = b.Mod(b.size(-shift), b.Max(b.size(size), b.size(1)))
-    joined: Tensor = b.Concat(b.slice(x, axis, cut, None), b.slice(x, axis, 0, cut), axis=axis)
+    joined = b.Concat(b.slice(x, axis, cut, None), b.slice(x, axis, 0, cut), axis=axis)
     return b.with_shape(joined, b.dims(x))

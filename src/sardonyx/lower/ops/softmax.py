@@ -37,12 +37,10 @@ def safe_softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None =
     x = b.cast(self, dtype)
     # Where everything is masked the weights are 0, not NaN.
     masked = b.Equal(reduce_dims(b, "ReduceMax", x, dim, keepdim=True), -math.inf)
-    result: Tensor = b.Where(masked, b.scalar(0, x.dtype), _along(b, "Softmax", x, dim))
-    return result
+    return b.Where(masked, b.scalar(0, x.dtype), _along(b, "Softmax", x, dim))
 
 
 def _along(b: Builder, op: str, x: Tensor, dim: int) -> Tensor:
     if x.rank == 0:
         return b.squeeze(b.op(op, b.unsqueeze(x, [0]), axis=0), [0])
-    result: Tensor = b.op(op, x, axis=dim % x.rank if dim != -1 else -1)
-    return result
+    return b.op(op, x, axis=dim % x.rank if dim != -1 else -1)

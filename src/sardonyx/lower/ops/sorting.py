@@ -78,8 +78,7 @@ def _last_of_smallest(
 
 
 def _last(b: Builder, x: Tensor, axis: int, keepdim: bool) -> Tensor:
-    last: Tensor = b.Gather(x, b.const(torch.tensor([-1] if keepdim else -1)), axis=axis)
-    return last
+    return b.Gather(x, b.const(torch.tensor([-1] if keepdim else -1)), axis=axis)
 
 
 # -- middle and most frequent ----------------------------------------------------------------------
@@ -308,5 +307,5 @@ def places_among(
     # Not greater, rather than less: NaN comes after everything.
     behind = b.Greater(line, column) if right else b.GreaterOrEqual(line, column)
     before = b.cast(b.Not(behind), torch.int64)
-    count: Tensor = b.ReduceSum(before, [-1], keepdims=0)
+    count = b.ReduceSum(before, [-1], keepdims=0)
     return b.cast(count, torch.int32 if out_int32 else torch.int64)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.elementwise import Unary
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.series import Rational
 from sardonyx.lower.values import Tensor
-
-Unary = Callable[[Builder, Tensor], Tensor]
 
 # Rational functions of x^2 up to 5 and of 25 / x^2 beyond.
 
@@ -487,8 +485,7 @@ _ORDER_1 = _Order(
 def _j_near(b: Builder, square: Tensor, order: _Order) -> Tensor:
     """J(x) for x up to 5, divided by x for order 1."""
     zeros = b.Mul(b.Sub(square, order.j_zeros[0]), b.Sub(square, order.j_zeros[1]))
-    result: Tensor = b.Mul(zeros, series.rational(b, square, order.j_near))
-    return result
+    return b.Mul(zeros, series.rational(b, square, order.j_near))
 
 
 def _far(b: Builder, x: Tensor, order: _Order, *, second_kind: bool) -> Tensor:
@@ -503,23 +500,20 @@ def _far(b: Builder, x: Tensor, order: _Order, *, second_kind: bool) -> Tensor:
         wave = b.Add(b.Mul(modulus, sine), b.Mul(phase, cosine))
     else:
         wave = b.Sub(b.Mul(modulus, cosine), b.Mul(phase, sine))
-    result: Tensor = b.Div(b.Mul(wave, math.sqrt(2 / math.pi)), b.Sqrt(x))
-    return result
+    return b.Div(b.Mul(wave, math.sqrt(2 / math.pi)), b.Sqrt(x))
 
 
 def _j0(b: Builder, x: Tensor) -> Tensor:
     x = b.Abs(x)
     near = _j_near(b, b.Mul(x, x), _ORDER_0)
-    result: Tensor = b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_0, second_kind=False))
-    return result
+    return b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_0, second_kind=False))
 
 
 def _j1(b: Builder, x: Tensor) -> Tensor:
     near = b.Mul(x, _j_near(b, b.Mul(x, x), _ORDER_1))
     magnitude = b.Abs(x)
     far = b.Mul(b.Sign(x), _far(b, magnitude, _ORDER_1, second_kind=False))
-    result: Tensor = b.Where(b.LessOrEqual(magnitude, 5), near, far)
-    return result
+    return b.Where(b.LessOrEqual(magnitude, 5), near, far)
 
 
 def _y0(b: Builder, x: Tensor) -> Tensor:
@@ -527,8 +521,7 @@ def _y0(b: Builder, x: Tensor) -> Tensor:
     logarithm = b.Mul(b.Log(x), 2 / math.pi)
     product = b.Mul(logarithm, _j_near(b, square, _ORDER_0))
     near = b.Add(series.rational(b, square, _Y0_NEAR), product)
-    result: Tensor = b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_0, second_kind=True))
-    return result
+    return b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_0, second_kind=True))
 
 
 def _y1(b: Builder, x: Tensor) -> Tensor:
@@ -537,16 +530,14 @@ def _y1(b: Builder, x: Tensor) -> Tensor:
     singular = b.Mul(b.Sub(product, b.Reciprocal(x)), 2 / math.pi)
     near = b.Add(b.Mul(x, series.rational(b, square, _Y1_NEAR)), singular)
     near = b.Where(b.Equal(x, 0), -math.inf, near)
-    result: Tensor = b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_1, second_kind=True))
-    return result
+    return b.Where(b.LessOrEqual(x, 5), near, _far(b, x, _ORDER_1, second_kind=True))
 
 
 def _spherical_j0(b: Builder, x: Tensor) -> Tensor:
     terms = [(-1) ** k / math.factorial(2 * k + 1) for k in reversed(range(7))]
     near = series.polynomial(b, b.Mul(x, x), terms)
     far = b.Where(b.IsInf(x), 0, b.Div(b.Sin(x), x))
-    result: Tensor = b.Where(b.Less(b.Abs(x), 0.5), near, far)
-    return result
+    return b.Where(b.Less(b.Abs(x), 0.5), near, far)
 
 
 # -- I and K -----------------------------------------------------------------------------------
@@ -555,51 +546,43 @@ def _spherical_j0(b: Builder, x: Tensor) -> Tensor:
 def _i0e(b: Builder, x: Tensor) -> Tensor:
     x = b.Abs(x)
     near = series.chebyshev(b, b.Sub(b.Div(x, 4), 1), _I0_NEAR)
-    result: Tensor = b.Where(b.LessOrEqual(x, 8), near, _i_far(b, x, _I0_FAR))
-    return result
+    return b.Where(b.LessOrEqual(x, 8), near, _i_far(b, x, _I0_FAR))
 
 
 def _i1e(b: Builder, x: Tensor) -> Tensor:
     magnitude = b.Abs(x)
     near = b.Mul(x, series.chebyshev(b, b.Sub(b.Div(magnitude, 4), 1), _I1_NEAR))
     far = b.Mul(b.Sign(x), _i_far(b, magnitude, _I1_FAR))
-    result: Tensor = b.Where(b.LessOrEqual(magnitude, 8), near, far)
-    return result
+    return b.Where(b.LessOrEqual(magnitude, 8), near, far)
 
 
 def _i_far(b: Builder, x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     place = b.Sub(b.Div(16, x), 1)
-    result: Tensor = b.Div(series.chebyshev(b, place, coefficients), b.Sqrt(x))
-    return result
+    return b.Div(series.chebyshev(b, place, coefficients), b.Sqrt(x))
 
 
 def i0(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Mul(b.Exp(b.Abs(x)), _i0e(b, x))
-    return result
+    return b.Mul(b.Exp(b.Abs(x)), _i0e(b, x))
 
 
 def _i1(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Mul(b.Exp(b.Abs(x)), _i1e(b, x))
-    return result
+    return b.Mul(b.Exp(b.Abs(x)), _i1e(b, x))
 
 
 def _k0_near(b: Builder, x: Tensor) -> Tensor:
     smooth = series.chebyshev(b, b.Sub(b.Mul(b.Mul(x, x), 0.5), 1), _K0_NEAR)
-    near: Tensor = b.Sub(smooth, b.Mul(b.Log(b.Mul(x, 0.5)), _i_near(b, x, _I0_NEAR)))
-    return near
+    return b.Sub(smooth, b.Mul(b.Log(b.Mul(x, 0.5)), _i_near(b, x, _I0_NEAR)))
 
 
 def _k1_near(b: Builder, x: Tensor) -> Tensor:
     smooth = series.chebyshev(b, b.Sub(b.Mul(b.Mul(x, x), 0.5), 1), _K1_NEAR)
     product = b.Mul(b.Log(b.Mul(x, 0.5)), b.Mul(x, _i_near(b, x, _I1_NEAR)))
-    near: Tensor = b.Where(b.Equal(x, 0), math.inf, b.Add(product, b.Div(smooth, x)))
-    return near
+    return b.Where(b.Equal(x, 0), math.inf, b.Add(product, b.Div(smooth, x)))
 
 
 def _i_near(b: Builder, x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     scaled = series.chebyshev(b, b.Sub(b.Div(x, 4), 1), coefficients)
-    result: Tensor = b.Mul(b.Exp(x), scaled)
-    return result
+    return b.Mul(b.Exp(x), scaled)
 
 
 def _k(near: Unary, far: tuple[float, ...], *, scaled: bool) -> Unary:
@@ -610,8 +593,7 @@ def _k(near: Unary, far: tuple[float, ...], *, scaled: bool) -> Unary:
             below = b.Mul(below, b.Exp(x))
         else:
             above = b.Mul(above, b.Exp(b.Neg(x)))
-        result: Tensor = b.Where(b.LessOrEqual(x, 2), below, above)
-        return result
+        return b.Where(b.LessOrEqual(x, 2), below, above)
 
     return write
 
@@ -631,11 +613,8 @@ def _airy_ai(b: Builder, x: Tensor) -> Tensor:
     angle = b.Add(zeta, math.pi / 4)
     below = b.Sub(b.Mul(b.Sin(angle), sine), b.Mul(b.Cos(angle), cosine))
     outer = b.Mul(height, b.Where(b.Less(x, 0), below, above))
-    result: Tensor = b.Where(
-        b.And(b.GreaterOrEqual(x, -2.09), b.Less(x, 2.09)), _airy_near(b, x), outer
-    )
-    result = b.Where(b.IsInf(x), math.nan, result)
-    return result
+    result = b.Where(b.And(b.GreaterOrEqual(x, -2.09), b.Less(x, 2.09)), _airy_near(b, x), outer)
+    return b.Where(b.IsInf(x), math.nan, result)
 
 
 def _airy_near(b: Builder, x: Tensor) -> Tensor:
@@ -647,8 +626,7 @@ def _airy_near(b: Builder, x: Tensor) -> Tensor:
     cube = b.Mul(b.Mul(x, x), x)
     even = series.polynomial(b, cube, [0.355028053887817239260 * c for c in reversed(first)])
     odd = series.polynomial(b, cube, [0.258819403792806798405 * c for c in reversed(second)])
-    result: Tensor = b.Sub(even, b.Mul(x, odd))
-    return result
+    return b.Sub(even, b.Mul(x, odd))
 
 
 _OF_SELF: dict[str, Unary] = {
@@ -674,12 +652,6 @@ _OF_X: dict[str, Unary] = {
 """Whose schemas call their argument x."""
 
 
-def _register_of_self(name: str, function: Unary) -> None:
-    @lowering(f"aten::{name}")
-    def of_self(b: Builder, self: Tensor) -> Tensor:
-        return elementwise.in_floats(b, function, self)
-
-
 def _register_of_x(name: str, function: Unary) -> None:
     @lowering(f"aten::{name}")
     def of_x(b: Builder, x: Tensor) -> Tensor:
@@ -687,6 +659,6 @@ def _register_of_x(name: str, function: Unary) -> None:
 
 
 for _name, _function in _OF_SELF.items():
-    _register_of_self(_name, _function)
+    elementwise.lowering_in_floats(f"aten::{_name}")(_function)
 for _name, _function in _OF_X.items():
     _register_of_x(_name, _function)

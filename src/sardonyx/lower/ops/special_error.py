@@ -6,7 +6,7 @@ import math
 
 from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.elementwise import lowering_in_floats
 from sardonyx.lower.series import Rational
 from sardonyx.lower.values import Tensor
 
@@ -115,73 +115,50 @@ _NORMAL_FAR_TAIL = Rational(
 # -- tails -------------------------------------------------------------------------------------
 
 
-@lowering("aten::special_erfcx")
-def special_erfcx(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, erfcx, self)
-
-
+@lowering_in_floats("aten::special_erfcx")
 def erfcx(b: Builder, x: Tensor) -> Tensor:
     """exp(x^2) erfc(x)."""
     positive = _erfcx_of_positive(b, b.Abs(x))
     negative = b.Sub(b.Mul(b.Exp(b.Mul(x, x)), 2), positive)
-    result: Tensor = b.Where(b.Less(x, 0), negative, positive)
-    return result
+    return b.Where(b.Less(x, 0), negative, positive)
 
 
 def _erfcx_of_positive(b: Builder, x: Tensor) -> Tensor:
     place = b.Sub(1, b.Div(7.5, b.Add(x, 3.75)))
-    result: Tensor = b.Div(series.chebyshev(b, place, _ERFCX), b.Add(b.Mul(x, 2), 1))
-    return result
+    return b.Div(series.chebyshev(b, place, _ERFCX), b.Add(b.Mul(x, 2), 1))
 
 
-@lowering("aten::erfc", "aten::special_erfc")
-def special_erfc(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, erfc, self)
-
-
+@lowering_in_floats("aten::erfc", "aten::special_erfc")
 def erfc(b: Builder, x: Tensor) -> Tensor:
     """1 - erf(x), without the cancellation for positive x."""
     magnitude = b.Abs(x)
     tail = b.Mul(b.Exp(b.Neg(b.Mul(x, x))), _erfcx_of_positive(b, magnitude))
-    result: Tensor = b.Where(b.Less(x, 0), b.Sub(2, tail), tail)
-    return result
+    return b.Where(b.Less(x, 0), b.Sub(2, tail), tail)
 
 
-@lowering("aten::special_log_ndtr")
-def log_ndtr(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _log_ndtr, self)
-
-
-def _log_ndtr(b: Builder, x: Tensor) -> Tensor:
+@lowering_in_floats("aten::special_log_ndtr")
+def log_ndtr(b: Builder, x: Tensor) -> Tensor:
     scaled = b.Mul(x, math.sqrt(0.5))
     square = b.Mul(scaled, scaled)
     fraction = b.Mul(_erfcx_of_positive(b, b.Abs(scaled)), 0.5)
     below = b.Sub(b.Log(fraction), square)
     upper_tail = b.Mul(b.Exp(b.Neg(square)), fraction)
     above = elementwise.log1p(b, b.Neg(b.Where(b.Less(x, 0), b.Sub(1, upper_tail), upper_tail)))
-    result: Tensor = b.Where(b.Less(x, -1), below, above)
-    return result
+    return b.Where(b.Less(x, -1), below, above)
 
 
 # -- their inverses ----------------------------------------------------------------------------
 
 
-@lowering("aten::special_ndtri")
-def ndtri(b: Builder, self: Tensor) -> Tensor:
-    def quantile(b: Builder, x: Tensor) -> Tensor:
-        return _normal_quantile(b, b.Sub(x, 0.5), b.Min(x, b.Sub(1, x)))
-
-    return elementwise.in_floats(b, quantile, self)
+@lowering_in_floats("aten::special_ndtri")
+def ndtri(b: Builder, x: Tensor) -> Tensor:
+    return _normal_quantile(b, b.Sub(x, 0.5), b.Min(x, b.Sub(1, x)))
 
 
-@lowering("aten::erfinv", "aten::special_erfinv")
-def erfinv(b: Builder, self: Tensor) -> Tensor:
-    def inverse(b: Builder, x: Tensor) -> Tensor:
-        tail = b.Mul(b.Sub(1, b.Abs(x)), 0.5)
-        result: Tensor = b.Mul(_normal_quantile(b, b.Mul(x, 0.5), tail), math.sqrt(0.5))
-        return result
-
-    return elementwise.in_floats(b, inverse, self)
+@lowering_in_floats("aten::erfinv", "aten::special_erfinv")
+def erfinv(b: Builder, x: Tensor) -> Tensor:
+    tail = b.Mul(b.Sub(1, b.Abs(x)), 0.5)
+    return b.Mul(_normal_quantile(b, b.Mul(x, 0.5), tail), math.sqrt(0.5))
 
 
 def _normal_quantile(b: Builder, centered: Tensor, tail: Tensor) -> Tensor:
@@ -200,5 +177,4 @@ def _normal_quantile(b: Builder, centered: Tensor, tail: Tensor) -> Tensor:
     outer = b.Sub(b.Sub(depth, b.Div(b.Log(depth), depth)), b.Mul(inverse, correction))
     outer = b.Where(b.Equal(tail, 0), math.inf, outer)
     outer = b.Where(b.Less(centered, 0), b.Neg(outer), outer)
-    result: Tensor = b.Where(b.Greater(tail, math.exp(-2)), middle, outer)
-    return result
+    return b.Where(b.Greater(tail, math.exp(-2)), middle, outer)

@@ -9,6 +9,7 @@ import torch
 
 from sardonyx.lower import elementwise, loops, series
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.elementwise import lowering_in_floats
 from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
@@ -67,11 +68,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 # -- the logarithm -----------------------------------------------------------------------------
 
 
-@lowering("aten::lgamma")
-def lgamma(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _log_gamma, self)
-
-
+@lowering_in_floats("aten::lgamma")
 def _log_gamma(b: Builder, x: Tensor) -> Tensor:
     magnitude = b.Abs(x)
     positive = _log_gamma_of_positive(b, magnitude)
@@ -81,9 +78,8 @@ def _log_gamma(b: Builder, x: Tensor) -> Tensor:
     # At whole numbers, as all large ones are, the sine decides, whose logarithm is -inf.
     finite = b.Min(positive, torch.finfo(x.dtype).max)
     negative = b.Neg(b.Add(b.Add(sine, b.Log(magnitude)), finite))
-    result: Tensor = b.Where(b.Less(x, 0), negative, positive)
-    result = b.Where(b.IsInf(x), math.inf, result)
-    return result
+    result = b.Where(b.Less(x, 0), negative, positive)
+    return b.Where(b.IsInf(x), math.inf, result)
 
 
 def _log_gamma_of_positive(b: Builder, x: Tensor) -> Tensor:
@@ -100,40 +96,32 @@ def _log_gamma_of_positive(b: Builder, x: Tensor) -> Tensor:
     product = b.Where(b.Greater(whole, 1), product, b.Where(below, x, 1))
     factor = b.Log(product)
     near = b.Add(near, b.Where(below, b.Neg(factor), factor))
-    result: Tensor = b.Where(b.LessOrEqual(whole, steps), near, _stirling(b, x))
-    return result
+    return b.Where(b.LessOrEqual(whole, steps), near, _stirling(b, x))
 
 
 def _stirling(b: Builder, x: Tensor) -> Tensor:
     leading = b.Mul(b.Sub(x, 0.5), b.Sub(b.Log(x), 1))
-    result: Tensor = b.Add(b.Add(leading, (math.log(2 * math.pi) - 1) / 2), _stirling_tail(b, x))
-    return result
+    return b.Add(b.Add(leading, (math.log(2 * math.pi) - 1) / 2), _stirling_tail(b, x))
 
 
 def _stirling_tail(b: Builder, x: Tensor) -> Tensor:
     terms = _STIRLING if x.dtype == torch.float64 else _STIRLING[-5:]
-    result: Tensor = b.Div(series.polynomial(b, b.Reciprocal(b.Mul(x, x)), terms), x)
-    return result
+    return b.Div(series.polynomial(b, b.Reciprocal(b.Mul(x, x)), terms), x)
 
 
 # -- its derivatives ---------------------------------------------------------------------------
 
 
-@lowering("aten::digamma")
-def digamma(b: Builder, self: Tensor) -> Tensor:
-    return elementwise.in_floats(b, _digamma, self)
-
-
+@lowering_in_floats("aten::digamma")
 def _digamma(b: Builder, x: Tensor) -> Tensor:
     negative = b.Less(x, 0)
-    result: Tensor = _digamma_of_positive(b, b.Where(negative, b.Sub(1, x), x))
+    result = _digamma_of_positive(b, b.Where(negative, b.Sub(1, x), x))
     rest = b.Sub(x, b.Round(x))
     # digamma(1 - x) - digamma(x) = pi cot(pi x), which has poles at the integers.
     angle = b.Mul(rest, math.pi)
     reflected = b.Sub(result, b.Mul(b.Div(b.Cos(angle), b.Sin(angle)), math.pi))
     reflected = b.Where(b.Equal(x, b.Floor(x)), math.nan, reflected)
-    result = b.Where(negative, reflected, result)
-    return result
+    return b.Where(negative, reflected, result)
 
 
 def _digamma_of_positive(b: Builder, x: Tensor) -> Tensor:
@@ -145,8 +133,7 @@ def _digamma_of_positive(b: Builder, x: Tensor) -> Tensor:
     x = b.Where(small, b.Add(x, steps), x)
     square = b.Reciprocal(b.Mul(x, x))
     tail = b.Add(b.Div(0.5, x), b.Mul(square, series.polynomial(b, square, _DIGAMMA)))
-    result: Tensor = b.Sub(b.Sub(b.Log(x), tail), b.Where(small, total, 0))
-    return result
+    return b.Sub(b.Sub(b.Log(x), tail), b.Where(small, total, 0))
 
 
 @lowering("aten::polygamma")
@@ -154,14 +141,13 @@ def polygamma(b: Builder, n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise b.refuse("polygamma of a negative order")
     if n == 0:
-        return digamma(b, self)
+        return elementwise.in_floats(b, _digamma, self)
     if n == 1:
         return elementwise.in_floats(b, _trigamma, self)
 
     def derivative(b: Builder, x: Tensor) -> Tensor:
         factor = math.factorial(n) * (1 if n % 2 else -1)
-        result: Tensor = b.Mul(_zeta(b, b.scalar(n + 1, x.dtype), x), float(factor))
-        return result
+        return b.Mul(_zeta(b, b.scalar(n + 1, x.dtype), x), float(factor))
 
     return elementwise.in_floats(b, derivative, self)
 
@@ -180,8 +166,7 @@ def _trigamma(b: Builder, x: Tensor) -> Tensor:
     total = b.Add(total, b.Div(b.Add(tail, 1), x))
     # trigamma(x) + trigamma(1 - x) = (pi / sin(pi x))^2
     reflected = b.Sub(b.Div(math.pi**2, b.Mul(sine, sine)), total)
-    result: Tensor = b.Where(reflects, reflected, total)
-    return result
+    return b.Where(reflects, reflected, total)
 
 
 @lowering("aten::special_zeta", "aten::special_zeta.other_scalar", "aten::special_zeta.self_scalar")
@@ -202,8 +187,7 @@ def _zeta(b: Builder, x: Tensor, q: Tensor) -> Tensor:
     last = b.Max(b.Min(b.Add(start, 8), 1e9), 9.0)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.LessOrEqual(carried[0], last)
-        return result
+        return b.LessOrEqual(carried[0], last)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         place, total, term = carried
@@ -291,15 +275,13 @@ def _incomplete_factor(b: Builder, a: Tensor, x: Tensor) -> Tensor:
     # By Stirling's formula for large a, where the three would cancel.
     scaled = b.Mul(b.Log(b.Div(a, 2 * math.pi)), 0.5)
     large = b.Sub(b.Sub(scaled, b.Mul(a, _half_eta_squared(b, a, x))), _stirling_tail(b, a))
-    result: Tensor = b.Exp(b.Where(b.Less(a, 10), plain, large))
-    return result
+    return b.Exp(b.Where(b.Less(a, 10), plain, large))
 
 
 def _half_eta_squared(b: Builder, a: Tensor, x: Tensor) -> Tensor:
     """(x - a) / a - log(x / a), which is 0 at x = a and positive elsewhere."""
     distance = b.Div(b.Sub(x, a), a)
-    result: Tensor = b.Sub(distance, elementwise.log1p(b, distance))
-    return result
+    return b.Sub(distance, elementwise.log1p(b, distance))
 
 
 def _lower_series(b: Builder, a: Tensor, x: Tensor) -> Tensor:
@@ -308,8 +290,7 @@ def _lower_series(b: Builder, a: Tensor, x: Tensor) -> Tensor:
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         term, total = carried
-        result: Tensor = b.Greater(term, b.Mul(total, 2.0**-53))
-        return result
+        return b.Greater(term, b.Mul(total, 2.0**-53))
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         term, total = carried
@@ -327,8 +308,7 @@ def _upper_fraction(b: Builder, a: Tensor, x: Tensor) -> Tensor:
     first = b.Reciprocal(base)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
-        result: Tensor = b.Greater(b.Abs(b.Sub(carried[3], 1)), 2.0**-50)
-        return result
+        return b.Greater(b.Abs(b.Sub(carried[3], 1)), 2.0**-50)
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         above, below, total, _ = carried
@@ -352,5 +332,4 @@ def _large_upper(b: Builder, a: Tensor, x: Tensor) -> Tensor:
     order_1 = b.Div(series.polynomial(b, eta, (-1 / 288, -1 / 540)), a)
     density = b.Div(b.Exp(b.Neg(b.Mul(a, half))), b.Sqrt(b.Mul(a, 2 * math.pi)))
     tail = b.Mul(erfc(b, b.Mul(eta, b.Sqrt(b.Mul(a, 0.5)))), 0.5)
-    result: Tensor = b.Add(tail, b.Mul(density, b.Add(order_0, order_1)))
-    return result
+    return b.Add(tail, b.Mul(density, b.Add(order_0, order_1)))

@@ -63,8 +63,7 @@ def _of_known_degree(b: Builder, family: _Family, x: Tensor, degree: int) -> Ten
     if family.within is None or degree <= family.directly:
         return last
     within = family.within(b, x, b.scalar(degree, x.dtype))
-    result: Tensor = b.Where(b.Less(b.Abs(x), 1), within, last)
-    return result
+    return b.Where(b.Less(b.Abs(x), 1), within, last)
 
 
 def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
@@ -80,8 +79,7 @@ def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         left, last, _ = carried
-        result: Tensor = b.And(b.Greater(left, 0), b.Not(b.IsNaN(last)))
-        return result
+        return b.And(b.Greater(left, 0), b.Not(b.IsNaN(last)))
 
     def step(number: Tensor, carried: Sequence[Tensor]) -> list[Tensor]:
         left, last, before = carried
@@ -92,7 +90,7 @@ def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
 
     first = family.first(b, x)
     start = [left, first, b.full_like(first, 1)]
-    result: Tensor = loops.repeat_while(b, unfinished, step, start)[1]
+    result = loops.repeat_while(b, unfinished, step, start)[1]
     if family.within is not None:
         result = b.Where(by_form, family.within(b, x, n), result)
     if family.ends is not None:
@@ -103,21 +101,18 @@ def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
     if family.degrees is not None:
         result = b.Where(b.Greater(n, family.degrees[x.dtype]), math.nan, result)
     result = b.Where(b.Equal(n, 0), 1, result)
-    result = b.Where(b.Less(n, 0), 0, result)
-    return result
+    return b.Where(b.Less(n, 0), 0, result)
 
 
 # -- Chebyshev ---------------------------------------------------------------------------------
 
 
 def _double(b: Builder, x: Tensor) -> Tensor:
-    result: Tensor = b.Add(x, x)
-    return result
+    return b.Add(x, x)
 
 
 def _chebyshev_step(b: Builder, x: Tensor, k: Tensor, last: Tensor, before: Tensor) -> Tensor:
-    result: Tensor = b.Sub(b.Mul(_double(b, x), last), before)
-    return result
+    return b.Sub(b.Mul(_double(b, x), last), before)
 
 
 def _one(b: Builder, x: Tensor, n: Tensor) -> Tensor:
@@ -125,13 +120,11 @@ def _one(b: Builder, x: Tensor, n: Tensor) -> Tensor:
 
 
 def _next(b: Builder, x: Tensor, n: Tensor) -> Tensor:
-    result: Tensor = b.Add(n, 1)
-    return result
+    return b.Add(n, 1)
 
 
 def _next_odd(b: Builder, x: Tensor, n: Tensor) -> Tensor:
-    result: Tensor = b.Add(_double(b, n), 1)
-    return result
+    return b.Add(_double(b, n), 1)
 
 
 def _wave(function: str, shift: float, over: float | None) -> Closed:
@@ -139,7 +132,7 @@ def _wave(function: str, shift: float, over: float | None) -> Closed:
 
     def form(b: Builder, x: Tensor, n: Tensor) -> Tensor:
         angle = b.Acos(x)
-        wave: Tensor = b.op(function, b.Mul(b.Add(n, shift) if shift else n, angle))
+        wave = b.op(function, b.Mul(b.Add(n, shift) if shift else n, angle))
         if over is not None:
             wave = b.Div(wave, b.op(function, b.Mul(angle, over)))
         return wave
@@ -175,25 +168,21 @@ def _chebyshev(directly: dict[str, int]) -> dict[str, _Family]:
 
 
 def _hermite_step(b: Builder, x: Tensor, k: Tensor, last: Tensor, before: Tensor) -> Tensor:
-    result: Tensor = b.Sub(b.Mul(_double(b, x), last), b.Mul(_double(b, k), before))
-    return result
+    return b.Sub(b.Mul(_double(b, x), last), b.Mul(_double(b, k), before))
 
 
 def _probabilist_step(b: Builder, x: Tensor, k: Tensor, last: Tensor, before: Tensor) -> Tensor:
-    result: Tensor = b.Sub(b.Mul(x, last), b.Mul(k, before))
-    return result
+    return b.Sub(b.Mul(x, last), b.Mul(k, before))
 
 
 def _laguerre_step(b: Builder, x: Tensor, k: Tensor, last: Tensor, before: Tensor) -> Tensor:
     factor = b.Add(_double(b, k), b.Sub(1, x))
-    result: Tensor = b.Div(b.Sub(b.Mul(factor, last), b.Mul(k, before)), b.Add(k, 1))
-    return result
+    return b.Div(b.Sub(b.Mul(factor, last), b.Mul(k, before)), b.Add(k, 1))
 
 
 def _legendre_step(b: Builder, x: Tensor, k: Tensor, last: Tensor, before: Tensor) -> Tensor:
     factor = b.Mul(b.Add(_double(b, k), 1), x)
-    result: Tensor = b.Div(b.Sub(b.Mul(factor, last), b.Mul(k, before)), b.Add(k, 1))
-    return result
+    return b.Div(b.Sub(b.Mul(factor, last), b.Mul(k, before)), b.Add(k, 1))
 
 
 _HERMITE_DEGREES = {torch.float32: 128, torch.float64: 512}

@@ -64,8 +64,7 @@ def as_strided(
 ) -> Tensor:
     memory = _memory_of(b, self)
     places = _places(b, memory, size, stride, storage_offset)
-    result: Tensor = b.Gather(memory.line, b.const(places), axis=0)
-    return result
+    return b.Gather(memory.line, b.const(places), axis=0)
 
 
 @lowering("aten::as_strided_scatter")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.complex_values import conjugate
 from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.schemas import onnx_dtype
@@ -23,13 +24,10 @@ from sardonyx.lower.windows import floor_divided
     "aten::_unsafe_view",
     "aten::view_copy",
     "aten::_reshape_copy",
+    "aten::_reshape_alias",
+    "aten::_reshape_alias_copy",
 )
-def view(b: Builder, self: Tensor, size: Dims) -> Tensor:
-    return b.reshape(self, size)
-
-
-@lowering("aten::_reshape_alias", "aten::_reshape_alias_copy")
-def reshape_alias(b: Builder, self: Tensor, size: Dims, stride: Dims) -> Tensor:
+def view(b: Builder, self: Tensor, size: Dims, stride: Dims | None = None) -> Tensor:
     # The strides are those of a contiguous result over the same memory.
     return b.reshape(self, size)
 
@@ -46,14 +44,12 @@ def reshape_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @lowering("aten::_reshape_from_tensor")
 def reshape_from_tensor(b: Builder, self: Tensor, shape: Tensor) -> Tensor:
-    result: Tensor = b.Reshape(self, b.cast(shape, torch.int64), allowzero=1)
-    return result
+    return b.Reshape(self, b.cast(shape, torch.int64), allowzero=1)
 
 
 @lowering("aten::_shape_as_tensor")
 def shape_as_tensor(b: Builder, self: Tensor) -> Tensor:
-    result: Tensor = b.Shape(self)
-    return result
+    return b.Shape(self)
 
 
 @lowering("aten::view.dtype", "aten::view_copy.dtype")
@@ -62,8 +58,7 @@ def view_dtype(b: Builder, self: Tensor, dtype: torch.dtype) -> Tensor:
         return self
     if dtype.itemsize != self.dtype.itemsize:
         raise b.refuse(f"the bits of {self.dtype} cannot be read as the wider or narrower {dtype}")
-    result: Tensor = b.BitCast(self, to=int(onnx_dtype(dtype)))
-    return result
+    return b.BitCast(self, to=int(onnx_dtype(dtype)))
 
 
 @lowering("aten::flatten.using_ints")
@@ -92,14 +87,8 @@ def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 
-@lowering("aten::expand", "aten::expand_copy")
-def expand(b: Builder, self: Tensor, size: Dims, *, implicit: bool = False) -> Tensor:
-    # `implicit` records that broadcasting asked for it; the result is the same.
-    return b.expand(self, size)
-
-
-@lowering("aten::broadcast_to")
-def broadcast_to(b: Builder, self: Tensor, size: Dims) -> Tensor:
+@lowering("aten::expand", "aten::expand_copy", "aten::broadcast_to")
+def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
     return b.expand(self, size)
 
 
@@ -170,19 +159,14 @@ def atleast_3d(b: Builder, self: Tensor) -> Tensor:
     return b.unsqueeze(self, {1: [0, 2], 2: [2]}.get(self.rank, []))
 
 
-@lowering("aten::atleast_1d.Sequence")
-def atleast_1d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_1d(b, t) for t in tensors]
+def _register_each(name: str, of_one: Callable[[Builder, Tensor], Tensor]) -> None:
+    @lowering(f"aten::{name}.Sequence")
+    def of_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
+        return [of_one(b, t) for t in tensors]
 
 
-@lowering("aten::atleast_2d.Sequence")
-def atleast_2d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_2d(b, t) for t in tensors]
-
-
-@lowering("aten::atleast_3d.Sequence")
-def atleast_3d_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    return [atleast_3d(b, t) for t in tensors]
+for _function in (atleast_1d, atleast_2d, atleast_3d):
+    _register_each(_function.__name__, _function)
 
 
 # -- order of dims ---------------------------------------------------------------------------------
@@ -229,7 +213,7 @@ def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
 def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return swap_axes(b, self, -2, -1)
+    return conjugate(b, swap_axes(b, self, -2, -1))
 
 
 @lowering("aten::movedim.intlist", "aten::moveaxis.intlist")
@@ -251,9 +235,8 @@ def movedim(b: Builder, self: Tensor, source: int, destination: int) -> Tensor:
 @lowering("aten::pixel_shuffle")
 def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
-    if self.rank == 4 and self.dtype in (torch.float32, torch.float64, torch.float16):
-        result: Tensor = b.DepthToSpace(self, blocksize=r, mode="CRD")
-        return result
+    if self.rank == 4 and self.dtype.to_real() in (torch.float32, torch.float64, torch.float16):
+        return b.DepthToSpace(self, blocksize=r, mode="CRD")
     *batch, channels, height, width = b.dims(self)
     n = len(batch)
     deep = quotient(b, channels, r * r)
@@ -286,8 +269,7 @@ def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
 @lowering("aten::diagonal", "aten::diagonal_copy")
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     flat, positions = matrices_flat(b, self, offset, dim1, dim2)
-    result: Tensor = b.Gather(flat, positions, axis=-1)
-    return result
+    return b.Gather(flat, positions, axis=-1)
 
 
 @lowering("aten::linalg_diagonal")
@@ -335,7 +317,7 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
     on_diagonal = b.Equal(b.unsqueeze(b.Add(places, offset), [1]), b.unsqueeze(places, [0]))
     spread = b.unsqueeze(columns, [self.rank - 1])
     if self.dtype == torch.bool:
-        matrices: Tensor = b.And(on_diagonal, spread)
+        matrices = b.And(on_diagonal, spread)
     else:
         matrices = b.Where(on_diagonal, spread, b.scalar(0, self.dtype))
     rank = self.rank + 1
@@ -352,8 +334,7 @@ def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
     if self.rank == 1:
         return diag_embed(b, self, diagonal)
     flat, positions = matrices_flat(b, self, diagonal, 0, 1)
-    result: Tensor = b.Gather(flat, positions, axis=-1)
-    return result
+    return b.Gather(flat, positions, axis=-1)
 
 
 @lowering("aten::diagflat")
@@ -375,7 +356,7 @@ def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Te
     else:
         windows = b.Add(b.Div(b.Sub(b.size(length), size), step), 1)
         indices = b.Add(b.unsqueeze(b.Mul(arange(b, windows), step), [1]), b.const(within))
-    gathered: Tensor = b.Gather(self, indices, axis=axis)
+    gathered = b.Gather(self, indices, axis=axis)
     perm = [a for a in range(gathered.rank) if a != axis + 1]
     return b.transpose(gathered, [*perm, axis + 1])
 

@@ -17,8 +17,7 @@ def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Dim) 
     if axis == 0 or is_number(self.dim(axis), 1):
         if is_number(self.dim(axis), 1):
             return piece
-        result: Tensor = b.ScatterND(self, b.reshape(b.scalar(index), [1, 1]), piece)
-        return result
+        return b.ScatterND(self, b.reshape(b.scalar(index), [1, 1]), piece)
     return _with_piece(b, self, piece, axis, from_front(b, index, self.dim(axis)))
 
 
@@ -59,7 +58,7 @@ def _with_piece(b: Builder, x: Tensor, piece: Tensor, axis: int, start: Dim | Te
         parts.insert(0, b.slice(x, axis, 0, start))
     if isinstance(end, Tensor) or end != size:
         parts.append(b.slice(x, axis, end, None))
-    joined: Tensor = b.Concat(*parts, axis=axis)
+    joined = b.Concat(*parts, axis=axis)
     return b.with_shape(joined, b.dims(x))
 
 

@@ -18,26 +18,22 @@ Form = Callable[[Builder, Tensor, float | None, float | None], Tensor]
 
 
 def _triangle(b: Builder, place: Tensor, alpha: float | None, beta: float | None) -> Tensor:
-    result: Tensor = b.Sub(1.0, b.Abs(b.Sub(b.Mul(place, 2.0), 1.0)))
-    return result
+    return b.Sub(1.0, b.Abs(b.Sub(b.Mul(place, 2.0), 1.0)))
 
 
 def _wave(b: Builder, place: Tensor, periods: int, size: float) -> Tensor:
-    result: Tensor = b.Mul(b.Cos(b.Mul(place, 2 * math.pi * periods)), size)
-    return result
+    return b.Mul(b.Cos(b.Mul(place, 2 * math.pi * periods)), size)
 
 
 def _blackman(b: Builder, place: Tensor, alpha: float | None, beta: float | None) -> Tensor:
-    result: Tensor = b.Add(b.Sub(_wave(b, place, 2, 0.08), _wave(b, place, 1, 0.5)), 0.42)
-    return result
+    return b.Add(b.Sub(_wave(b, place, 2, 0.08), _wave(b, place, 1, 0.5)), 0.42)
 
 
 def _raised_wave(alpha_default: float, beta_default: float) -> Form:
     def form(b: Builder, place: Tensor, alpha: float | None, beta: float | None) -> Tensor:
         size = beta_default if beta is None else beta
         middle = alpha_default if alpha is None else alpha
-        result: Tensor = b.Sub(middle, _wave(b, place, 1, size))
-        return result
+        return b.Sub(middle, _wave(b, place, 1, size))
 
     return form
 
@@ -47,8 +43,7 @@ def _kaiser(b: Builder, place: Tensor, alpha: float | None, beta: float | None) 
     from_middle = b.Sub(b.Mul(place, 2.0), 1.0)
     rest = b.Max(b.Sub(1.0, b.Mul(from_middle, from_middle)), 0.0)
     peak = float(torch.special.i0(torch.tensor(steepness, dtype=torch.float64)))
-    result: Tensor = b.Div(i0(b, b.Mul(b.Sqrt(rest), steepness)), peak)
-    return result
+    return b.Div(i0(b, b.Mul(b.Sqrt(rest), steepness)), peak)
 
 
 _WINDOWS: dict[str, tuple[Callable[..., torch.Tensor], Form, tuple[str, ...]]] = {
