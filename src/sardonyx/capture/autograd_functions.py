@@ -58,7 +58,6 @@ class FunctionCalls:
                 yield
         finally:
             _recording.reset(token)
-            self._note_writes()
 
     def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         function, operands = self.operator(apply, kind, args, kwargs)
@@ -68,7 +67,8 @@ class FunctionCalls:
                 self._shared.append((function.name, tensor, version_of(tensor)))
         return function.result(tensors)
 
-    def _note_writes(self) -> None:
+    def note_writes(self) -> None:
+        """When a run has ended."""
         for name, tensor, version in self._shared:
             if version_of(tensor) != version:
                 text = (
@@ -119,6 +119,13 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
     if calls is not None and calls.is_kept(kind):
         return calls.call(apply, kind, args, kwargs)
     return apply(*args, **kwargs)
+
+
+def note_writes_of_shared() -> None:
+    """Of a run that has ended: writes of memory that functions returned of their arguments."""
+    calls = _recording.get()
+    if calls is not None:
+        calls.note_writes()
 
 
 @contextlib.contextmanager

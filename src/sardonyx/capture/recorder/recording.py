@@ -12,6 +12,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.autograd_functions import note_writes_of_shared
 from sardonyx.capture.derived_dims import compute_roots
 from sardonyx.capture.dynamic import DynamicDim
 from sardonyx.capture.exportable_calls import ExportableCalls
@@ -223,6 +224,7 @@ class Recording:
         except Exception as error:
             raise self._refusal(error) from error
         finally:
+            note_writes_of_shared()
             _torch_private.text_made.reset(text_made)
             _torch_private.numbers_made.reset(numbers_made)
             _torch_private.large_made.reset(large_made)
