@@ -9,8 +9,8 @@ import torch
 
 from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.graph import TensorType, Value
-from sardonyx.capture.handed_places import Handed, Route, Step, options
-from sardonyx.capture.memory import Base, Chain, Chosen, Place, View
+from sardonyx.capture.handed_places import Handed, Route, Step
+from sardonyx.capture.memory import Base, Chain, Place, View
 from sardonyx.capture.view_positions import can_be_located
 from sardonyx.capture.views import Positions
 
@@ -98,12 +98,12 @@ class Choice:
         """From here on the value is one of the places, of which it holds the content now."""
         first = self.places[0]
         if not self.is_computed and self.is_dense and not first.chain:
-            aliases.views[self.value] = View(*first, self.value, first.base.version)
+            aliases.views[self.value] = View((first,), self.value, (first.base.version,))
             return
         numbers = self.numbers or tuple(map(aliases.number_of, self.places))
         versions = tuple(place.base.version for place in self.places)
-        aliases.views[self.value] = Chosen(
-            self.selector, numbers, tuple(self.places), self.value, versions, self.is_dense
+        aliases.views[self.value] = View(
+            tuple(self.places), self.value, versions, self.selector, numbers, self.is_dense
         )
 
 
@@ -119,7 +119,7 @@ class Handover:
     that, it does from then on; and what was handed on before does not hold any more."""
 
     aliases: AliasTracker
-    ends: Sequence[View | Chosen | None]
+    ends: Sequence[View | None]
     is_local: Callable[[Base], bool]
     is_visible: Callable[[Chain], bool]
     """Whether what its views read is known outside."""
@@ -144,7 +144,7 @@ class Handover:
         if end is None or choice is None:
             return None
         routes = []
-        for number, place in options(end):
+        for number, place in end.options:
             steps = self._steps(at, place, choices)
             if steps is None and not choice.is_part:
                 choice.become_part(self.aliases)
@@ -153,7 +153,7 @@ class Handover:
             if seen is None:
                 return None
             routes.append(Route(number, seen))
-        return Handed(end.selector if isinstance(end, Chosen) else None, tuple(routes))
+        return Handed(end.selector, tuple(routes))
 
     def _seen_outside(
         self, choice: Choice, steps: Sequence[Step], choices: Mapping[int, Choice]
@@ -195,17 +195,17 @@ class Handover:
                 return None
             numbers = [
                 number
-                for number, other in options(end)
+                for number, other in end.options
                 if other.base is place.base and (choice.is_part or not other.chain)
             ]
             seen = Place(choice.cell, place.chain)
             if holder == at:
                 if own.is_part or not place.chain:
                     return (*steps, Step(None, seen, place))
-            elif numbers and len(options(end)) == 1:
+            elif numbers and len(end.options) == 1:
                 return (*steps, Step(None, seen, place))
             else:
                 for number in numbers:
-                    assert isinstance(end, Chosen) and number is not None
+                    assert end.selector is not None and number is not None
                     steps.append(Step((end.selector, number), seen, place))
         return None

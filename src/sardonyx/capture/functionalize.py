@@ -21,20 +21,18 @@ from sardonyx.capture.alias import (
     lies_as,
     origins,
 )
-from sardonyx.capture.alias_classes import (
+from sardonyx.capture.alias_analysis import (
     depends_on_layout,
     followed_values,
     is_its_input,
-    may_alias,
-)
-from sardonyx.capture.any_rank import EXPAND
-from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.block_effects import (
     made_inside,
+    may_alias,
     maybe_written,
     unchanged_positions,
     written_from_outside,
 )
+from sardonyx.capture.any_rank import EXPAND
+from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.block_handover import Choice
 from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.copied_memory import may_be_no_copy
@@ -56,15 +54,10 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.handed_places import Handed
-from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.list_memory import ListMemory
-from sardonyx.capture.memory import Base, Chosen, View
-from sardonyx.capture.memory_choices import (
-    BlockEnd,
-    LoopChoices,
-    choices_of_branch,
-)
-from sardonyx.capture.memory_relations import MemoryRelations
+from sardonyx.capture.memory import Base, View
+from sardonyx.capture.memory_choices import BlockEnd, LoopChoices, choices_of_branch
 from sardonyx.capture.overlapping_parameters import overlapping_parameters
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,
@@ -272,7 +265,7 @@ class _Walk:
             told = self._told(block, choices, side, block.outputs)
             block.outputs = [*(block.outputs[i] for i in kept), *extra, *told]
         for output, view in aliased:
-            self.aliases.views[output] = View(view.base, view.chain, output, -1)
+            self.aliases.views[output] = View(view.places, output, (-1,))
         contents = self._new_contents(written)
         if results or contents:
             made = [*results, *contents, *(v for c in choices.values() for v in c.told)]
@@ -287,10 +280,8 @@ class _Walk:
             for index, output in enumerate(node.outputs)
         ]
         known = {index for index in range(len(made_here)) if index in choices or index not in kept}
-        relations = MemoryRelations(self.aliases)
         for read in reads:
-            for index in kept:
-                relations.relate_result(made_here, index, read.bases, known, read.end.made)
+            self.aliases.relate_results(made_here, kept, read.bases, known, read.end.made)
 
     def _may_be_chosen(self, value: Value) -> bool:
         return value in self._choices and value.has_shape and not value.is_sequence
@@ -336,19 +327,22 @@ class _Walk:
             for output in node.outputs[count:]
         ]
         inside = made_inside(node)
-        relations = MemoryRelations(self.aliases)
         self._loose |= {block.inputs[1 + p] for p in kept if self._is_loose(firsts[p])}
         starts: list[Base] = []
         goes_on = True
         while goes_on:
             chosen = choices.choices.keys()
             known, starts = starts, [self._start(choices, *each) for each in enumerate(inputs[1:])]
-            for index, start in enumerate(starts):
-                if start not in known:
-                    relations.relate_result(starts, index, begun, chosen, set())
+            new = [index for index, start in enumerate(starts) if start not in known]
+            self.aliases.relate_results(starts, new, begun, chosen, set())
             read = self._block(body, written, fresh, choices.begin)
             inside |= read.end.made
-            goes_on = relations.hand_on([*starts, *stacks], read.bases[1:], chosen, inside)
+            starts_next = [*starts, *stacks]
+            before = self.aliases.relations
+            self.aliases.relate_results(
+                starts_next, range(len(starts_next)), read.bases[1:], chosen, inside, is_next=True
+            )
+            goes_on = self.aliases.relations > before
             goes_on = choices.hand_on(read.end.without_first()) or goes_on
             loose = {value for at, value in enumerate(inputs) if at in read.loose} - self._loose
             self._loose |= loose
@@ -403,10 +397,11 @@ class _Walk:
             after[p].cell if p in after else _only(self.aliases.view_of(value).bases)
             for p, value in enumerate(made_here)
         ]
-        for index in range(len(kept)):
-            relations.relate_result(ends[: len(kept)], index, begun, after.keys(), set())
-        for index in range(len(ends)):
-            relations.relate_result(ends, index, read.bases[1:], chosen_or_located, inside)
+        carried_ends = ends[: len(kept)]
+        self.aliases.relate_results(carried_ends, range(len(kept)), begun, after.keys(), set())
+        self.aliases.relate_results(
+            ends, range(len(ends)), read.bases[1:], chosen_or_located, inside
+        )
         for position, end in enumerate(ends[len(kept) :], len(kept)):
             if position not in chosen_or_located:
                 end.uncertain_since = stacks[position - len(kept)].uncertain_since
@@ -470,7 +465,7 @@ class _Walk:
         made = {*block.inputs, *carried}
         made.update(v for node in (*block.nodes, *self.nodes) for v in made_inside(node))
         seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
-        views = [v if isinstance(v, View) and v.base.root not in made else None for v in seen]
+        views = [None if v is None or v.is_chosen or v.bases[0].root in made else v for v in seen]
         bases = [self.aliases.bases_of(o) if isinstance(o, Value) else () for o in block.outputs]
         dense = [bool(self._choices) and self._is_dense(o) for o in block.outputs]
         loose = {at for at, o in enumerate(block.outputs) if self._is_loose(o)}
@@ -502,7 +497,7 @@ class _Walk:
     def _lies_otherwise(self, value: Value) -> bool:
         """Whether it may lie in memory otherwise than its own fake does."""
         view = self.aliases.view_of(value)
-        return value in self._loose or (isinstance(view, Chosen) and not view.is_dense)
+        return value in self._loose or (view.is_chosen and not view.is_dense)
 
     def _is_dense(self, argument: Argument) -> bool:
         if (
@@ -512,7 +507,7 @@ class _Walk:
         ):
             return False
         view = self.aliases.view_of(argument)
-        return view.is_dense if isinstance(view, Chosen) else is_dense(self._fake(argument))
+        return view.is_dense if view.is_chosen else is_dense(self._fake(argument))
 
     @contextmanager
     def _inside(self, block: Block) -> Iterator[None]:
@@ -586,14 +581,12 @@ class _Walk:
             tensors = [self._inference.fake_of(o) for o in node.outputs]
         else:
             # How a result lies in memory decides what is a view of it and what a copy.
-            fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
-            rule = SHAPE_RULES.get(node.op)
             mode = self._inference.mode
+            fakes = {k: self._inference.argument(a, self._fake) for k, a in node.arguments.items()}
             given = with_common_sizes(node.op, fakes, mode)
-            result = _torch_private.run_on_fakes(node.op, given, mode, rule)
-            results = list(result) if isinstance(result, (list, tuple)) else [result]
-            tensors = [r for r in results if isinstance(r, torch.Tensor)]
-            found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))
+            result = _torch_private.run_on_fakes(node.op, given, mode, SHAPE_RULES.get(node.op))
+            tensors = tensors_in(result)
+            found = origins(node.op, node.arguments, fakes, result, mode)
         self._fakes |= dict(zip(node.outputs, tensors, strict=True))
         return dict(zip(node.outputs, found, strict=True))
 
@@ -603,7 +596,7 @@ class _Walk:
         op = METADATA_WRITES[node.op._schema.name](node.op)
         before = Value(f"{target.name}_before", target.type, fake=self._fake(target))
         of = self.aliases.view_of(target)
-        if isinstance(of, Chosen):
+        if of.is_chosen:
             raise CaptureError(
                 f"{node.name} changes the shape of a tensor, and which one it is depends on a"
                 " branch, a loop or a list: use the operator that gives a new one"
@@ -614,7 +607,7 @@ class _Walk:
         self.aliases.views[target] = self.aliases.view_of(output)
         self._memory.setdefault(target, self._fake(target))
         self._fakes[target] = self._fake(output)
-        self._first_write.setdefault(of.base.root, self._location)
+        self._first_write.setdefault(of.bases[0].root, self._location)
 
     def _write(self, node: Node) -> None:
         form = pure_form(node)
@@ -622,9 +615,7 @@ class _Walk:
             self._write_by_parts(node)
             return
         arguments = {k: map_values(a, self.aliases.current) for k, a in form.arguments.items()}
-        made = self._inference.call_like(
-            form.op, arguments, node.location, _type_of_written(form.op, arguments)
-        ) or self._inference.call(self._graph, form.op, (), node.location, arguments)
+        made = self._inference.call(self._graph, form.op, (), node.location, arguments)
         self.nodes.append(made)
         self._replace_written(node, form, made.outputs)
 
@@ -729,13 +720,6 @@ class _Walk:
         self._graph.symbols[size] = SymbolSource(line, 0)
         return line
 
-    def _fake_argument(self, argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return self._fake(argument)
-        if isinstance(argument, list):
-            return [self._fake_argument(a) for a in argument]
-        return self._inference.argument(argument)
-
     def _emit(
         self,
         op: Any,
@@ -769,29 +753,6 @@ class _Walk:
         return made
 
 
-def _type_of_written(op: Any, arguments: dict[str, Argument]) -> TensorType | None:
-    """The type of what is written, where nothing else decides that of the result."""
-    if op._schema.name not in _GIVES_WHAT_IT_WRITES:
-        return None
-    target = arguments["self"]
-    is_plain = target.dtype.is_floating_point and all(isinstance(d, int) for d in target.shape)
-    operands = values_in(list(arguments.values()))
-    if not is_plain or any(v.dtype != target.dtype for v in operands):
-        return None
-    return TensorType(target.dtype, target.shape)
-
-
-_GIVES_WHAT_IT_WRITES = frozenset(
-    f"aten::{name}"
-    for name in (
-        "relu", "leaky_relu", "hardtanh", "silu", "elu", "selu", "sigmoid", "tanh", "hardswish",
-        "add", "sub", "mul", "div",
-    )
-)  # fmt: skip
-"""Operators in place that most models with such operators have; PyTorch need not tell their types
-once more."""
-
-
 @dataclass(slots=True)
 class _ReadBlock:
     block: Block
@@ -814,7 +775,7 @@ def _only(bases: Sequence[Base]) -> Base:
 
 
 def _is_same_view(left: View, right: View | None) -> bool:
-    return right is not None and left.base is right.base and left.chain == right.chain
+    return right is not None and left.places == right.places
 
 
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.graph import TensorType, Value
-from sardonyx.capture.memory import Base, Chosen, Place, View
+from sardonyx.capture.memory import Base, Place, View
 from sardonyx.capture.view_positions import positions
 from sardonyx.capture.views import Positions
 
@@ -144,18 +144,11 @@ def _as_constant(number: int) -> Value:
     return Value(f"place_{number}", TensorType(torch.int64, ()), constant=constant)
 
 
-def as_it_is(view: View | Chosen, located: Mapping[Base, Positions] | None = None) -> Handed:
+def as_it_is(view: View, located: Mapping[Base, Positions] | None = None) -> Handed:
     """What is not in a block at all."""
     routes = []
-    for number, place in options(view):
+    for number, place in view.options:
         link = None if located is None else located.get(place.base)
         seen = place if link is None else Place(place.base, (link,))
         routes.append(Route(number, (Step(None, seen, place),)))
-    return Handed(view.selector if isinstance(view, Chosen) else None, tuple(routes))
-
-
-def options(view: View | Chosen) -> Sequence[tuple[int | None, Place]]:
-    """Its places, each with its number."""
-    if isinstance(view, Chosen):
-        return list(zip(view.numbers, view.places, strict=True))
-    return [(None, place) for place in view.places]
+    return Handed(view.selector, tuple(routes))

@@ -27,22 +27,6 @@ class Base:
     """Of a list: of what it was made, which may be written since."""
 
 
-@dataclass(slots=True, eq=False)
-class View:
-    base: Base
-    chain: Chain
-    current: Value
-    version: int = 0
-
-    @property
-    def bases(self) -> Sequence[Base]:
-        return (self.base,)
-
-    @property
-    def places(self) -> Sequence[Place]:
-        return (Place(self.base, self.chain),)
-
-
 class Place(NamedTuple):
     """What a view sees, apart from what it holds."""
 
@@ -107,20 +91,32 @@ def _are_other_places(left: Argument, right: Argument) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Chosen:
-    """One of several places: that whose number `selector` is at run time."""
+class View:
+    """What a tensor sees of memory: a place; or one of several, that whose number `selector` is at
+    run time."""
 
-    selector: Value
-    numbers: tuple[int, ...]
     places: tuple[Place, ...]
     current: Value
     versions: tuple[int, ...]
-    is_dense: bool
-    """Whether it lies in memory without gaps, whichever it is."""
+    """Of the memory of the places, where `current` is what they hold."""
+    selector: Value | None = None
+    numbers: tuple[int, ...] = ()
+    is_dense: bool = True
+    """Of what is chosen: whether it lies in memory without gaps, whichever it is."""
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.selector is not None
 
     @property
     def bases(self) -> Sequence[Base]:
         return list(dict.fromkeys(place.base for place in self.places))
+
+    @property
+    def options(self) -> list[tuple[int | None, Place]]:
+        """The places, each with its number."""
+        numbers = self.numbers if self.is_chosen else (None,)
+        return list(zip(numbers, self.places, strict=True))
 
     def versions_now(self) -> tuple[int, ...]:
         return tuple(place.base.version for place in self.places)

@@ -18,7 +18,7 @@ from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.block_handover import Choice, Handover, extent
 from sardonyx.capture.graph import Argument, SymbolSource, Value, values_in
 from sardonyx.capture.handed_places import Handed, as_it_is
-from sardonyx.capture.memory import Base, Chain, Chosen, Place, View
+from sardonyx.capture.memory import Base, Chain, Place, View
 from sardonyx.capture.view_positions import can_be_located
 from sardonyx.capture.views import ViewLink
 
@@ -30,7 +30,7 @@ _MOST_PLACES = 16
 class BlockEnd:
     """What the results of a block hold at its end."""
 
-    views: list[View | Chosen | None]
+    views: list[View | None]
     is_dense: list[bool]
     made: set[Value]
     """Inside it."""
@@ -145,7 +145,7 @@ class LoopChoices:
         self,
         aliases: AliasTracker,
         inputs: Sequence[Value],
-        begun: Sequence[View | Chosen],
+        begun: Sequence[View],
         dense: Sequence[bool],
         candidates: Sequence[int],
     ) -> None:

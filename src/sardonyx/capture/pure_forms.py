@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -116,6 +117,7 @@ def _scripted_copy(node: Node) -> PureForm:
     return PureForm(aten.fill.Scalar, {"self": target, "value": other}, {"self": 0}, {0: "self"})
 
 
+@cache
 def _twin(base: str, written: Any) -> Any:
     """The overload of `base` that takes what the in-place operator takes."""
     packet = getattr(aten, base, None)

@@ -22,8 +22,8 @@ class AlikeResults:
     def __init__(self, mode: Any) -> None:
         self._mode = mode
         self._known: dict[Hashable, _Template | None] = {}
-        self._keys: dict[int, tuple[Any, frozenset[sympy.Basic]]] = {}
-        """Of tensors, by id: the recorder keeps all of them until it ends."""
+        self._keys: dict[int, tuple[Any, frozenset[sympy.Basic], torch.Tensor]] = {}
+        """Of tensors, by id, and the tensor, which keeps the id from being another's."""
 
     def forget(self, fake: torch.Tensor) -> None:
         """Its sizes were changed in place."""
@@ -49,7 +49,7 @@ class AlikeResults:
             given.append(argument)
             found = self._keys.get(id(argument))
             if found is None:
-                found = self._keys[id(argument)] = _tensor_key(argument)
+                found = self._keys[id(argument)] = *_tensor_key(argument), argument
             symbols |= found[1]
             return found[0]
         if isinstance(argument, (list, tuple)):
@@ -130,7 +130,8 @@ class _Unlike:
 
 
 def _tensor_key(tensor: torch.Tensor) -> tuple[Any, frozenset[sympy.Basic]]:
-    if not _torch_private.is_plain(tensor) or getattr(tensor, "constant", None) is not None:
+    is_known = getattr(tensor, "constant", None) is not None  # its values decide then
+    if is_known or not (_torch_private.is_fake(tensor) and _torch_private.is_plain(tensor)):
         return _Unlike(), frozenset()
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     dims = tuple(map(_torch_private.dim_of, numbers))

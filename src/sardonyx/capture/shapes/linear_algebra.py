@@ -59,6 +59,10 @@ def _linalg_lstsq(
     )
 
 
+def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
+    return x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)
+
+
 def _multi_dot(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return reduce(torch.matmul, tensors)
 
@@ -81,6 +85,7 @@ def _grouped_mm(
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._grouped_mm.default: _grouped_mm,
+    aten.cdist.default: _cdist,
     aten.cov.default: _cov,
     aten.corrcoef.default: _corrcoef,
     aten.linalg_lstsq.default: _linalg_lstsq,
