@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import sympy
 import torch
 
 from sardonyx.capture.alias import AliasTracker
-from sardonyx.capture.graph import TensorType, Value
+from sardonyx.capture.graph import Argument, SymbolSource, TensorType, Value, values_in
 from sardonyx.capture.handed_places import Handed, Route, Step
 from sardonyx.capture.memory import Base, Chain, Place, View
 from sardonyx.capture.view_positions import can_be_located
-from sardonyx.capture.views import Positions
+from sardonyx.capture.views import Positions, ViewLink
 
 
 @dataclass(slots=True, eq=False)
@@ -113,41 +114,94 @@ def extent(choices: Mapping[int, Choice]) -> tuple[int, int]:
     return located, sum(choice.is_part for choice in choices.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
-    """From the end of a block to what is outside. Where a choice has to tell more than it did for
-    that, it does from then on; and what was handed on before does not hold any more."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockEnd:
+    """What the results of a block hold at its end."""
 
-    aliases: AliasTracker
-    ends: Sequence[View | None]
-    is_local: Callable[[Base], bool]
-    is_visible: Callable[[Chain], bool]
-    """Whether what its views read is known outside."""
-    choices: dict[int, Choice]
+    views: list[View | None]
+    is_dense: list[bool]
+    made: set[Value]
+    """Inside it."""
+    symbols: dict[sympy.Symbol, SymbolSource]
 
-    def handed_on(self) -> list[Handed | None]:
+    def is_local(self, base: Base) -> bool:
+        return base.root in self.made
+
+    def is_visible(self, chain: Chain) -> bool:
+        """Whether what its views read is known outside."""
+        return not any(
+            value in self.made for link in chain for value in self._values_read(link.reads())
+        )
+
+    def _values_read(self, argument: Argument) -> Iterator[Value]:
+        yield from values_in(argument)
+        if isinstance(argument, list):
+            for item in argument:
+                yield from self._values_read(item)
+        elif isinstance(argument, sympy.Basic):
+            for symbol in argument.free_symbols & self.symbols.keys():
+                yield self.symbols[symbol].value
+
+    def may_repeat(
+        self, index: int, iteration: Value, starts: Sequence[Base], aliases: AliasTracker
+    ) -> bool:
+        """Whether what two iterations put into a list, as that result, may be one tensor."""
+        stacked = self.views[index]
+        for base, chain in () if stacked is None else stacked.places:
+            if base in starts:
+                carried = self.views[1 : 1 + len(starts)]
+                handed_on = [other for view in carried if view is not None for other in view.bases]
+                if any(aliases.are_related(base, other) for other in handed_on):
+                    return True
+            elif not self.is_local(base) and not self._is_of_its_iteration(chain, iteration):
+                return True
+        return False
+
+    def _is_of_its_iteration(self, chain: Chain, iteration: Value) -> bool:
+        """Whether it is an element of memory at the number of the iteration."""
+        at_number = [
+            link
+            for link in chain
+            if isinstance(link, ViewLink)
+            and link.name == "aten::select"
+            and iteration in self._values_read(link.arguments["index"])
+            and isinstance(link.arguments["index"], (Value, sympy.Symbol))
+        ]
+        others = tuple(link for link in chain if link not in at_number)
+        repeats = any(isinstance(k, ViewLink) and k.shows_elements_again for k in others)
+        return len(at_number) == 1 and not repeats and self.is_visible(others)
+
+    def without_first(self) -> BlockEnd:
+        return BlockEnd(self.views[1:], self.is_dense[1:], self.made, self.symbols)
+
+    def handed_on(
+        self, choices: Mapping[int, Choice], aliases: AliasTracker
+    ) -> list[Handed | None]:
         """For each result: what it is outside; None for those that cannot be told, and those that
-        are no choices.
+        are no choices. Where a choice has to tell more than it did for that, it does from then on;
+        and what was handed on before does not hold any more.
 
         Memory that the block made is that of the first result that holds it."""
-        choices = dict(self.choices)
+        choices = dict(choices)
         while True:
-            found = [self._handed(at, choices) for at in range(len(self.ends))]
+            found = [self._handed(at, choices, aliases) for at in range(len(self.views))]
             lost = [at for at in choices if found[at] is None]
             if not lost:
                 return found
             for at in lost:
                 del choices[at]
 
-    def _handed(self, at: int, choices: Mapping[int, Choice]) -> Handed | None:
-        end, choice = self.ends[at], choices.get(at)
+    def _handed(
+        self, at: int, choices: Mapping[int, Choice], aliases: AliasTracker
+    ) -> Handed | None:
+        end, choice = self.views[at], choices.get(at)
         if end is None or choice is None:
             return None
         routes = []
         for number, place in end.options:
             steps = self._steps(at, place, choices)
             if steps is None and not choice.is_part:
-                choice.become_part(self.aliases)
+                choice.become_part(aliases)
                 steps = self._steps(at, place, choices)
             seen = None if steps is None else self._seen_outside(choice, steps, choices)
             if seen is None:
@@ -179,7 +233,7 @@ class Handover:
             return (Step(None, place, place),)
         holders = [
             index
-            for index, end in enumerate(self.ends)
+            for index, end in enumerate(self.views)
             if end is not None and place.base in end.bases
         ]
         own = choices[at]
@@ -187,7 +241,7 @@ class Handover:
             return (Step(None, Place(own.cell, ()), Place(place.base, ())),)
         steps: list[Step] = []
         for holder in holders:
-            end, choice = self.ends[holder], choices.get(holder)
+            end, choice = self.views[holder], choices.get(holder)
             assert end is not None
             if choice is None:
                 if own.is_part:  # related to it, as all that is no choice

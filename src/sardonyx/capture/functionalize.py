@@ -33,7 +33,7 @@ from sardonyx.capture.alias_analysis import (
 )
 from sardonyx.capture.any_rank import EXPAND
 from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.block_handover import Choice
+from sardonyx.capture.block_handover import BlockEnd, Choice
 from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.copied_memory import may_be_no_copy
 from sardonyx.capture.expansion import expansion
@@ -57,7 +57,7 @@ from sardonyx.capture.handed_places import Handed
 from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.list_memory import ListMemory
 from sardonyx.capture.memory import Base, View
-from sardonyx.capture.memory_choices import BlockEnd, LoopChoices, choices_of_branch
+from sardonyx.capture.memory_choices import LoopChoices, choices_of_branch
 from sardonyx.capture.overlapping_parameters import overlapping_parameters
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,
@@ -209,7 +209,7 @@ class _Walk:
         elif node.blocks:
             self._control(node)
         elif node.op._schema.name in WITHOUT_EFFECT:
-            self._alias_results(node, node.arguments["self"])
+            self._alias_result(node.outputs[0], node.arguments["self"])
         elif node.op._schema.name in METADATA_WRITES:
             self._change_metadata(node)
         elif node.op._schema.is_mutable or writes_in_secret(node):
@@ -675,10 +675,6 @@ class _Walk:
                     f"{base.root.name} is written, and parts of its memory belong to other"
                     " parameters or buffers as well: make one of them the whole, or copy"
                 )
-
-    def _alias_results(self, node: Node, target: Argument) -> None:
-        for output in node.outputs:
-            self._alias_result(output, target)
 
     def _alias_result(self, output: Value, target: Value) -> None:
         """`output`, which no node computes any more, is `target` as it is now."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from sardonyx.capture.alias import AliasTracker
+from sardonyx.capture.block_handover import BlockEnd
 from sardonyx.capture.graph import Argument, Node, TensorType, Value
 from sardonyx.capture.handed_places import as_it_is
 from sardonyx.capture.memory import Base, Place, View
-from sardonyx.capture.memory_choices import BlockEnd, item_at
+from sardonyx.capture.memory_choices import item_at
 from sardonyx.capture.sequences import (
     ITEMS_STACK,
     SEQUENCE,

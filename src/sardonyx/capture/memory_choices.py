@@ -8,87 +8,19 @@ elements, too; and memory that it made, where the results are parts of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import sympy
 import torch
 
 from sardonyx.capture.alias import AliasTracker
-from sardonyx.capture.block_handover import Choice, Handover, extent
-from sardonyx.capture.graph import Argument, SymbolSource, Value, values_in
+from sardonyx.capture.block_handover import BlockEnd, Choice, extent
+from sardonyx.capture.graph import Value
 from sardonyx.capture.handed_places import Handed, as_it_is
-from sardonyx.capture.memory import Base, Chain, Place, View
+from sardonyx.capture.memory import Place, View
 from sardonyx.capture.view_positions import can_be_located
-from sardonyx.capture.views import ViewLink
 
 _MOST_PLACES = 16
 """Of a variable of a loop, before they are told by the numbers of their elements."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockEnd:
-    """What the results of a block hold at its end."""
-
-    views: list[View | None]
-    is_dense: list[bool]
-    made: set[Value]
-    """Inside it."""
-    symbols: dict[sympy.Symbol, SymbolSource]
-
-    def is_local(self, base: Base) -> bool:
-        return base.root in self.made
-
-    def is_visible(self, chain: Chain) -> bool:
-        """Whether what its views read is known outside."""
-        return not any(
-            value in self.made for link in chain for value in self._values_read(link.reads())
-        )
-
-    def _values_read(self, argument: Argument) -> Iterator[Value]:
-        yield from values_in(argument)
-        if isinstance(argument, list):
-            for item in argument:
-                yield from self._values_read(item)
-        elif isinstance(argument, sympy.Basic):
-            for symbol in argument.free_symbols & self.symbols.keys():
-                yield self.symbols[symbol].value
-
-    def may_repeat(
-        self, index: int, iteration: Value, starts: Sequence[Base], aliases: AliasTracker
-    ) -> bool:
-        """Whether what two iterations put into a list, as that result, may be one tensor."""
-        stacked = self.views[index]
-        for base, chain in () if stacked is None else stacked.places:
-            if base in starts:
-                carried = self.views[1 : 1 + len(starts)]
-                handed_on = [other for view in carried if view is not None for other in view.bases]
-                if any(aliases.are_related(base, other) for other in handed_on):
-                    return True
-            elif not self.is_local(base) and not self._is_of_its_iteration(chain, iteration):
-                return True
-        return False
-
-    def _is_of_its_iteration(self, chain: Chain, iteration: Value) -> bool:
-        """Whether it is an element of memory at the number of the iteration."""
-        at_number = [
-            link
-            for link in chain
-            if isinstance(link, ViewLink)
-            and link.name == "aten::select"
-            and iteration in self._values_read(link.arguments["index"])
-            and isinstance(link.arguments["index"], (Value, sympy.Symbol))
-        ]
-        others = tuple(link for link in chain if link not in at_number)
-        repeats = any(isinstance(k, ViewLink) and k.shows_elements_again for k in others)
-        return len(at_number) == 1 and not repeats and self.is_visible(others)
-
-    def without_first(self) -> BlockEnd:
-        return BlockEnd(self.views[1:], self.is_dense[1:], self.made, self.symbols)
-
-    def handed_on(self, choices: dict[int, Choice], aliases: AliasTracker) -> list[Handed | None]:
-        """What results are outside."""
-        return Handover(aliases, self.views, self.is_local, self.is_visible, choices).handed_on()
 
 
 def item_at(
