@@ -33,7 +33,6 @@ from sardonyx.capture.alias_analysis import (
 )
 from sardonyx.capture.any_rank import EXPAND
 from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.block_handover import BlockEnd, Choice
 from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.copied_memory import may_be_no_copy
 from sardonyx.capture.expansion import expansion
@@ -57,7 +56,7 @@ from sardonyx.capture.handed_places import Handed
 from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.list_memory import ListMemory
 from sardonyx.capture.memory import Base, View
-from sardonyx.capture.memory_choices import LoopChoices, choices_of_branch
+from sardonyx.capture.memory_choices import BlockEnd, Choice, LoopChoices, choices_of_branch
 from sardonyx.capture.overlapping_parameters import overlapping_parameters
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,

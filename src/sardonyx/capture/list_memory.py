@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import torch
 
 from sardonyx.capture.alias import AliasTracker
-from sardonyx.capture.block_handover import BlockEnd
 from sardonyx.capture.graph import Argument, Node, TensorType, Value
 from sardonyx.capture.handed_places import as_it_is
 from sardonyx.capture.memory import Base, Place, View
-from sardonyx.capture.memory_choices import item_at
+from sardonyx.capture.memory_choices import BlockEnd, item_at
 from sardonyx.capture.sequences import (
     ITEMS_STACK,
     SEQUENCE,
@@ -70,11 +69,8 @@ class ListMemory:
             (base,) = self.aliases.view_of(output).bases
             base.may_repeat, base.made_by = repeats, node
             for value in node.inputs():
-                found = self.aliases.bases_of(value)
-                self.aliases.inherit(base, found)
-                for held in found:
-                    for other in (held, *self.aliases.related.get(held, ())):
-                        self.aliases.relate(base, other)
+                self.aliases.inherit(base, self.aliases.bases_of(value))
+                self.aliases.may_share(output, value)
 
     def is_item_of_stack(self, node: Node) -> bool:
         """Whether a row is an item of a list whose items are known; it is noted as that then."""
