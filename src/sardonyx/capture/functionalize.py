@@ -3,7 +3,7 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -243,17 +243,14 @@ class _Walk:
 
     def _branch(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
         reads = [self._block(block, written) for block in node.blocks]
-        results: list[Value] = []
-        kept: list[int] = []
-        aliased: list[tuple[Value, View]] = []
-        for index, output in enumerate(node.outputs):
-            views = [read.views[index] for read in reads]
-            first = views[0]
-            if first is not None and all(_is_same_view(first, v) for v in views[1:]):
-                aliased.append((output, first))
-                continue
-            kept.append(index)
-            results.append(output)
+        aliased: dict[int, View] = {}
+        for index in range(len(node.outputs)):
+            first, *others = (read.views[index] for read in reads)
+            if first is not None and all(
+                v is not None and v.places == first.places for v in others
+            ):
+                aliased[index] = first
+        kept = [index for index in range(len(node.outputs)) if index not in aliased]
         self._loose |= {o for i, o in enumerate(node.outputs) if any(i in r.loose for r in reads)}
         candidates = [index for index in kept if self._may_be_chosen(node.outputs[index])]
         ends = [read.end for read in reads]
@@ -263,10 +260,12 @@ class _Walk:
             extra = block.outputs[len(node.outputs) :]
             told = self._told(block, choices, side, block.outputs)
             block.outputs = [*(block.outputs[i] for i in kept), *extra, *told]
-        for output, view in aliased:
+        for index, view in aliased.items():
+            output = node.outputs[index]
             self.aliases.views[output] = View(view.places, output, (-1,))
         contents = self._new_contents(written)
-        if results or contents:
+        if kept or contents:
+            results = [node.outputs[index] for index in kept]
             made = [*results, *contents, *(v for c in choices.values() for v in c.told)]
             self.nodes.append(Node(node.op, arguments, made, node.location, blocks=blocks))
         for read in reads:
@@ -274,11 +273,8 @@ class _Walk:
         self._note_written(written, contents)
         for choice in choices.values():
             choice.settle(self.aliases)
-        made_here = [
-            choices[index].cell if index in choices else _only(self.aliases.view_of(output).bases)
-            for index, output in enumerate(node.outputs)
-        ]
-        known = {index for index in range(len(made_here)) if index in choices or index not in kept}
+        made_here = self._new_memory(node.outputs, choices)
+        known = choices.keys() | aliased.keys()
         for read in reads:
             self.aliases.relate_results(made_here, kept, read.bases, known, read.end.made)
 
@@ -312,26 +308,22 @@ class _Walk:
         inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
         choices = self._choices_of_loop(inputs[1:], [firsts[p] for p in kept])
         begun = [self.aliases.bases_of(firsts[p]) for p in kept]
-        stacked = len(block.outputs) - 1 - count
         returned = [
             block.outputs[0],
             *(block.outputs[1 + p] for p in kept),
-            *(block.outputs[len(block.outputs) - stacked :] if stacked else ()),
+            *block.outputs[1 + count :],
         ]
         fresh = self._new_contents(written)
         body = Block(inputs, block.nodes, returned)
         # What is stacked lies in a list: later iterations may write it.
-        stacks = [
-            _only(self.aliases.view_of(Value(output.name, output.type)).bases)
-            for output in node.outputs[count:]
-        ]
+        stacks = self._new_memory([Value(o.name, o.type) for o in node.outputs[count:]], {})
         inside = made_inside(node)
         self._loose |= {block.inputs[1 + p] for p in kept if self._is_loose(firsts[p])}
         starts: list[Base] = []
         goes_on = True
         while goes_on:
             chosen = choices.choices.keys()
-            known, starts = starts, [self._start(choices, *each) for each in enumerate(inputs[1:])]
+            known, starts = starts, self._new_memory(inputs[1:], choices.choices)
             new = [index for index, start in enumerate(starts) if start not in known]
             self.aliases.relate_results(starts, new, begun, chosen, set())
             read = self._block(body, written, fresh, choices.begin)
@@ -392,10 +384,7 @@ class _Walk:
         for stack in located.values():
             stack.settle(self.aliases)
         chosen_or_located = {*after, *(len(kept) + index for index in located)}
-        ends = [
-            after[p].cell if p in after else _only(self.aliases.view_of(value).bases)
-            for p, value in enumerate(made_here)
-        ]
+        ends = self._new_memory(made_here, after)
         carried_ends = ends[: len(kept)]
         self.aliases.relate_results(carried_ends, range(len(kept)), begun, after.keys(), set())
         self.aliases.relate_results(
@@ -412,10 +401,14 @@ class _Walk:
         dense = [p in candidates and self._is_dense(first) for p, first in enumerate(firsts)]
         return LoopChoices(self.aliases, inputs, begun, dense, candidates)
 
-    def _start(self, choices: LoopChoices, position: int, value: Value) -> Base:
-        """The memory that an iteration starts with, where it is that of a value itself."""
-        choice = choices.choices.get(position)
-        return _only(self.aliases.view_of(value).bases) if choice is None else choice.cell
+    def _new_memory(self, values: Sequence[Value], choices: Mapping[int, Choice]) -> list[Base]:
+        """The memory of each value, where it is that of the value itself."""
+        found = []
+        for index, value in enumerate(values):
+            choice = choices.get(index)
+            (base,) = (choice.cell,) if choice else self.aliases.view_of(value).bases
+            found.append(base)
+        return found
 
     def _check_read_again(self, read: _ReadBlock) -> None:
         for base, written in read.marked.items():
@@ -762,15 +755,6 @@ class _ReadBlock:
     end: BlockEnd
     loose: set[int]
     """Outputs that may lie in memory otherwise than a fake of their type."""
-
-
-def _only(bases: Sequence[Base]) -> Base:
-    (base,) = bases
-    return base
-
-
-def _is_same_view(left: View, right: View | None) -> bool:
-    return right is not None and left.places == right.places
 
 
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
