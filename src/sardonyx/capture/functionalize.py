@@ -634,9 +634,10 @@ class _Walk:
 
     def _replace_written(self, node: Node, form: PureForm, results: list[Value]) -> None:
         """Stores the results where the operator would have written them."""
+        out = [p.name for p in parameters_of(node.op) if p.is_out]
         for name, position in form.written.items():
             for index, target in enumerate(values_in(node.arguments[name])):
-                self._store(target, results[position + index], resizes=_is_out(node, name))
+                self._store(target, results[position + index], resizes=name in out)
         for index, output in enumerate(node.outputs):
             written = form.returned.get(index)
             self._alias_result(
@@ -761,7 +762,3 @@ def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
     return len(left) == len(right) and all(
         a == b or sympy.expand(a - b) == 0 for a, b in zip(left, right, strict=True)
     )
-
-
-def _is_out(node: Node, name: str) -> bool:
-    return next(p.is_out for p in parameters_of(node.op) if p.name == name)

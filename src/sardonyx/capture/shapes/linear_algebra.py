@@ -30,10 +30,6 @@ def _cov(
     return self.new_empty(sizes, dtype=dtype)
 
 
-def _corrcoef(self: torch.Tensor) -> torch.Tensor:
-    return _cov(self)
-
-
 def _linalg_lstsq(
     self: torch.Tensor,
     b: torch.Tensor,
@@ -87,7 +83,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._grouped_mm.default: _grouped_mm,
     aten.cdist.default: _cdist,
     aten.cov.default: _cov,
-    aten.corrcoef.default: _corrcoef,
+    aten.corrcoef.default: _cov,
     aten.linalg_lstsq.default: _linalg_lstsq,
     aten.linalg_multi_dot.default: _multi_dot,
 }
