@@ -22,7 +22,7 @@ from sardonyx.capture.graph import (
     map_values,
 )
 from sardonyx.capture.infer import tensors_in
-from sardonyx.capture.memory import Base, Chain, Place, View, are_apart, place_of
+from sardonyx.capture.memory import Base, Chain, Condition, Place, View, are_apart, place_of
 from sardonyx.capture.view_positions import can_be_located, has_several_items, positions
 from sardonyx.capture.views import VIEWS, Emit, Positions, Strided, ViewLink, apply, write_back
 from sardonyx.errors import CaptureError, format_message
@@ -188,32 +188,33 @@ class AliasTracker:
         return content
 
     def _read(self, view: View, type_: TensorType) -> Value:
-        *others, last = view.options
+        *others, (_, last) = view.options
         if all(not place.chain and place.base.current.type == type_ for place in view.places):
-            content = last[1].base.current
-            for number, place in reversed(others):
-                content = self._where_chosen(view, number, place.base.current, content)
+            content = last.base.current
+            for condition, place in reversed(others):
+                content = self._where(condition, place.base.current, content)
             return content
-        read = partial(self._seen, last[1])
-        for number, place in reversed(others):
+        read = partial(self._seen, last)
+        for condition, place in reversed(others):
             sides = [partial(self._seen, place), read]
-            read = partial(self._if_chosen, view, number, sides, type_)
+            read = partial(self._branch_where, condition, sides, type_)
         return read()
 
-    def _if_chosen(
+    def holds(self, condition: Condition | None) -> Value:
+        assert condition is not None
+        return self.emit(torch.ops.aten.eq.Scalar, *condition)
+
+    def _branch_where(
         self,
-        view: View,
-        number: int | None,
+        condition: Condition | None,
         sides: Sequence[Callable[[], Value]],
         type_: TensorType,
     ) -> Value:
-        condition = self.emit(torch.ops.aten.eq.Scalar, view.selector, number)
-        return self.branch(condition, sides, type_)
+        return self.branch(self.holds(condition), sides, type_)
 
-    def _where_chosen(self, view: View, number: int | None, one: Value, other: Value) -> Value:
+    def _where(self, condition: Condition | None, one: Value, other: Value) -> Value:
         """The same where both are there anyway, of one shape."""
-        condition = self.emit(torch.ops.aten.eq.Scalar, view.selector, number)
-        return self.emit(torch.ops.aten.where.self, condition, one, other)
+        return self.emit(torch.ops.aten.where.self, self.holds(condition), one, other)
 
     def mark(self, bases: Iterable[Base]) -> None:
         """They may have been written."""
@@ -304,17 +305,17 @@ class AliasTracker:
     def _with_content(self, base: Base, value: Value, content: Value) -> Value:
         """What a piece of memory holds once `value`, which may lie there, was written."""
         view, held, type_ = self.view_of(value), base.current, base.current.type
-        own = [(number, place.chain) for number, place in view.options if place.base is base]
+        own = [(when, place.chain) for when, place in view.options if place.base is base]
         if len(view.places) == 1:
             return self._written(self._writable(value, view), held, content)
         if len(own) == 1 and not own[0][1] and content.type == type_:
-            return self._where_chosen(view, own[0][0], content, held)
+            return self._where(own[0][0], content, held)
         made: Callable[[], Value] = partial(self._held, base)
-        for number, chain in own:
+        for condition, chain in own:
             if _repeats(chain):
                 raise CaptureError(_WRITTEN_AGAIN)
             sides: list[Callable[[], Value]] = [partial(self._written, chain, held, content), made]
-            made = partial(self._if_chosen, view, number, sides, type_)
+            made = partial(self._branch_where, condition, sides, type_)
         return made()
 
     def _held(self, base: Base) -> Value:

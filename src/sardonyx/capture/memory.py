@@ -10,6 +10,8 @@ from sardonyx.capture.graph import Argument, Node, SourceLocation, Value
 from sardonyx.capture.views import Link, ViewLink, is_reshape
 
 Chain: TypeAlias = tuple[Link, ...]
+Condition: TypeAlias = tuple[Value, int]
+"""A selector, and the number that it is to have."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,10 +115,12 @@ class View:
         return list(dict.fromkeys(place.base for place in self.places))
 
     @property
-    def options(self) -> list[tuple[int | None, Place]]:
-        """The places, each with its number."""
-        numbers = self.numbers if self.is_chosen else (None,)
-        return list(zip(numbers, self.places, strict=True))
+    def options(self) -> list[tuple[Condition | None, Place]]:
+        """The places, each with the condition of its being the one."""
+        if self.selector is None:
+            return [(None, place) for place in self.places]
+        conditions = [(self.selector, number) for number in self.numbers]
+        return list(zip(conditions, self.places, strict=True))
 
     def versions_now(self) -> tuple[int, ...]:
         return tuple(place.base.version for place in self.places)

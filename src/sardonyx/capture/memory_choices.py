@@ -207,7 +207,7 @@ class BlockEnd:
         if end is None or choice is None:
             return None
         routes = []
-        for number, place in end.options:
+        for condition, place in end.options:
             steps = self._steps(at, place, choices)
             if steps is None and not choice.is_part:
                 choice.become_part(aliases)
@@ -215,8 +215,8 @@ class BlockEnd:
             seen = None if steps is None else self._seen_outside(choice, steps, choices)
             if seen is None:
                 return None
-            routes.append(Route(number, seen))
-        return Handed(end.selector, tuple(routes))
+            routes.append(Route(condition, seen))
+        return Handed(tuple(routes))
 
     def _seen_outside(
         self, choice: Choice, steps: Sequence[Step], choices: Mapping[int, Choice]
@@ -256,21 +256,19 @@ class BlockEnd:
                 if own.is_part:  # related to it, as all that is no choice
                     continue
                 return None
-            numbers = [
-                number
-                for number, other in end.options
+            conditions = [
+                condition
+                for condition, other in end.options
                 if other.base is place.base and (choice.is_part or not other.chain)
             ]
             seen = Place(choice.cell, place.chain)
             if holder == at:
                 if own.is_part or not place.chain:
                     return (*steps, Step(None, seen, place))
-            elif numbers and len(end.options) == 1:
+            elif conditions and len(end.options) == 1:
                 return (*steps, Step(None, seen, place))
             else:
-                for number in numbers:
-                    assert end.selector is not None and number is not None
-                    steps.append(Step((end.selector, number), seen, place))
+                steps += [Step(condition, seen, place) for condition in conditions]
         return None
 
 
