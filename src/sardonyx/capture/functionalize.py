@@ -406,7 +406,7 @@ class _Walk:
         found = []
         for index, value in enumerate(values):
             choice = choices.get(index)
-            (base,) = (choice.cell,) if choice else self.aliases.view_of(value).bases
+            (base,) = self.aliases.view_of(value).bases if choice is None else (choice.cell,)
             found.append(base)
         return found
 
