@@ -347,7 +347,7 @@ class AliasTracker:
     def restore(self, state: AliasState) -> Changes:
         """Back to a state; what was done since."""
         views, bases = state
-        now = {base for view in self.views.values() for base in view.bases} | bases.keys()
+        now = dict.fromkeys([*bases, *(b for view in self.views.values() for b in view.bases)])
         before = {base: bases.get(base, (base.root, 0, None)) for base in now}
         written = [base for base in now if base.version != before[base][1]]
         marked = {
