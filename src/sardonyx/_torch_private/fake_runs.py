@@ -46,11 +46,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def record_decomposition(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any
+    op: Any, arguments: dict[str, Any], mode: Any
 ) -> tuple[list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]], Any] | None:
     """PyTorch's own expansion of one call on fake tensors; None where it has none."""
     from torch._decomp import decomposition_table
 
+    args = [arguments[a.name] for a in op._schema.arguments if not a.kwarg_only]
+    kwargs = {a.name: arguments[a.name] for a in op._schema.arguments if a.kwarg_only}
     if op is torch.ops.aten.meshgrid.default:  # its Python form wants to be told the indexing
         op, kwargs = torch.ops.aten.meshgrid.indexing, {"indexing": "ij"}
     recorder = Recorder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, product
@@ -15,12 +15,14 @@ from sardonyx.capture.bind import bind
 from sardonyx.capture.graph import (
     UNKNOWN_LOCATION,
     Argument,
+    Dim,
     SourceLocation,
     TensorType,
     Value,
     map_values,
 )
-from sardonyx.capture.memory import Base, Chain, Chosen, Place, View, are_apart, place_of
+from sardonyx.capture.infer import tensors_in
+from sardonyx.capture.memory import Base, Chain, Condition, Place, View, are_apart, place_of
 from sardonyx.capture.view_positions import can_be_located, has_several_items, positions
 from sardonyx.capture.views import VIEWS, Emit, Positions, Strided, ViewLink, apply, write_back
 from sardonyx.errors import CaptureError, format_message
@@ -33,7 +35,7 @@ class UncertainMemoryError(CaptureError):
 
 
 AliasState: TypeAlias = tuple[
-    dict[Value, tuple[View | Chosen, Value, Any]],
+    dict[Value, tuple[View, Value, tuple[int, ...]]],
     dict[Base, tuple[Value, int, SourceLocation | None]],
 ]
 
@@ -74,7 +76,7 @@ class AliasTracker:
     """A value of one axis, whose length nothing else tells."""
     shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
     """Parameters that lie inside another one."""
-    views: dict[Value, View | Chosen] = field(default_factory=dict)
+    views: dict[Value, View] = field(default_factory=dict)
     related: dict[Base, set[Base]] = field(default_factory=dict)
     """Memory that may be the same: what one branch hands on, what lies in a list."""
     relations: int = 0
@@ -96,15 +98,16 @@ class AliasTracker:
     def are_related(self, left: Base, right: Base) -> bool:
         return left is right or right in self.related.get(left, ())
 
-    def view_of(self, value: Value) -> View | Chosen:
+    def view_of(self, value: Value) -> View:
         view = self.views.get(value)
         if view is None:
             if value in self.shared:
                 whole, link = self.shared[value]
                 (base,) = self.view_of(whole).bases
-                view = View(base, (link,), value)
+                place = Place(base, (link,))
             else:
-                view = View(Base(value, value), (), value)
+                place = Place(Base(value, value), ())
+            view = View((place,), value, (0,))
             self.views[value] = view
         return view
 
@@ -128,28 +131,26 @@ class AliasTracker:
     def add_view(self, value: Value, origin: Origin) -> None:
         """`value` is a view of its origin, computed from what the origin holds now."""
         of = self.view_of(origin.source)
-        if isinstance(of, Chosen):
-            self._add_view_of_chosen(value, of, origin)
+        sees_memory = any(link.name == AS_STRIDED for link in origin.links)
+        if of.is_chosen:
+            if sees_memory:
+                raise CaptureError(
+                    "as_strided() sees the memory of a tensor, and which one that is depends on a"
+                    " branch, a loop or a list: clone() it before"
+                )
+            places = tuple(place_of(p.base, (*p.chain, *origin.links)) for p in of.places)
+            dense = of.is_dense and is_dense(self.fake_of(value))
+            versions = of.versions_now()
+            self.views[value] = View(places, value, versions, of.selector, of.numbers, dense)
             return
-        chain: Chain = of.chain
-        version = of.base.version
+        ((base, chain),) = of.places
         for link in origin.links:
-            if link.name == AS_STRIDED:
-                # Sees the memory, not the tensor it is called on; and so does not compute `value`.
-                chain, version = (_strided(self.memory_of(of.base.root), link),), -1
-            else:
-                chain = (*chain, link)
-        self.views[value] = View(*place_of(of.base, chain), value, version)
-
-    def _add_view_of_chosen(self, value: Value, of: Chosen, origin: Origin) -> None:
-        if any(link.name == AS_STRIDED for link in origin.links):
-            raise CaptureError(
-                "as_strided() sees the memory of a tensor, and which one that is depends on a"
-                " branch, a loop or a list: clone() it before"
-            )
-        places = tuple(place_of(p.base, (*p.chain, *origin.links)) for p in of.places)
-        dense = of.is_dense and is_dense(self.fake_of(value))
-        self.views[value] = Chosen(of.selector, of.numbers, places, value, of.versions_now(), dense)
+            # Sees the memory, not the tensor it is called on; and so does not compute `value`.
+            is_strided = link.name == AS_STRIDED
+            chain = (_strided(self.memory_of(base.root), link),) if is_strided else (*chain, link)
+        self.views[value] = View(
+            (place_of(base, chain),), value, (-1 if sees_memory else base.version,)
+        )
 
     def may_share(self, value: Value, source: Value) -> None:
         """`value` is a view of the source, or a copy."""
@@ -163,18 +164,14 @@ class AliasTracker:
         view = self.view_of(value) if value in self.shared else self.views.get(value)
         if view is None:
             return value
-        if isinstance(view, View) and _can_be_made_again(view.base):
-            return self._seen(view.places[0], self._made_again(view.base))
+        if not view.is_chosen and _can_be_made_again(view.places[0].base):
+            return self._seen(view.places[0], self._made_again(view.places[0].base))
         for base in view.bases:
             self.read.setdefault(base, self.location)
             if base.uncertain_since is not None:
                 raise self.uncertain(base.uncertain_since)
-        if isinstance(view, Chosen):
-            if view.versions != view.versions_now():
-                view.current = self._read_chosen(view, value.type)
-                view.versions = view.versions_now()
-        elif view.version != view.base.version:
-            view.current, view.version = self._seen(view.places[0]), view.base.version
+        if view.versions != view.versions_now():
+            view.current, view.versions = self._read(view, value.type), view.versions_now()
         return view.current
 
     def _made_again(self, items: Base) -> Value:
@@ -190,33 +187,34 @@ class AliasTracker:
             content = apply(self.emit, link, content)
         return content
 
-    def _read_chosen(self, chosen: Chosen, type_: TensorType) -> Value:
-        *others, last = zip(chosen.numbers, chosen.places, strict=True)
-        if all(not place.chain and place.base.current.type == type_ for place in chosen.places):
-            content = last[1].base.current
-            for number, place in reversed(others):
-                content = self._where_chosen(chosen, number, place.base.current, content)
+    def _read(self, view: View, type_: TensorType) -> Value:
+        *others, (_, last) = view.options
+        if all(not place.chain and place.base.current.type == type_ for place in view.places):
+            content = last.base.current
+            for condition, place in reversed(others):
+                content = self._where(condition, place.base.current, content)
             return content
-        read = partial(self._seen, last[1])
-        for number, place in reversed(others):
+        read = partial(self._seen, last)
+        for condition, place in reversed(others):
             sides = [partial(self._seen, place), read]
-            read = partial(self._if_chosen, chosen, number, sides, type_)
+            read = partial(self._branch_where, condition, sides, type_)
         return read()
 
-    def _if_chosen(
+    def holds(self, condition: Condition | None) -> Value:
+        assert condition is not None
+        return self.emit(torch.ops.aten.eq.Scalar, *condition)
+
+    def _branch_where(
         self,
-        chosen: Chosen,
-        number: int,
+        condition: Condition | None,
         sides: Sequence[Callable[[], Value]],
         type_: TensorType,
     ) -> Value:
-        condition = self.emit(torch.ops.aten.eq.Scalar, chosen.selector, number)
-        return self.branch(condition, sides, type_)
+        return self.branch(self.holds(condition), sides, type_)
 
-    def _where_chosen(self, chosen: Chosen, number: int, one: Value, other: Value) -> Value:
+    def _where(self, condition: Condition | None, one: Value, other: Value) -> Value:
         """The same where both are there anyway, of one shape."""
-        condition = self.emit(torch.ops.aten.eq.Scalar, chosen.selector, number)
-        return self.emit(torch.ops.aten.where.self, condition, one, other)
+        return self.emit(torch.ops.aten.where.self, self.holds(condition), one, other)
 
     def mark(self, bases: Iterable[Base]) -> None:
         """They may have been written."""
@@ -239,6 +237,39 @@ class AliasTracker:
         if not base.may_repeat and any(other.may_repeat for other in others):
             base.may_repeat = True
             self.relations += 1
+
+    def relate_results(
+        self,
+        results: Sequence[Base],
+        indices: Iterable[int],
+        given: Sequence[Sequence[Base]],
+        chosen: Collection[int],
+        inside: set[Value],
+        *,
+        is_next: bool = False,
+    ) -> None:
+        """What a block gives for results, by their index, may be the memory of the results; which
+        of them the `chosen` are is computed. `inside` is what the block made. `is_next`: of what
+        the next iteration starts with, only memory from outside is related."""
+        for index in indices:
+            is_chosen = index in chosen
+            others: list[Base] = []
+            for base in given[index]:
+                if not is_chosen:
+                    others.append(base)
+                # What is chosen shares only what memory that was made inside does.
+                if not is_chosen or base.root in inside:
+                    others += self.related.get(base, ())
+            for other in others:
+                if not (is_next and other.root in inside):
+                    self.relate(results[index], other)
+            self.inherit(results[index], given[index])
+            for place, (result, bases) in enumerate(zip(results, given, strict=False)):
+                are_known = is_chosen and place in chosen
+                for one, other in product(given[index], bases):
+                    is_told = one is other or not {one.root, other.root} <= inside
+                    if not (are_known and is_told) and self.are_related(one, other):
+                        self.relate(results[index], result)
 
     def may_overlap(self, values: Iterable[Value]) -> bool:
         """Whether two of them may have memory in common."""
@@ -264,69 +295,50 @@ class AliasTracker:
                     [("written", self.location.describe())],
                 )
             )
-        if isinstance(view, Chosen):
-            self._write_chosen(view, content)
-            return
-        base = view.base
-        self.mark(self.related.get(base, ()))
-        base.current = self._written(self._writable(value, view), base.current, content)
-        base.version += 1
-        view.current, view.version = content, base.version
-
-    def _write_chosen(self, chosen: Chosen, content: Value) -> None:
-        """Each piece of memory holds what is written, or what it held."""
-        written = {}
-        for base in chosen.bases:
-            held, type_ = base.current, base.current.type
-            pairs = zip(chosen.numbers, chosen.places, strict=True)
-            own = [(number, place.chain) for number, place in pairs if place.base is base]
-            if len(chosen.places) == 1:
-                self._check_no_repeats(own[0][1])
-                written[base] = self._written(own[0][1], held, content)
-                continue
-            if len(own) == 1 and not own[0][1] and content.type == type_:
-                written[base] = self._where_chosen(chosen, own[0][0], content, held)
-                continue
-            made = partial(self._held, base)
-            for number, chain in own:
-                self._check_no_repeats(chain)
-                sides = [partial(self._written, chain, held, content), made]
-                made = partial(self._if_chosen, chosen, number, sides, type_)
-            written[base] = made()
+        written = {base: self._with_content(base, value, content) for base in view.bases}
         for base, now in written.items():
             self.mark(self.related.get(base, ()))
             base.current = now
             base.version += 1
-        chosen.current, chosen.versions = content, chosen.versions_now()
+        view.current, view.versions = content, view.versions_now()
+
+    def _with_content(self, base: Base, value: Value, content: Value) -> Value:
+        """What a piece of memory holds once `value`, which may lie there, was written."""
+        view, held, type_ = self.view_of(value), base.current, base.current.type
+        own = [(when, place.chain) for when, place in view.options if place.base is base]
+        if len(view.places) == 1:
+            return self._written(self._writable(value, view), held, content)
+        if len(own) == 1 and not own[0][1] and content.type == type_:
+            return self._where(own[0][0], content, held)
+        made: Callable[[], Value] = partial(self._held, base)
+        for condition, chain in own:
+            if _repeats(chain):
+                raise CaptureError(_WRITTEN_AGAIN)
+            sides: list[Callable[[], Value]] = [partial(self._written, chain, held, content), made]
+            made = partial(self._branch_where, condition, sides, type_)
+        return made()
 
     def _held(self, base: Base) -> Value:
         return base.current
 
-    def _check_no_repeats(self, chain: Chain) -> None:
-        shows_again = any(isinstance(k, ViewLink) and k.shows_elements_again for k in chain)
-        if shows_again or has_several_items(chain):
-            raise CaptureError("a write through a view that shows an element several times")
-
     def replace(self, value: Value, content: Value) -> None:
         """The memory of `value` is resized to hold `content`."""
         view = self.view_of(value)
-        if (
-            isinstance(view, Chosen)
-            or view.chain
-            or any(view.base in v.bases and v is not view for v in self.views.values())
-        ):
+        base, chain = view.places[0]
+        is_shared = any(base in v.bases and v is not view for v in self.views.values())
+        if view.is_chosen or chain or is_shared:
             raise CaptureError(
                 "out= has another shape than the result, and is or has a view, or is one of several"
                 " tensors: what the others see after it is resized cannot be expressed"
             )
-        self.mark(self.related.get(view.base, ()))
-        view.base.current = view.current = content
-        view.base.version += 1
-        view.version = view.base.version
+        self.mark(self.related.get(base, ()))
+        base.current = view.current = content
+        base.version += 1
+        view.versions = view.versions_now()
 
     def state(self) -> AliasState:
         """What all values hold now, to come back to after a block."""
-        return {v: (view, view.current, _version(view)) for v, view in self.views.items()}, {
+        return {v: (view, view.current, view.versions) for v, view in self.views.items()}, {
             base: (base.current, base.version, base.uncertain_since)
             for view in self.views.values()
             for base in view.bases
@@ -335,7 +347,7 @@ class AliasTracker:
     def restore(self, state: AliasState) -> Changes:
         """Back to a state; what was done since."""
         views, bases = state
-        now = {base for view in self.views.values() for base in view.bases} | bases.keys()
+        now = dict.fromkeys([*bases, *(b for view in self.views.values() for b in view.bases)])
         before = {base: bases.get(base, (base.root, 0, None)) for base in now}
         written = [base for base in now if base.version != before[base][1]]
         marked = {
@@ -345,29 +357,26 @@ class AliasTracker:
         }
         for base, (content, version, since) in bases.items():
             base.current, base.version, base.uncertain_since = content, version, since
-        for view, content, version in views.values():
-            view.current = content
-            if isinstance(view, Chosen):
-                view.versions = version
-            else:
-                view.version = version
+        for view, content, versions in views.values():
+            view.current, view.versions = content, versions
         self.views = {value: view for value, (view, *_) in views.items()}
         return Changes(written, marked)
 
     def _writable(self, value: Value, view: View) -> Chain:
         """The chain, or the place in memory where a link shows elements more than once."""
-        repeats = [isinstance(k, ViewLink) and k.shows_elements_again for k in view.chain]
-        if not any(repeats):
-            return view.chain
-        made, base = self.fake_of(value), self.memory_of(view.base.root)
+        ((base, chain),) = view.places
+        if not _repeats(chain):
+            return chain
+        made, memory = self.fake_of(value), self.memory_of(base.root)
         link = None
-        if made.dtype == base.dtype:
-            sizes = tuple(map(_torch_private.dim_of, made.shape))
-            strides = tuple(map(_torch_private.dim_of, made.stride()))
-            offset = made.storage_offset() - base.storage_offset()
-            link = strided_inside(base, sizes, strides, _torch_private.dim_of(offset))
+        if made.dtype == memory.dtype and not view.is_chosen:
+            sizes, strides = layout_of(made)
+            offset = made.storage_offset() - memory.storage_offset()
+            link = strided_inside(
+                memory, tuple(sizes), tuple(strides), _torch_private.dim_of(offset)
+            )
         if link is None:
-            raise CaptureError("a write through a view that shows an element several times")
+            raise CaptureError(_WRITTEN_AGAIN)
         return (link,)
 
     def _written(self, chain: Chain, source: Value, content: Value) -> Value:
@@ -386,20 +395,33 @@ def _can_be_made_again(base: Base) -> bool:
     return base.uncertain_since is not None and base.made_by is not None and not base.version
 
 
-def _version(view: View | Chosen) -> Any:
-    return view.versions if isinstance(view, Chosen) else view.version
+_WRITTEN_AGAIN = "a write through a view that shows an element several times"
+
+
+def _repeats(chain: Chain) -> bool:
+    shows_again = any(isinstance(k, ViewLink) and k.shows_elements_again for k in chain)
+    return shows_again or has_several_items(chain)
+
+
+def layout_of(tensor: torch.Tensor) -> tuple[list[Dim], list[Dim]]:
+    """Its sizes and strides."""
+    sizes, strides = tensor.shape, tensor.stride()
+    return [_torch_private.dim_of(d) for d in sizes], [_torch_private.dim_of(d) for d in strides]
+
+
+def has_no_gaps(sizes: Sequence[Dim], strides: Sequence[Dim]) -> bool:
+    """Whether elements lie in their order, one after the other."""
+    dense: Dim = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != dense:
+            return False
+        dense = dense * size
+    return True
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether its elements lie in their order, one after the other."""
-    dense: Any = 1
-    sizes = [_torch_private.dim_of(d) for d in tensor.shape]
-    strides = [_torch_private.dim_of(d) for d in tensor.stride()]
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
-        if size != 1 and stride != dense:
-            return False
-        dense *= size
-    return True
+    return has_no_gaps(*layout_of(tensor))
 
 
 def lies_as(left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -426,17 +448,12 @@ def strided_inside(
     base: torch.Tensor, size: tuple[Any, ...], stride: tuple[Any, ...], offset: Any
 ) -> Strided | None:
     """The strided view of `base`; None where the memory of `base` has gaps or repetitions."""
-    sizes = [_torch_private.dim_of(d) for d in base.shape]
-    strides = [_torch_private.dim_of(d) for d in base.stride()]
+    sizes, strides = layout_of(base)
+    perm = list(range(len(sizes)))
     if all(isinstance(d, int) for d in (*sizes, *strides)):
-        perm = sorted(range(len(sizes)), key=lambda a: (-strides[a], -sizes[a]))
-    else:
-        perm = list(range(len(sizes)))
-    dense: Any = 1
-    for axis in reversed(perm):
-        if sizes[axis] != 1 and strides[axis] != dense:
-            return None
-        dense *= sizes[axis]
+        perm.sort(key=lambda axis: (-strides[axis], -sizes[axis]))
+    if not has_no_gaps([sizes[axis] for axis in perm], [strides[axis] for axis in perm]):
+        return None
     return Strided(tuple(perm), size, stride, offset)
 
 
@@ -444,11 +461,9 @@ def origins(
     op: Any, arguments: dict[str, Argument], fakes: dict[str, Any], result: Any, mode: Any
 ) -> list[Origin | None]:
     """For each result of a call: what it is a view of; None for memory of its own."""
-    results = list(result) if isinstance(result, (list, tuple)) else [result]
-    tensors = [r for r in results if isinstance(r, torch.Tensor)]
     given = list(_pairs(list(arguments.values()), [fakes[name] for name in arguments]))
     found: list[Origin | None] = []
-    for index, item in enumerate(tensors):
+    for index, item in enumerate(tensors_in(result)):
         sharing = [(v, f) for v, f in given if _torch_private.shares_memory(item, f)]
         if not sharing:
             found.append(None)
@@ -502,13 +517,7 @@ def _composite_origin(
     mode: Any,
 ) -> Origin:
     """The primitive views inside a composite one, found by running it."""
-    schema = op._schema.arguments
-    recorded = _torch_private.record_decomposition(
-        op,
-        tuple(fakes[a.name] for a in schema if not a.kwarg_only),
-        {a.name: fakes[a.name] for a in schema if a.kwarg_only},
-        mode,
-    )
+    recorded = _torch_private.record_decomposition(op, fakes, mode)
     known = {id(fake): Origin(value, ()) for value, fake in sharing}
     calls, result = recorded if recorded is not None else ([], None)
     for called, args, kwargs, given in calls:
@@ -517,12 +526,10 @@ def _composite_origin(
             continue
         arguments = bind(called, _plain(args), _plain(kwargs))
         of = known[id(args[0])]
-        outputs = list(given) if isinstance(given, (list, tuple)) else [given]
-        for position, output in enumerate(outputs):
+        for position, output in enumerate(tensors_in(given)):
             link = _link(called, arguments, position, output)
             known[id(output)] = Origin(of.source, (*of.links, link))
-    results = list(result) if isinstance(result, (list, tuple)) else [result]
-    tensors = [r for r in results if isinstance(r, torch.Tensor)]
+    tensors = tensors_in(result)
     found = known.get(id(tensors[index])) if index < len(tensors) else None
     if found is None:
         raise CaptureError(f"{op._schema.name} gives a view that cannot be followed")

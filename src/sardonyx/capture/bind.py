@@ -29,7 +29,6 @@ class Parameter(NamedTuple):
     is_dtype: bool
     fixed_length: int | None
     is_float: bool
-    is_tensor_list: bool
     has_default: bool
     default: Argument
     is_written: bool
@@ -50,7 +49,6 @@ def parameters_of(op: OpOverload) -> tuple[Parameter, ...]:
                 if is_list and "Tensor" not in real
                 else None,
                 is_float=real in ("float", "Optional[float]"),
-                is_tensor_list=is_list and "Tensor" in real,
                 has_default=argument.has_default_value(),
                 default=argument.default_value,
                 is_written=argument.alias_info is not None and argument.alias_info.is_write,

@@ -22,21 +22,8 @@ def expansion(
 ) -> tuple[list[Node], list[Value]] | None:
     """Nodes, writes among them, that do what `node` does, and the values of its results."""
     values: dict[int, Value] = {id(fake_of(value)): value for value in node.inputs()}
-
-    def fake_argument(argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return fake_of(argument)
-        if isinstance(argument, list):
-            return [fake_argument(a) for a in argument]
-        return inference.argument(argument)
-
-    schema = node.op._schema.arguments
-    recorded = _torch_private.record_decomposition(
-        node.op,
-        tuple(fake_argument(node.arguments[a.name]) for a in schema if not a.kwarg_only),
-        {a.name: fake_argument(node.arguments[a.name]) for a in schema if a.kwarg_only},
-        inference.mode,
-    )
+    fakes = {name: inference.argument(a, fake_of) for name, a in node.arguments.items()}
+    recorded = _torch_private.record_decomposition(node.op, fakes, inference.mode)
     if recorded is None:
         return None
     calls, result = recorded

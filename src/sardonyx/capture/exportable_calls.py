@@ -11,7 +11,7 @@ from sardonyx import _torch_private
 from sardonyx.capture.index_masks import with_plain_masks
 from sardonyx.capture.open_forms import OPEN_FORMS
 from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
-from sardonyx.capture.shapes.attention import kernel_for
+from sardonyx.capture.shapes.layers import kernel_for
 from sardonyx.capture.size_arguments import RECORDED_WITH_SYMBOLS
 from sardonyx.capture.watched_calls import ReplacedCalls
 

@@ -3,7 +3,7 @@ onto the base and onto every view of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,21 +21,18 @@ from sardonyx.capture.alias import (
     lies_as,
     origins,
 )
-from sardonyx.capture.alias_classes import (
+from sardonyx.capture.alias_analysis import (
     depends_on_layout,
     followed_values,
     is_its_input,
-    may_alias,
-)
-from sardonyx.capture.any_rank import EXPAND
-from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.block_effects import (
     made_inside,
+    may_alias,
     maybe_written,
     unchanged_positions,
     written_from_outside,
 )
-from sardonyx.capture.block_handover import Choice
+from sardonyx.capture.any_rank import EXPAND
+from sardonyx.capture.bind import bind, parameters_of
 from sardonyx.capture.control_flow import BRANCH, LOOP, all_nodes, map_blocks, values_read
 from sardonyx.capture.copied_memory import may_be_no_copy
 from sardonyx.capture.expansion import expansion
@@ -56,15 +53,10 @@ from sardonyx.capture.graph import (
     values_in,
 )
 from sardonyx.capture.handed_places import Handed
-from sardonyx.capture.infer import TypeInference
+from sardonyx.capture.infer import TypeInference, tensors_in
 from sardonyx.capture.list_memory import ListMemory
-from sardonyx.capture.memory import Base, Chosen, View
-from sardonyx.capture.memory_choices import (
-    BlockEnd,
-    LoopChoices,
-    choices_of_branch,
-)
-from sardonyx.capture.memory_relations import MemoryRelations
+from sardonyx.capture.memory import Base, View
+from sardonyx.capture.memory_choices import BlockEnd, Choice, LoopChoices, choices_of_branch
 from sardonyx.capture.overlapping_parameters import overlapping_parameters
 from sardonyx.capture.pure_forms import (
     METADATA_WRITES,
@@ -216,7 +208,7 @@ class _Walk:
         elif node.blocks:
             self._control(node)
         elif node.op._schema.name in WITHOUT_EFFECT:
-            self._alias_results(node, node.arguments["self"])
+            self._alias_result(node.outputs[0], node.arguments["self"])
         elif node.op._schema.name in METADATA_WRITES:
             self._change_metadata(node)
         elif node.op._schema.is_mutable or writes_in_secret(node):
@@ -251,17 +243,14 @@ class _Walk:
 
     def _branch(self, node: Node, arguments: dict[str, Argument], written: list[Base]) -> None:
         reads = [self._block(block, written) for block in node.blocks]
-        results: list[Value] = []
-        kept: list[int] = []
-        aliased: list[tuple[Value, View]] = []
-        for index, output in enumerate(node.outputs):
-            views = [read.views[index] for read in reads]
-            first = views[0]
-            if first is not None and all(_is_same_view(first, v) for v in views[1:]):
-                aliased.append((output, first))
-                continue
-            kept.append(index)
-            results.append(output)
+        aliased: dict[int, View] = {}
+        for index in range(len(node.outputs)):
+            first, *others = (read.views[index] for read in reads)
+            if first is not None and all(
+                v is not None and v.places == first.places for v in others
+            ):
+                aliased[index] = first
+        kept = [index for index in range(len(node.outputs)) if index not in aliased]
         self._loose |= {o for i, o in enumerate(node.outputs) if any(i in r.loose for r in reads)}
         candidates = [index for index in kept if self._may_be_chosen(node.outputs[index])]
         ends = [read.end for read in reads]
@@ -271,10 +260,12 @@ class _Walk:
             extra = block.outputs[len(node.outputs) :]
             told = self._told(block, choices, side, block.outputs)
             block.outputs = [*(block.outputs[i] for i in kept), *extra, *told]
-        for output, view in aliased:
-            self.aliases.views[output] = View(view.base, view.chain, output, -1)
+        for index, view in aliased.items():
+            output = node.outputs[index]
+            self.aliases.views[output] = View(view.places, output, (-1,))
         contents = self._new_contents(written)
-        if results or contents:
+        if kept or contents:
+            results = [node.outputs[index] for index in kept]
             made = [*results, *contents, *(v for c in choices.values() for v in c.told)]
             self.nodes.append(Node(node.op, arguments, made, node.location, blocks=blocks))
         for read in reads:
@@ -282,15 +273,10 @@ class _Walk:
         self._note_written(written, contents)
         for choice in choices.values():
             choice.settle(self.aliases)
-        made_here = [
-            choices[index].cell if index in choices else _only(self.aliases.view_of(output).bases)
-            for index, output in enumerate(node.outputs)
-        ]
-        known = {index for index in range(len(made_here)) if index in choices or index not in kept}
-        relations = MemoryRelations(self.aliases)
+        made_here = self._new_memory(node.outputs, choices)
+        known = choices.keys() | aliased.keys()
         for read in reads:
-            for index in kept:
-                relations.relate_result(made_here, index, read.bases, known, read.end.made)
+            self.aliases.relate_results(made_here, kept, read.bases, known, read.end.made)
 
     def _may_be_chosen(self, value: Value) -> bool:
         return value in self._choices and value.has_shape and not value.is_sequence
@@ -322,33 +308,32 @@ class _Walk:
         inputs = [block.inputs[0], *(block.inputs[1 + p] for p in kept)]
         choices = self._choices_of_loop(inputs[1:], [firsts[p] for p in kept])
         begun = [self.aliases.bases_of(firsts[p]) for p in kept]
-        stacked = len(block.outputs) - 1 - count
         returned = [
             block.outputs[0],
             *(block.outputs[1 + p] for p in kept),
-            *(block.outputs[len(block.outputs) - stacked :] if stacked else ()),
+            *block.outputs[1 + count :],
         ]
         fresh = self._new_contents(written)
         body = Block(inputs, block.nodes, returned)
         # What is stacked lies in a list: later iterations may write it.
-        stacks = [
-            _only(self.aliases.view_of(Value(output.name, output.type)).bases)
-            for output in node.outputs[count:]
-        ]
+        stacks = self._new_memory([Value(o.name, o.type) for o in node.outputs[count:]], {})
         inside = made_inside(node)
-        relations = MemoryRelations(self.aliases)
         self._loose |= {block.inputs[1 + p] for p in kept if self._is_loose(firsts[p])}
         starts: list[Base] = []
         goes_on = True
         while goes_on:
             chosen = choices.choices.keys()
-            known, starts = starts, [self._start(choices, *each) for each in enumerate(inputs[1:])]
-            for index, start in enumerate(starts):
-                if start not in known:
-                    relations.relate_result(starts, index, begun, chosen, set())
+            known, starts = starts, self._new_memory(inputs[1:], choices.choices)
+            new = [index for index, start in enumerate(starts) if start not in known]
+            self.aliases.relate_results(starts, new, begun, chosen, set())
             read = self._block(body, written, fresh, choices.begin)
             inside |= read.end.made
-            goes_on = relations.hand_on([*starts, *stacks], read.bases[1:], chosen, inside)
+            starts_next = [*starts, *stacks]
+            before = self.aliases.relations
+            self.aliases.relate_results(
+                starts_next, range(len(starts_next)), read.bases[1:], chosen, inside, is_next=True
+            )
+            goes_on = self.aliases.relations > before
             goes_on = choices.hand_on(read.end.without_first()) or goes_on
             loose = {value for at, value in enumerate(inputs) if at in read.loose} - self._loose
             self._loose |= loose
@@ -399,14 +384,12 @@ class _Walk:
         for stack in located.values():
             stack.settle(self.aliases)
         chosen_or_located = {*after, *(len(kept) + index for index in located)}
-        ends = [
-            after[p].cell if p in after else _only(self.aliases.view_of(value).bases)
-            for p, value in enumerate(made_here)
-        ]
-        for index in range(len(kept)):
-            relations.relate_result(ends[: len(kept)], index, begun, after.keys(), set())
-        for index in range(len(ends)):
-            relations.relate_result(ends, index, read.bases[1:], chosen_or_located, inside)
+        ends = self._new_memory(made_here, after)
+        carried_ends = ends[: len(kept)]
+        self.aliases.relate_results(carried_ends, range(len(kept)), begun, after.keys(), set())
+        self.aliases.relate_results(
+            ends, range(len(ends)), read.bases[1:], chosen_or_located, inside
+        )
         for position, end in enumerate(ends[len(kept) :], len(kept)):
             if position not in chosen_or_located:
                 end.uncertain_since = stacks[position - len(kept)].uncertain_since
@@ -418,10 +401,14 @@ class _Walk:
         dense = [p in candidates and self._is_dense(first) for p, first in enumerate(firsts)]
         return LoopChoices(self.aliases, inputs, begun, dense, candidates)
 
-    def _start(self, choices: LoopChoices, position: int, value: Value) -> Base:
-        """The memory that an iteration starts with, where it is that of a value itself."""
-        choice = choices.choices.get(position)
-        return _only(self.aliases.view_of(value).bases) if choice is None else choice.cell
+    def _new_memory(self, values: Sequence[Value], choices: Mapping[int, Choice]) -> list[Base]:
+        """The memory of each value, where it is that of the value itself."""
+        found = []
+        for index, value in enumerate(values):
+            choice = choices.get(index)
+            (base,) = self.aliases.view_of(value).bases if choice is None else (choice.cell,)
+            found.append(base)
+        return found
 
     def _check_read_again(self, read: _ReadBlock) -> None:
         for base, written in read.marked.items():
@@ -470,7 +457,7 @@ class _Walk:
         made = {*block.inputs, *carried}
         made.update(v for node in (*block.nodes, *self.nodes) for v in made_inside(node))
         seen = [self.aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
-        views = [v if isinstance(v, View) and v.base.root not in made else None for v in seen]
+        views = [None if v is None or v.is_chosen or v.bases[0].root in made else v for v in seen]
         bases = [self.aliases.bases_of(o) if isinstance(o, Value) else () for o in block.outputs]
         dense = [bool(self._choices) and self._is_dense(o) for o in block.outputs]
         loose = {at for at, o in enumerate(block.outputs) if self._is_loose(o)}
@@ -502,7 +489,7 @@ class _Walk:
     def _lies_otherwise(self, value: Value) -> bool:
         """Whether it may lie in memory otherwise than its own fake does."""
         view = self.aliases.view_of(value)
-        return value in self._loose or (isinstance(view, Chosen) and not view.is_dense)
+        return value in self._loose or (view.is_chosen and not view.is_dense)
 
     def _is_dense(self, argument: Argument) -> bool:
         if (
@@ -512,7 +499,7 @@ class _Walk:
         ):
             return False
         view = self.aliases.view_of(argument)
-        return view.is_dense if isinstance(view, Chosen) else is_dense(self._fake(argument))
+        return view.is_dense if view.is_chosen else is_dense(self._fake(argument))
 
     @contextmanager
     def _inside(self, block: Block) -> Iterator[None]:
@@ -586,14 +573,12 @@ class _Walk:
             tensors = [self._inference.fake_of(o) for o in node.outputs]
         else:
             # How a result lies in memory decides what is a view of it and what a copy.
-            fakes = {name: self._fake_argument(a) for name, a in node.arguments.items()}
-            rule = SHAPE_RULES.get(node.op)
             mode = self._inference.mode
+            fakes = {k: self._inference.argument(a, self._fake) for k, a in node.arguments.items()}
             given = with_common_sizes(node.op, fakes, mode)
-            result = _torch_private.run_on_fakes(node.op, given, mode, rule)
-            results = list(result) if isinstance(result, (list, tuple)) else [result]
-            tensors = [r for r in results if isinstance(r, torch.Tensor)]
-            found = list(origins(node.op, node.arguments, fakes, result, self._inference.mode))
+            result = _torch_private.run_on_fakes(node.op, given, mode, SHAPE_RULES.get(node.op))
+            tensors = tensors_in(result)
+            found = origins(node.op, node.arguments, fakes, result, mode)
         self._fakes |= dict(zip(node.outputs, tensors, strict=True))
         return dict(zip(node.outputs, found, strict=True))
 
@@ -603,7 +588,7 @@ class _Walk:
         op = METADATA_WRITES[node.op._schema.name](node.op)
         before = Value(f"{target.name}_before", target.type, fake=self._fake(target))
         of = self.aliases.view_of(target)
-        if isinstance(of, Chosen):
+        if of.is_chosen:
             raise CaptureError(
                 f"{node.name} changes the shape of a tensor, and which one it is depends on a"
                 " branch, a loop or a list: use the operator that gives a new one"
@@ -614,7 +599,7 @@ class _Walk:
         self.aliases.views[target] = self.aliases.view_of(output)
         self._memory.setdefault(target, self._fake(target))
         self._fakes[target] = self._fake(output)
-        self._first_write.setdefault(of.base.root, self._location)
+        self._first_write.setdefault(of.bases[0].root, self._location)
 
     def _write(self, node: Node) -> None:
         form = pure_form(node)
@@ -622,9 +607,7 @@ class _Walk:
             self._write_by_parts(node)
             return
         arguments = {k: map_values(a, self.aliases.current) for k, a in form.arguments.items()}
-        made = self._inference.call_like(
-            form.op, arguments, node.location, _type_of_written(form.op, arguments)
-        ) or self._inference.call(self._graph, form.op, (), node.location, arguments)
+        made = self._inference.call(self._graph, form.op, (), node.location, arguments)
         self.nodes.append(made)
         self._replace_written(node, form, made.outputs)
 
@@ -651,9 +634,10 @@ class _Walk:
 
     def _replace_written(self, node: Node, form: PureForm, results: list[Value]) -> None:
         """Stores the results where the operator would have written them."""
+        out = [p.name for p in parameters_of(node.op) if p.is_out]
         for name, position in form.written.items():
             for index, target in enumerate(values_in(node.arguments[name])):
-                self._store(target, results[position + index], resizes=_is_out(node, name))
+                self._store(target, results[position + index], resizes=name in out)
         for index, output in enumerate(node.outputs):
             written = form.returned.get(index)
             self._alias_result(
@@ -684,10 +668,6 @@ class _Walk:
                     f"{base.root.name} is written, and parts of its memory belong to other"
                     " parameters or buffers as well: make one of them the whole, or copy"
                 )
-
-    def _alias_results(self, node: Node, target: Argument) -> None:
-        for output in node.outputs:
-            self._alias_result(output, target)
 
     def _alias_result(self, output: Value, target: Value) -> None:
         """`output`, which no node computes any more, is `target` as it is now."""
@@ -729,13 +709,6 @@ class _Walk:
         self._graph.symbols[size] = SymbolSource(line, 0)
         return line
 
-    def _fake_argument(self, argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return self._fake(argument)
-        if isinstance(argument, list):
-            return [self._fake_argument(a) for a in argument]
-        return self._inference.argument(argument)
-
     def _emit(
         self,
         op: Any,
@@ -769,29 +742,6 @@ class _Walk:
         return made
 
 
-def _type_of_written(op: Any, arguments: dict[str, Argument]) -> TensorType | None:
-    """The type of what is written, where nothing else decides that of the result."""
-    if op._schema.name not in _GIVES_WHAT_IT_WRITES:
-        return None
-    target = arguments["self"]
-    is_plain = target.dtype.is_floating_point and all(isinstance(d, int) for d in target.shape)
-    operands = values_in(list(arguments.values()))
-    if not is_plain or any(v.dtype != target.dtype for v in operands):
-        return None
-    return TensorType(target.dtype, target.shape)
-
-
-_GIVES_WHAT_IT_WRITES = frozenset(
-    f"aten::{name}"
-    for name in (
-        "relu", "leaky_relu", "hardtanh", "silu", "elu", "selu", "sigmoid", "tanh", "hardswish",
-        "add", "sub", "mul", "div",
-    )
-)  # fmt: skip
-"""Operators in place that most models with such operators have; PyTorch need not tell their types
-once more."""
-
-
 @dataclass(slots=True)
 class _ReadBlock:
     block: Block
@@ -808,20 +758,7 @@ class _ReadBlock:
     """Outputs that may lie in memory otherwise than a fake of their type."""
 
 
-def _only(bases: Sequence[Base]) -> Base:
-    (base,) = bases
-    return base
-
-
-def _is_same_view(left: View, right: View | None) -> bool:
-    return right is not None and left.base is right.base and left.chain == right.chain
-
-
 def _same_shape(left: tuple[Dim, ...], right: tuple[Dim, ...]) -> bool:
     return len(left) == len(right) and all(
         a == b or sympy.expand(a - b) == 0 for a, b in zip(left, right, strict=True)
     )
-
-
-def _is_out(node: Node, name: str) -> bool:
-    return next(p.is_out for p in parameters_of(node.op) if p.name == name)

@@ -6,18 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.graph import TensorType, Value
-from sardonyx.capture.memory import Base, Chosen, Place, View
+from sardonyx.capture.memory import Base, Condition, Place, View
 from sardonyx.capture.view_positions import positions
 from sardonyx.capture.views import Positions
-
-Condition: TypeAlias = tuple[Value, int]
-"""A selector, and the number that it is to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,8 @@ class Step:
 class Route:
     """Where a place of a result is outside: the first whose condition holds. The last has none."""
 
-    number: int | None
-    """Of the place, in the selector of the result."""
+    condition: Condition | None
+    """Where the result is that place."""
     steps: tuple[Step, ...]
 
 
@@ -53,7 +50,6 @@ class Handed:
     """A result of a block, its places named from outside. What is told of them is written inside
     the block."""
 
-    selector: Value | None
     routes: tuple[Route, ...]
 
     @property
@@ -67,13 +63,14 @@ class Handed:
             if not isinstance(told, _Either):
                 return _as_constant(told)
             one, other = written(told.one), written(told.other)
-            return aliases.emit(torch.ops.aten.where.self, _holds(aliases, told), one, other)
+            is_one = aliases.holds(told.condition)
+            return aliases.emit(torch.ops.aten.where.self, is_one, one, other)
 
-        numbers = [_told_of(route, lambda s: aliases.number_of(s.place)) for route in self.routes]
-        own = [route.number for route in self.routes]
-        if len(own) > 1 and numbers == own:
-            assert self.selector is not None
-            return self.selector
+        numbers = self._of_routes(lambda step: aliases.number_of(step.place))
+        conditions = [route.condition for route in self.routes]
+        first = conditions[0]
+        if first and len(numbers) > 1 and conditions == [(first[0], n) for n in numbers]:
+            return first[0]
         return written(self._told(numbers))
 
     def positions(self, base: Base, content: Value, aliases: AliasTracker) -> Value:
@@ -102,7 +99,13 @@ class Handed:
         def found(step: Step) -> Any:
             return told(step.inside) if step.place.base is base else None
 
-        return self._told([_told_of(route, found) for route in self.routes])
+        return self._told(self._of_routes(found))
+
+    def _of_routes(self, told: Callable[[Step], Any]) -> list[Any]:
+        return [
+            _first_that_holds([(step.condition, told(step)) for step in route.steps])
+            for route in self.routes
+        ]
 
     def _written(
         self, told: Any, write: Callable[[Any], Value], type_: TensorType, aliases: AliasTracker
@@ -112,31 +115,20 @@ class Handed:
         sides = [
             partial(self._written, side, write, type_, aliases) for side in (told.one, told.other)
         ]
-        return aliases.branch(_holds(aliases, told), sides, type_)
+        return aliases.branch(aliases.holds(told.condition), sides, type_)
 
     def _told(self, of_routes: Sequence[Any]) -> Any:
-        result = of_routes[-1]
-        for route, told in zip(self.routes[-2::-1], of_routes[-2::-1], strict=True):
-            assert self.selector is not None and route.number is not None
-            result = _either((self.selector, route.number), told, result)
-        return result
+        conditions = [route.condition for route in self.routes]
+        return _first_that_holds(list(zip(conditions, of_routes, strict=True)))
 
 
-def _told_of(route: Route, told: Callable[[Step], Any]) -> Any:
-    *others, last = route.steps
-    result = told(last)
-    for step in reversed(others):
-        assert step.condition is not None
-        result = _either(step.condition, told(step), result)
+def _first_that_holds(cases: Sequence[tuple[Condition | None, Any]]) -> Any:
+    """What is told of the first case whose condition holds, or else of the last."""
+    *others, (_, result) = cases
+    for condition, told in reversed(others):
+        assert condition is not None
+        result = told if told == result else _Either(condition, told, result)
     return result
-
-
-def _either(condition: Condition, one: Any, other: Any) -> Any:
-    return one if one == other else _Either(condition, one, other)
-
-
-def _holds(aliases: AliasTracker, either: _Either) -> Value:
-    return aliases.emit(torch.ops.aten.eq.Scalar, *either.condition)
 
 
 def _as_constant(number: int) -> Value:
@@ -144,18 +136,11 @@ def _as_constant(number: int) -> Value:
     return Value(f"place_{number}", TensorType(torch.int64, ()), constant=constant)
 
 
-def as_it_is(view: View | Chosen, located: Mapping[Base, Positions] | None = None) -> Handed:
+def as_it_is(view: View, located: Mapping[Base, Positions] | None = None) -> Handed:
     """What is not in a block at all."""
     routes = []
-    for number, place in options(view):
+    for condition, place in view.options:
         link = None if located is None else located.get(place.base)
         seen = place if link is None else Place(place.base, (link,))
-        routes.append(Route(number, (Step(None, seen, place),)))
-    return Handed(view.selector if isinstance(view, Chosen) else None, tuple(routes))
-
-
-def options(view: View | Chosen) -> Sequence[tuple[int | None, Place]]:
-    """Its places, each with its number."""
-    if isinstance(view, Chosen):
-        return list(zip(view.numbers, view.places, strict=True))
-    return [(None, place) for place in view.places]
+        routes.append(Route(condition, (Step(None, seen, place),)))
+    return Handed(tuple(routes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -23,7 +23,7 @@ from sardonyx.capture.graph import (
 from sardonyx.capture.pure_forms import METADATA_WRITES
 from sardonyx.capture.recorder.results import AlikeResults
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
-from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.size_conditions import in_callers_names
 from sardonyx.errors import CaptureError, format_message
 
@@ -84,18 +84,20 @@ class TypeInference:
             return tensor
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
 
-    def argument(self, argument: Argument) -> Any:
+    def argument(
+        self, argument: Argument, fake_of: Callable[[Value], torch.Tensor] | None = None
+    ) -> Any:
         """A bound argument as PyTorch takes it: fake tensors and SymInts."""
         if isinstance(argument, torch.device) and self._on_host:
             return torch.device("cpu")
         if isinstance(argument, Value):
-            return self.fake_of(argument)
+            return (fake_of or self.fake_of)(argument)
         if isinstance(argument, sympy.Expr):
             return _torch_private.sym_int(self.mode, argument)
         if isinstance(argument, sympy.Basic):  # a condition, which decides no type
             return True
         if isinstance(argument, list):
-            return [self.argument(a) for a in argument]
+            return [self.argument(a, fake_of) for a in argument]
         return argument
 
     def run(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
@@ -112,7 +114,7 @@ class TypeInference:
 
         def run() -> Any:
             common = with_common_sizes(op, fakes, self.mode)
-            result = _torch_private.run_on_fakes(op, common, self.mode, RULES_OF_INFERENCE.get(op))
+            result = _torch_private.run_on_fakes(op, common, self.mode, SHAPE_RULES.get(op))
             return with_open_sizes(op, common, result, self.mode)
 
         if not op._schema.is_mutable:
@@ -142,19 +144,6 @@ class TypeInference:
                 )
             ) from error
         return self.node(graph, op, arguments, result, location)
-
-    def call_like(
-        self,
-        op: OpOverload,
-        arguments: dict[str, Argument],
-        location: SourceLocation,
-        kind: TensorType | None,
-    ) -> Node | None:
-        """The same where the type of the one result is known, and has no open sizes."""
-        if kind is None:
-            return None
-        self._names += 1
-        return Node(op, bind(op, (), arguments), [Value(f"t{self._names}", kind)], location)
 
     def node(
         self,

@@ -10,7 +10,7 @@ import torch
 from sardonyx.capture.alias import AliasTracker
 from sardonyx.capture.graph import Argument, Node, TensorType, Value
 from sardonyx.capture.handed_places import as_it_is
-from sardonyx.capture.memory import Base, Chosen, Place, View
+from sardonyx.capture.memory import Base, Place, View
 from sardonyx.capture.memory_choices import BlockEnd, item_at
 from sardonyx.capture.sequences import (
     ITEMS_STACK,
@@ -40,8 +40,8 @@ class LocatedStack:
         place = Place(self.base, (Positions(self.numbers, may_repeat=True),))
         number = aliases.number_of(place)
         selector = Value(f"{self.value.name}_place", TensorType(torch.int64, ()))
-        aliases.views[self.value] = Chosen(
-            selector, (number,), (place,), self.value, (-1,), self.is_dense
+        aliases.views[self.value] = View(
+            (place,), self.value, (-1,), selector, (number,), self.is_dense
         )
 
 
@@ -69,11 +69,8 @@ class ListMemory:
             (base,) = self.aliases.view_of(output).bases
             base.may_repeat, base.made_by = repeats, node
             for value in node.inputs():
-                found = self.aliases.bases_of(value)
-                self.aliases.inherit(base, found)
-                for held in found:
-                    for other in (held, *self.aliases.related.get(held, ())):
-                        self.aliases.relate(base, other)
+                self.aliases.inherit(base, self.aliases.bases_of(value))
+                self.aliases.may_share(output, value)
 
     def is_item_of_stack(self, node: Node) -> bool:
         """Whether a row is an item of a list whose items are known; it is noted as that then."""
@@ -87,7 +84,7 @@ class ListMemory:
         (output,) = node.outputs
         (base,) = self.aliases.view_of(sequence).bases
         link = Item(position, output.type)
-        self.aliases.views[output] = View(base, (link,), output, base.version)
+        self.aliases.views[output] = View((Place(base, (link,)),), output, (base.version,))
 
     def _take_item(self, node: Node, of: Value, position: Argument) -> bool:
         """Of a list whose items are known, at a place that is computed."""

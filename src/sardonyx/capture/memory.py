@@ -10,6 +10,8 @@ from sardonyx.capture.graph import Argument, Node, SourceLocation, Value
 from sardonyx.capture.views import Link, ViewLink, is_reshape
 
 Chain: TypeAlias = tuple[Link, ...]
+Condition: TypeAlias = tuple[Value, int]
+"""A selector, and the number that it is to have."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,22 +27,6 @@ class Base:
     """Whether it is a list of which two items may be one tensor."""
     made_by: Node | None = None
     """Of a list: of what it was made, which may be written since."""
-
-
-@dataclass(slots=True, eq=False)
-class View:
-    base: Base
-    chain: Chain
-    current: Value
-    version: int = 0
-
-    @property
-    def bases(self) -> Sequence[Base]:
-        return (self.base,)
-
-    @property
-    def places(self) -> Sequence[Place]:
-        return (Place(self.base, self.chain),)
 
 
 class Place(NamedTuple):
@@ -107,20 +93,34 @@ def _are_other_places(left: Argument, right: Argument) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Chosen:
-    """One of several places: that whose number `selector` is at run time."""
+class View:
+    """What a tensor sees of memory: a place; or one of several, that whose number `selector` is at
+    run time."""
 
-    selector: Value
-    numbers: tuple[int, ...]
     places: tuple[Place, ...]
     current: Value
     versions: tuple[int, ...]
-    is_dense: bool
-    """Whether it lies in memory without gaps, whichever it is."""
+    """Of the memory of the places, where `current` is what they hold."""
+    selector: Value | None = None
+    numbers: tuple[int, ...] = ()
+    is_dense: bool = True
+    """Of what is chosen: whether it lies in memory without gaps, whichever it is."""
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.selector is not None
 
     @property
     def bases(self) -> Sequence[Base]:
         return list(dict.fromkeys(place.base for place in self.places))
+
+    @property
+    def options(self) -> list[tuple[Condition | None, Place]]:
+        """The places, each with the condition of its being the one."""
+        if self.selector is None:
+            return [(None, place) for place in self.places]
+        conditions = [(self.selector, number) for number in self.numbers]
+        return list(zip(conditions, self.places, strict=True))
 
     def versions_now(self) -> tuple[int, ...]:
         return tuple(place.base.version for place in self.places)

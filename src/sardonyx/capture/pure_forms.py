@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -29,16 +30,6 @@ class PureForm:
 WITHOUT_EFFECT = frozenset({"aten::requires_grad_", "aten::detach_", "aten::rename_"})
 """Operators that return their argument as it is."""
 
-
-def _out_of_place(name: str) -> Callable[[Any], Any]:
-    return lambda op: _twin(name, op)
-
-
-METADATA_WRITES: dict[str, Callable[[Any], Any]] = {
-    f"aten::{name}_": _out_of_place(name)
-    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
-}
-"""In-place operators that change the shape of their argument, by the view they make of it."""
 
 _OTHER_NAMES = {
     "_index_put_impl_": "index_put",
@@ -104,7 +95,7 @@ def _in_place(node: Node, name: str) -> PureForm | None:
     if name == "copy_" and "other" in node.arguments:  # TorchScript's own overloads
         return _scripted_copy(node)
     op = _twin(base, node.op)
-    if op is None or not _takes(op, node.arguments):
+    if op is None:
         return None
     return PureForm(op, _given(op, node.arguments), {"self": 0}, {0: "self"})
 
@@ -116,44 +107,42 @@ def _scripted_copy(node: Node) -> PureForm:
     return PureForm(aten.fill.Scalar, {"self": target, "value": other}, {"self": 0}, {0: "self"})
 
 
-def _twin(base: str, written: Any) -> Any:
-    """The overload of `base` that takes what the in-place operator takes."""
-    packet = getattr(aten, base, None)
+@cache
+def _twin(name: str, written: Any) -> Any:
+    """The overload of an operator that takes what one that writes takes, but for `out`."""
+    packet = getattr(aten, name, None)
     if packet is None:
         return None
     same_name = written._schema.overload_name or "default"
     overloads = sorted(packet.overloads(), key=lambda overload: overload != same_name)
-    names = [p.name for p in parameters_of(written) if p.name not in _SWITCHES]
-    kinds = _kinds(written, names)
+    kinds = _kinds(written)
     for overload in overloads:
         op = getattr(packet, overload)
-        if op._schema.is_mutable:
-            continue
-        own = set(_kinds(op, [p.name for p in parameters_of(op)]))
-        added = [p for p in parameters_of(op) if p.name not in names]
-        if own.issuperset(kinds) and all(p.has_default for p in added):
+        own = _kinds(op)
+        added = {name for name, _ in own[len(kinds) :]}
+        is_optional = all(p.has_default for p in parameters_of(op) if p.name in added)
+        if not op._schema.is_mutable and set(own[: len(kinds)]) == set(kinds) and is_optional:
             return op
     return None
 
 
+METADATA_WRITES: dict[str, Callable[[Any], Any]] = {
+    f"aten::{name}_": partial(_twin, name)
+    for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
+}
+"""In-place operators that change the shape of their argument, by the view they make of it."""
+
+
 def _without_out(node: Node, name: str, written: list[str]) -> PureForm | None:
-    """The overload with the same arguments and no `out`."""
-    inputs = [p.name for p in parameters_of(node.op) if not p.is_out]
-    kinds = _kinds(node.op, inputs)
-    for overload in getattr(aten, name).overloads():
-        op = getattr(getattr(aten, name), overload)
-        if op._schema.is_mutable:
-            continue
-        if _kinds(op, [p.name for p in parameters_of(op)])[: len(inputs)] == kinds and _takes(
-            op, {k: node.arguments[k] for k in inputs}
-        ):
-            return PureForm(
-                op,
-                {k: node.arguments[k] for k in inputs} | _dtype_of_out(op, name, node, written[0]),
-                {name: position for position, name in enumerate(written)},
-                dict(enumerate(written)),
-            )
-    return None
+    op = _twin(name, node.op)
+    if op is None:
+        return None
+    return PureForm(
+        op,
+        _given(op, node.arguments) | _dtype_of_out(op, name, node, written[0]),
+        {name: position for position, name in enumerate(written)},
+        dict(enumerate(written)),
+    )
 
 
 def _dtype_of_out(op: Any, name: str, node: Node, out: str) -> dict[str, Argument]:
@@ -182,38 +171,17 @@ def _functional_twin(node: Node, name: str, written: list[str]) -> PureForm | No
 
 def _batch_norm(node: Node) -> PureForm:
     """In training `batch_norm` updates the running statistics, which its schema does not say."""
-    a = node.arguments
-    return PureForm(
-        aten._native_batch_norm_legit_functional.default,
-        {
-            "input": a["input"],
-            "weight": a["weight"],
-            "bias": a["bias"],
-            "running_mean": a["running_mean"],
-            "running_var": a["running_var"],
-            "training": True,
-            "momentum": a["momentum"],
-            "eps": a["eps"],
-        },
-        {"running_mean": 3, "running_var": 4},
-        {},
-    )
+    op = aten._native_batch_norm_legit_functional.default
+    arguments = {**_given(op, node.arguments), "training": True}
+    return PureForm(op, arguments, {"running_mean": 3, "running_var": 4}, {})
 
 
-def _kinds(op: Any, names: list[str]) -> list[tuple[str, str]]:
-    types = {a.name: str(a.type) for a in op._schema.arguments}
-    return [(name, types[name]) for name in names]
+def _kinds(op: Any) -> list[tuple[str, str]]:
+    """The names and types of its arguments, but for `out` and switches."""
+    arguments = [a for a in op._schema.arguments if not a.is_out and a.name not in _SWITCHES]
+    return [(a.name, str(a.type)) for a in arguments]
 
 
 def _given(op: Any, arguments: dict[str, Argument]) -> dict[str, Argument]:
     known = {p.name for p in parameters_of(op)}
     return {k: v for k, v in arguments.items() if k in known}
-
-
-def _takes(op: Any, arguments: dict[str, Argument]) -> bool:
-    """Whether `op` knows every argument."""
-    parameters = parameters_of(op)
-    known = {p.name for p in parameters}
-    missing = [k for k in arguments if k not in known and k not in _SWITCHES]
-    required = [p.name for p in parameters if not p.has_default and p.name not in arguments]
-    return not missing and not required

@@ -1,7 +1,7 @@
 """Operators whose sizes are numbers in PyTorch's schemas, with schemas that take symbols.
 
-torch.export would write the example's size into such a call. It is recorded as a call of an
-operator of ours instead, which is read as the one of ATen that it stands for.
+PyTorch would hand the example's size to such a call. An operator of ours is called instead, which
+is recorded as the one of ATen that it stands for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import torch
 from torch.nn import functional as F
 
 from sardonyx import _torch_private
-from sardonyx.capture.shapes.rules import SHAPE_RULES
 
 _OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
 ATEN_FORMS: dict[Any, Any] = {}
@@ -33,7 +32,6 @@ def _defined(name: str) -> Any:
         schema = re.sub(r"\bint\b", "SymInt", str(of_aten._schema).removeprefix("aten::"))
         _OPERATORS.define(schema)  # type: ignore[no-untyped-call]
         ours = getattr(getattr(torch.ops.sardonyx, name), overload)
-        torch.library.register_fake(ours, SHAPE_RULES[of_aten], lib=_OPERATORS)
         ATEN_FORMS[ours] = of_aten
     return getattr(torch.ops.sardonyx, name)
 
@@ -130,19 +128,12 @@ RECORDED_WITH_SYMBOLS: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys((torch.istft, torch.Tensor.istft), _recorded_with_symbols("istft")),
     F.one_hot: _recorded_with_symbols("one_hot"),
     F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
-    F.adaptive_max_pool1d: _adaptive_max_pool(1),
-    F.adaptive_max_pool2d: _adaptive_max_pool(2),
-    F.adaptive_max_pool3d: _adaptive_max_pool(3),
+    **{
+        getattr(F, f"adaptive_max_pool{spatial}d{suffix}"): _adaptive_max_pool(spatial)
+        for spatial in (1, 2, 3)
+        for suffix in ("", "_with_indices")
+    },
+    **{getattr(F, f"avg_pool{spatial}d"): _pool_by(torch.mean, spatial) for spatial in (1, 2, 3)},
+    **{getattr(F, f"max_pool{spatial}d"): _pool_by(torch.amax, spatial) for spatial in (1, 2, 3)},
 }
 """By function of torch, one that takes the function and its arguments."""
-RECORDED_WITH_SYMBOLS |= {
-    F.avg_pool1d: _pool_by(torch.mean, 1),
-    F.avg_pool2d: _pool_by(torch.mean, 2),
-    F.avg_pool3d: _pool_by(torch.mean, 3),
-    F.max_pool1d: _pool_by(torch.amax, 1),
-    F.max_pool2d: _pool_by(torch.amax, 2),
-    F.max_pool3d: _pool_by(torch.amax, 3),
-    F.adaptive_max_pool1d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool1d],
-    F.adaptive_max_pool2d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool2d],
-    F.adaptive_max_pool3d_with_indices: RECORDED_WITH_SYMBOLS[F.adaptive_max_pool3d],
-}

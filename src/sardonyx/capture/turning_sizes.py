@@ -46,16 +46,13 @@ def _granted(graph: AtenGraph, granted: Sequence[SizeCondition] | None) -> Itera
 
 
 def _computed(graph: AtenGraph) -> Iterator[sympy.Basic]:
-    for expression in dict.fromkeys(_expressions(graph)):
-        yield from _torch_private.turns(expression)
-
-
-def _expressions(graph: AtenGraph) -> Iterator[sympy.Basic]:
+    found: dict[sympy.Basic, None] = {}
     for node in all_nodes(graph.nodes):
         shapes = [value.shape for value in node.outputs if value.has_shape]
-        for leaf in _leaves([*node.arguments.values(), *shapes]):
-            if isinstance(leaf, sympy.Basic):
-                yield leaf
+        leaves = _leaves([*node.arguments.values(), *shapes])
+        found |= dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, sympy.Basic))
+    for expression in found:
+        yield from _torch_private.turns(expression)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ import torch
 
 from sardonyx.capture.graph import Argument, Dim, Value
 from sardonyx.capture.memory import Chain
-from sardonyx.capture.views import Emit, Link, Positions, ViewLink, apply
+from sardonyx.capture.views import VIEWS, Emit, Link, Positions, ViewLink, apply
 
 
 def can_be_located(chain: Chain) -> bool:
@@ -36,8 +36,8 @@ def has_several_items(chain: Chain) -> bool:
 
 def _shows_elements(link: Link) -> bool:
     if isinstance(link, ViewLink):
-        is_plain = link.name in _SHOW_ELEMENTS and "dtype" not in link.arguments
-        return is_plain and not link.shows_elements_again
+        is_other = link.name in _COMPUTE_ELEMENTS or "dtype" in link.arguments
+        return link.name in VIEWS and not is_other and not link.shows_elements_again
     return isinstance(link, Positions)
 
 
@@ -125,13 +125,7 @@ class _Axes:
         return total
 
 
-_SHOW_ELEMENTS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "alias", "detach", "lift_fresh", "view", "_unsafe_view", "_reshape_alias", "unsqueeze",
-        "_reshape_from_tensor", "squeeze", "permute", "transpose", "t", "select", "slice",
-        "diagonal", "unbind", "split", "split_with_sizes", "unsafe_split",
-        "unsafe_split_with_sizes", "unfold",
-    )
-)  # fmt: skip
-"""Views whose elements are those of their source as they are."""
+_COMPUTE_ELEMENTS = frozenset(
+    f"aten::{name}" for name in ("view_as_real", "view_as_complex", "_neg_view", "_conj")
+)
+"""Views whose elements are others than those of their source."""

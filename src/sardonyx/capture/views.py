@@ -283,12 +283,10 @@ def _inverse(op: Any) -> Update:
     return lambda emit, link, source, content: emit(op, content)
 
 
-def _view_dtype(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
-    return emit(torch.ops.aten.view.dtype, content, source.dtype)
-
-
 def _view(emit: Emit, link: ViewLink, source: Value, content: Value) -> Value:
-    return (_view_dtype if "dtype" in link.arguments else _reshape)(emit, link, source, content)
+    if "dtype" in link.arguments:
+        return emit(torch.ops.aten.view.dtype, content, source.dtype)
+    return _reshape(emit, link, source, content)
 
 
 VIEWS: dict[str, Update] = {

@@ -39,7 +39,7 @@ from sardonyx.capture.recorder.results import AlikeResults
 from sardonyx.capture.recorder.size_looks import SizeLooks
 from sardonyx.capture.recorder.tensors import TensorValues
 from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
-from sardonyx.capture.shapes.rules import RULES_OF_INFERENCE
+from sardonyx.capture.shapes.rules import SHAPE_RULES
 from sardonyx.capture.size_arguments import ATEN_FORMS
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError, format_message
 
@@ -267,7 +267,7 @@ class Recorder:
         known = len(self.looks.conditions)
         try:
             common = with_common_sizes(op, fakes, self.mode, of_data=True)
-            result = _torch_private.run_operator(op, common, self.mode, RULES_OF_INFERENCE.get(op))
+            result = _torch_private.run_operator(op, common, self.mode, SHAPE_RULES.get(op))
             if op._schema.is_mutable:
                 return _with_arguments(op, fakes, result)
             return self._with_plain_sizes(with_open_sizes(op, common, result, self.mode))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import sympy
 import torch
@@ -22,8 +23,8 @@ class AlikeResults:
     def __init__(self, mode: Any) -> None:
         self._mode = mode
         self._known: dict[Hashable, _Template | None] = {}
-        self._keys: dict[int, tuple[Any, frozenset[sympy.Basic], torch.Tensor]] = {}
-        """Of tensors, by id; with the tensors, so that no other one gets the id."""
+        self._keys: dict[int, tuple[Any, frozenset[sympy.Basic], ref[torch.Tensor]]] = {}
+        """Of tensors, by id; and the tensor, of which the id may be another's later."""
 
     def forget(self, fake: torch.Tensor) -> None:
         """Its sizes were changed in place."""
@@ -48,8 +49,8 @@ class AlikeResults:
         if isinstance(argument, torch.Tensor):
             given.append(argument)
             found = self._keys.get(id(argument))
-            if found is None:
-                found = self._keys[id(argument)] = (*_tensor_key(argument), argument)
+            if found is None or found[2]() is not argument:
+                found = self._keys[id(argument)] = *_tensor_key(argument), ref(argument)
             symbols |= found[1]
             return found[0]
         if isinstance(argument, (list, tuple)):

@@ -15,10 +15,7 @@ Size = int | torch.SymInt
 
 
 def _unique(
-    self: torch.Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
+    self: torch.Tensor, sorted: bool, return_inverse: bool, return_counts: bool
 ) -> tuple[torch.Tensor, ...]:
     count = _torch_private.new_data_dependent_size_of(self)
     return (
@@ -28,17 +25,11 @@ def _unique(
     )
 
 
-def _unique_dim(
-    self: torch.Tensor,
-    dim: int,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> tuple[torch.Tensor, ...]:
+def _unique_dim(self: torch.Tensor, dim: int, *switches: bool) -> tuple[torch.Tensor, ...]:
     sizes: list[Size] = list(self.shape)
     length = sizes[dim]
     count = sizes[dim] = _torch_private.new_data_dependent_size_of(self)
-    # On a CPU they are there, asked for or not.
+    # The last two are there on a CPU, asked for or not.
     return (
         self.new_empty(sizes),
         self.new_empty([length], dtype=torch.int64),
@@ -47,19 +38,14 @@ def _unique_dim(
 
 
 def _unique_consecutive(
-    self: torch.Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    self: torch.Tensor, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> tuple[torch.Tensor, ...]:
     if dim is None:
         return _unique(self, False, return_inverse, return_counts)
     return _unique_dim(self, dim)
 
 
-def _bincount(
-    self: torch.Tensor, weights: torch.Tensor | None = None, minlength: Size = 0
-) -> torch.Tensor:
+def _bincount(self: torch.Tensor, weights: torch.Tensor | None, minlength: Size) -> torch.Tensor:
     dtype = torch.int64 if weights is None else torch.float64
     if weights is not None and weights.dtype == torch.float32:
         dtype = torch.float32
@@ -67,12 +53,7 @@ def _bincount(
 
 
 def _quantile(
-    self: torch.Tensor,
-    q: torch.Tensor | float,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
+    self: torch.Tensor, q: torch.Tensor | float, dim: int | None, keepdim: bool, **options: Any
 ) -> torch.Tensor:
     asked = list(q.shape) if isinstance(q, torch.Tensor) else []
     of_one = torch.sum(self, None if dim is None else [dim], keepdim)
@@ -80,11 +61,7 @@ def _quantile(
 
 
 def _repeat_interleave(
-    self: torch.Tensor,
-    repeats: Size,
-    dim: int | None = None,
-    *,
-    output_size: Size | None = None,
+    self: torch.Tensor, repeats: Size, dim: int | None, **options: Any
 ) -> torch.Tensor:
     if dim is None:
         return self.new_empty([self.numel() * repeats])
@@ -93,13 +70,11 @@ def _repeat_interleave(
     return self.new_empty(sizes)
 
 
-def _copy(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+def _copy(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
     return torch.empty_like(self)
 
 
-def _copy_in_place(
-    self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False
-) -> torch.Tensor:
+def _copy_in_place(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
     return self
 
 

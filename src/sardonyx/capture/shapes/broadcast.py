@@ -6,13 +6,13 @@ it meets; here the size of the result is one of its own, read off the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.capture.watched_calls import tensors_in
 
 
 def with_common_sizes(
@@ -23,7 +23,7 @@ def with_common_sizes(
     the sizes of the example."""
     if not _is_pointwise(op):
         return arguments
-    tensors = [t for a in arguments.values() for t in _tensors(a)]
+    tensors = list(tensors_in([*arguments.values()]))
     if len(tensors) < 2 or not any(isinstance(d, torch.SymInt) for t in tensors for d in t.shape):
         return arguments
     written = arguments["self"] if op._schema.is_mutable else None
@@ -48,7 +48,7 @@ def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) 
     if not isinstance(result, torch.Tensor):
         return result
     found = list(result.shape)
-    shapes = [t.shape for a in arguments.values() for t in _tensors(a)]
+    shapes = [t.shape for t in tensors_in([*arguments.values()])]
     sizes = _torch_private.with_open_sizes(found, shapes)
     if all(size is old for size, old in zip(sizes, found, strict=True)):
         return result
@@ -57,14 +57,6 @@ def with_open_sizes(op: Any, arguments: dict[str, Any], result: Any, mode: Any) 
 
 def _is_pointwise(op: Any) -> bool:
     return torch.Tag.pointwise in op.tags or op._schema.name in _ALSO_POINTWISE
-
-
-def _tensors(argument: Any) -> Iterator[torch.Tensor]:
-    if isinstance(argument, torch.Tensor):
-        yield argument
-    elif isinstance(argument, (list, tuple)):
-        for item in argument:
-            yield from _tensors(item)
 
 
 def _common_size(sizes: list[Any], mode: Any, of_data: bool) -> Any:

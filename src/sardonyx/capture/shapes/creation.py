@@ -13,36 +13,16 @@ _max: Callable[[Any, Any], Any] = torch.sym_max
 _min: Callable[[Any, Any], Any] = torch.sym_min
 
 
-def _row(size: Size, dtype: torch.dtype | None) -> torch.Tensor:
+def _row(size: Size, *shape: Any, dtype: torch.dtype | None, **options: Any) -> torch.Tensor:
     return torch.empty([size], dtype=dtype)
 
 
-def _spaced(
-    start: Any, end: Any, steps: Size, *, dtype: torch.dtype | None = None, **_: Any
-) -> torch.Tensor:
-    return _row(steps, dtype)
+def _spaced(start: Any, end: Any, steps: Size, *base: Any, **options: Any) -> torch.Tensor:
+    return _row(steps, **options)
 
 
-def _spaced_by_powers(
-    start: Any, end: Any, steps: Size, base: float = 10.0, **options: Any
-) -> torch.Tensor:
-    return _spaced(start, end, steps, **options)
-
-
-def _window(
-    window_length: Size, *shape: Any, dtype: torch.dtype | None = None, **_: Any
-) -> torch.Tensor:
-    return _row(window_length, dtype)
-
-
-def _frequencies(
-    n: Size, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any
-) -> torch.Tensor:
-    return _row(n, dtype)
-
-
-def _frequencies_of_half(n: Size, d: float = 1.0, **options: Any) -> torch.Tensor:
-    return _frequencies(n // 2 + 1, d, **options)
+def _frequencies_of_half(n: Size, d: float, **options: Any) -> torch.Tensor:
+    return _row(n // 2 + 1, **options)
 
 
 def _on_or_below(row: Any, col: Any, offset: Any) -> Any:
@@ -57,13 +37,13 @@ def _on_or_below(row: Any, col: Any, offset: Any) -> Any:
 
 
 def _below(
-    row: Size, col: Size, offset: Size = 0, *, dtype: torch.dtype | None = torch.int64, **_: Any
+    row: Size, col: Size, offset: Size, *, dtype: torch.dtype | None, **options: Any
 ) -> torch.Tensor:
     return torch.empty([2, _on_or_below(row, col, offset)], dtype=dtype or torch.int64)
 
 
 def _above(
-    row: Size, col: Size, offset: Size = 0, *, dtype: torch.dtype | None = torch.int64, **_: Any
+    row: Size, col: Size, offset: Size, *, dtype: torch.dtype | None, **options: Any
 ) -> torch.Tensor:
     count = row * col - _on_or_below(row, col, offset - 1)
     return torch.empty([2, count], dtype=dtype or torch.int64)
@@ -76,8 +56,28 @@ def _affine_grid(theta: torch.Tensor, size: Sequence[Size], align_corners: bool)
     return theta.new_empty([theta.shape[0], *size[2:], spatial])
 
 
+def _istft(
+    self: torch.Tensor,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: torch.Tensor | None,
+    center: bool,
+    normalized: bool,
+    onesided: bool | None,
+    length: Size | None,
+    return_complex: bool,
+) -> torch.Tensor:
+    """A signal that is put together again from its short-time transforms."""
+    if length is None:
+        step = n_fft // 4 if hop_length is None else hop_length
+        length = n_fft + step * (self.shape[-1] - 1) - (2 * (n_fft // 2) if center else 0)
+    dtype = self.dtype if return_complex else self.dtype.to_real()
+    return self.new_empty([*self.shape[:-2], length], dtype=dtype)
+
+
 def _shape_as_tensor(self: torch.Tensor) -> torch.Tensor:
-    return _row(self.dim(), torch.int64)
+    return _row(self.dim(), dtype=torch.int64)
 
 
 def _overloads(*names: str) -> list[Any]:
@@ -91,19 +91,14 @@ def _overloads(*names: str) -> list[Any]:
     ]
 
 
+_WINDOWS = [f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")]
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
-    **dict.fromkeys(_overloads("linspace"), _spaced),
-    **dict.fromkeys(_overloads("logspace"), _spaced_by_powers),
-    **dict.fromkeys(
-        _overloads(
-            *(f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser"))
-        ),
-        _window,
-    ),
-    aten.fft_fftfreq.default: _frequencies,
+    **dict.fromkeys(_overloads("linspace", "logspace"), _spaced),
+    **dict.fromkeys(_overloads(*_WINDOWS, "fft_fftfreq"), _row),
     aten.fft_rfftfreq.default: _frequencies_of_half,
     aten.tril_indices.default: _below,
     aten.triu_indices.default: _above,
     aten.affine_grid_generator.default: _affine_grid,
+    aten.istft.default: _istft,
     aten._shape_as_tensor.default: _shape_as_tensor,
 }

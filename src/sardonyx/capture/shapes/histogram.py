@@ -11,84 +11,43 @@ aten = torch.ops.aten
 
 
 def _of_edges(
-    self: torch.Tensor,
-    bins: torch.Tensor,
-    *,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    self: torch.Tensor, bins: torch.Tensor, **options: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     return self.new_empty([bins.shape[0] - 1]), torch.empty_like(bins)
 
 
-def _of_count(
-    self: torch.Tensor,
-    bins: int = 100,
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _of_count(self: torch.Tensor, bins: int, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return self.new_empty([bins]), self.new_empty([bins + 1])
 
 
-def _edges(
-    self: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-) -> list[torch.Tensor]:
+def _edges(self: torch.Tensor, bins: Sequence[int], **options: Any) -> list[torch.Tensor]:
     return [self.new_empty([count + 1]) for count in bins]
 
 
-def _of_counts(
-    self: torch.Tensor,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
-) -> torch.Tensor:
+def _of_counts(self: torch.Tensor, bins: Sequence[int], **options: Any) -> torch.Tensor:
     return self.new_empty(list(bins))
 
 
 def _of_several_edges(
-    self: torch.Tensor,
-    bins: Sequence[torch.Tensor],
-    *,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    self: torch.Tensor, bins: Sequence[torch.Tensor], **options: Any
 ) -> torch.Tensor:
     return self.new_empty([edges.shape[0] - 1 for edges in bins])
 
 
 def _with_edges(
-    self: torch.Tensor,
-    bins: Sequence[int],
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    self: torch.Tensor, bins: Sequence[int], *options: Any
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     return _of_counts(self, bins), _edges(self, bins)
 
 
 def _with_edges_of_one_count(
-    self: torch.Tensor,
-    bins: int,
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    self: torch.Tensor, bins: int, *options: Any
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     return _with_edges(self, [bins] * self.shape[-1])
 
 
 def _with_given_edges(
-    self: torch.Tensor,
-    bins: Sequence[torch.Tensor],
-    range: Sequence[float] | None = None,
-    weight: torch.Tensor | None = None,
-    density: bool = False,
+    self: torch.Tensor, bins: Sequence[torch.Tensor], *options: Any
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     return _of_several_edges(self, bins), [torch.empty_like(edges) for edges in bins]
 

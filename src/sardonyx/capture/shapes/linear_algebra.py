@@ -30,10 +30,6 @@ def _cov(
     return self.new_empty(sizes, dtype=dtype)
 
 
-def _corrcoef(self: torch.Tensor) -> torch.Tensor:
-    return _cov(self)
-
-
 def _linalg_lstsq(
     self: torch.Tensor,
     b: torch.Tensor,
@@ -59,6 +55,10 @@ def _linalg_lstsq(
     )
 
 
+def _cdist(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
+    return x1.sum(-1).unsqueeze(-1) + x2.sum(-1).unsqueeze(-2)
+
+
 def _multi_dot(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return reduce(torch.matmul, tensors)
 
@@ -81,8 +81,9 @@ def _grouped_mm(
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._grouped_mm.default: _grouped_mm,
+    aten.cdist.default: _cdist,
     aten.cov.default: _cov,
-    aten.corrcoef.default: _corrcoef,
+    aten.corrcoef.default: _cov,
     aten.linalg_lstsq.default: _linalg_lstsq,
     aten.linalg_multi_dot.default: _multi_dot,
 }

@@ -15,10 +15,10 @@ _min: Callable[[Any, Any], Any] = torch.sym_min
 def _max_pool1d(
     self: torch.Tensor,
     kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
 ) -> torch.Tensor:
     (step,) = stride or kernel_size
     padded = self.shape[-1] + 2 * padding[0]
@@ -43,10 +43,7 @@ def _adaptive_avg_pool1d(self: torch.Tensor, output_size: Sequence[Size]) -> tor
 
 
 def _fractional_max_pool(
-    self: torch.Tensor,
-    kernel_size: Sequence[int],
-    output_size: Sequence[Size],
-    random_samples: torch.Tensor,
+    self: torch.Tensor, kernel_size: Sequence[int], output_size: Sequence[Size], *rest: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     return _adaptive_max_pool(self, output_size)
 

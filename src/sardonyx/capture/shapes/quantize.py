@@ -19,17 +19,10 @@ def _with_mask(self: torch.Tensor, *rest: Any) -> tuple[torch.Tensor, torch.Tens
 
 
 def _with_mask_and_state(
-    self: torch.Tensor,
-    observer_on: torch.Tensor,
-    fake_quant_on: torch.Tensor,
-    running_min: torch.Tensor,
-    running_max: torch.Tensor,
-    scale: torch.Tensor,
-    zero_point: torch.Tensor,
-    *rest: Any,
+    self: torch.Tensor, observer_on: torch.Tensor, fake_quant_on: torch.Tensor, *rest: Any
 ) -> tuple[torch.Tensor, ...]:
-    state = (running_min, running_max, scale, zero_point)
-    return *_with_mask(self), *map(torch.empty_like, state)
+    """The state is the range that was seen, the scale and the zero point."""
+    return *_with_mask(self), *map(torch.empty_like, rest[:4])
 
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {

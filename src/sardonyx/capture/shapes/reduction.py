@@ -10,13 +10,9 @@ import torch
 aten = torch.ops.aten
 
 
-def _mean(self: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
-    return _mean_over(self, None, dtype=dtype)
-
-
-def _mean_over(
+def _mean(
     self: torch.Tensor,
-    dim: Sequence[int] | None,
+    dim: Sequence[int] | None = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
@@ -29,24 +25,18 @@ def _mean_over(
 
 def _norm(
     self: torch.Tensor,
-    ord: float | str | None = None,
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
+    ord: float | str | None,
+    dim: Sequence[int] | None,
+    keepdim: bool,
     *,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | None,
 ) -> torch.Tensor:
     return _without(self, dim, keepdim, (dtype or self.dtype).to_real())
 
 
-def _matrix_norm(
-    self: torch.Tensor,
-    ord: float | str = "fro",
-    dim: Sequence[int] = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> torch.Tensor:
-    return _norm(self, ord, dim, keepdim, dtype=dtype)
+def _logsumexp(self: torch.Tensor, dim: Sequence[int], keepdim: bool) -> torch.Tensor:
+    is_float = self.dtype.is_floating_point or self.dtype.is_complex
+    return _without(self, dim, keepdim, self.dtype if is_float else torch.get_default_dtype())
 
 
 def _without(
@@ -58,9 +48,10 @@ def _without(
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.mean.default: _mean,
-    aten.mean.dim: _mean_over,
-    **dict.fromkeys((aten.linalg_norm.default, aten.linalg_norm.ord_str), _norm),
-    **dict.fromkeys(
-        (aten.linalg_matrix_norm.default, aten.linalg_matrix_norm.str_ord), _matrix_norm
-    ),
+    aten.mean.dim: _mean,
+    aten.linalg_norm.default: _norm,
+    aten.linalg_norm.ord_str: _norm,
+    aten.linalg_matrix_norm.default: _norm,
+    aten.linalg_matrix_norm.str_ord: _norm,
+    aten.logsumexp.default: _logsumexp,
 }

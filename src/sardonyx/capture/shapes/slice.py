@@ -128,14 +128,7 @@ def _length(start: Size | None, end: Size | None, size: Size) -> Any:
     return _max(0, (size if end is None else _from_front(end, size)) - _first(start, size))
 
 
-def _slice_scatter(
-    self: torch.Tensor,
-    src: torch.Tensor,
-    dim: int = 0,
-    start: Size | None = None,
-    end: Size | None = None,
-    step: Size = 1,
-) -> torch.Tensor:
+def _slice_scatter(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
     return torch.empty_like(self)
 
 

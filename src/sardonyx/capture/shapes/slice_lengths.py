@@ -150,20 +150,16 @@ def _multiple(expression: Any, parts: list[_Reading]) -> _Reading | None:
     )
 
 
-def _divided(expression: Any, parts: list[_Reading]) -> tuple[_Reading, int, int] | None:
-    """What is divided, the divisor, and the period of a quotient or remainder."""
+def _quotient_or_remainder(expression: Any, parts: list[_Reading]) -> _Reading | None:
     part, divisor = parts[0], expression.args[1]
     if len(parts) != 2 or not (divisor.is_Integer and divisor > 0):
         return None
     number = int(divisor)
-    return part, number, part.period * number // gcd(int(part.slope * part.period), number)
-
-
-def _quotient(expression: Any, parts: list[_Reading]) -> _Reading | None:
-    divided = _divided(expression, parts)
-    if divided is None:
-        return None
-    part, number, period = divided
+    period = part.period * number // gcd(int(part.slope * part.period), number)
+    if type(expression).__name__ in ("Mod", "PythonMod"):
+        return _Reading(
+            lambda size: part.value(size) % number, Fraction(0), part.scale, number, period
+        )
     return _Reading(
         lambda size: part.value(size) // number,
         part.slope / number,
@@ -173,21 +169,10 @@ def _quotient(expression: Any, parts: list[_Reading]) -> _Reading | None:
     )
 
 
-def _remainder(expression: Any, parts: list[_Reading]) -> _Reading | None:
-    divided = _divided(expression, parts)
-    if divided is None:
-        return None
-    part, number, period = divided
-    return _Reading(lambda size: part.value(size) % number, Fraction(0), part.scale, number, period)
-
-
 _COMBINATIONS: dict[str, Callable[[Any, list[_Reading]], _Reading | None]] = {
     "Add": _sum,
     "Mul": _multiple,
-    "FloorDiv": _quotient,
-    "CleanDiv": _quotient,
-    "Mod": _remainder,
-    "PythonMod": _remainder,
+    **dict.fromkeys(("FloorDiv", "CleanDiv", "Mod", "PythonMod"), _quotient_or_remainder),
     "Max": _choice(max),
     "Min": _choice(min),
 }
