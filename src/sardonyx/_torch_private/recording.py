@@ -180,10 +180,10 @@ def is_data_dependent_error(error: BaseException, asked: Any = None) -> bool:
     return True
 
 
-def condition_of(error: BaseException) -> str:
-    """What was asked that data decides: `u0 > 3`; "" for a number alone."""
+def condition_of(error: BaseException) -> sympy.Basic | None:
+    """What was asked that data decides: `u0 > 3`; None for a number alone."""
     condition = getattr(error, "asked", None)
-    return str(condition) if isinstance(condition, sympy.Basic) and condition.args else ""
+    return condition if isinstance(condition, sympy.Basic) and condition.args else None
 
 
 def lacks_fake_kernel(error: BaseException) -> bool:

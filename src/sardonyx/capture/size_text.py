@@ -11,10 +11,10 @@ from sympy.printing.str import StrPrinter
 class _AsInPython(StrPrinter):  # type: ignore[misc]
     """PyTorch's own functions of sizes; math.ceil(n / 2) is CeilToInt(IntTrueDiv(n, 2)) to it."""
 
-    def _quotient(self, expression: Any) -> str:
+    def _quotient(self, expression: Any, operator: str = "/") -> str:
         left, right = expression.args
         level = sympy.printing.precedence.PRECEDENCE["Mul"]
-        return f"{self.parenthesize(left, level)} / {self.parenthesize(right, level + 1)}"
+        return f"{self.parenthesize(left, level)} {operator} {self.parenthesize(right, level + 1)}"
 
     def _argument(self, expression: Any) -> str:
         return str(self._print(expression.args[0]))
@@ -24,6 +24,9 @@ class _AsInPython(StrPrinter):  # type: ignore[misc]
 
     def _print_FloatTrueDiv(self, expression: Any) -> str:
         return self._quotient(expression)
+
+    def _print_PythonMod(self, expression: Any) -> str:
+        return self._quotient(expression, "%")
 
     def _print_ToFloat(self, expression: Any) -> str:
         return self._argument(expression)

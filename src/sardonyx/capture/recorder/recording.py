@@ -322,6 +322,14 @@ class Recording:
                 fixed.add((position, axis))
         return fixed
 
+    def _text(self, condition: sympy.Basic | None) -> str:
+        """A condition that data decides, in the caller's names."""
+        if condition is None:
+            return ""
+        of_data = condition.free_symbols - self._origins.keys()
+        data = dict.fromkeys(of_data, sympy.Symbol("data"))
+        return readable(condition.xreplace(data), self._origins)
+
     def _refusal(self, error: Exception) -> CaptureError:
         names = {s: o.name for s, o in self._origins.items()}
         hint = hint_for_lengths([place_of(error)])
@@ -330,7 +338,7 @@ class Recording:
                 format_message(
                     "the model's code looks at a value that data decides",
                     [
-                        ("asks", in_callers_names(_torch_private.condition_of(error), names)),
+                        ("asks", self._text(_torch_private.condition_of(error))),
                         ("at", place_of(error)),
                         (
                             "try",
