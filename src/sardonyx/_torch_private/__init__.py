@@ -29,6 +29,7 @@ from sardonyx._torch_private.guards import Guard as Guard
 from sardonyx._torch_private.guards import guard_count as guard_count
 from sardonyx._torch_private.guards import guards as guards
 from sardonyx._torch_private.memory import has_foreign_memory as has_foreign_memory
+from sardonyx._torch_private.memory import lacks_memory as lacks_memory
 from sardonyx._torch_private.memory import memory_address as memory_address
 from sardonyx._torch_private.memory import storage_identity as storage_identity
 from sardonyx._torch_private.memory import whole_memory as whole_memory

@@ -19,6 +19,13 @@ def memory_address(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
 
 
+def lacks_memory(tensor: torch.Tensor) -> bool:
+    """Whether it has elements and no memory, and does not say so: a DLPack capsule of a fake tensor
+    gives such a one, and reading it ends the process."""
+    is_plain = tensor.device.type != "meta" and not is_fake(tensor)
+    return is_plain and tensor.numel() > 0 and memory_address(tensor) == 0
+
+
 def has_foreign_memory(tensor: torch.Tensor) -> bool:
     """Whether PyTorch did not allocate where a tensor lies, as for one made of a NumPy array."""
     with torch._C.DisableTorchFunction():

@@ -119,11 +119,9 @@ class TensorValues:
     def _outside_tensor(self, tensor: torch.Tensor) -> Value:
         if tensor.layout != torch.strided or tensor.is_quantized:
             kind = "quantized" if tensor.is_quantized else str(tensor.layout)
-            raise CaptureError(
-                format_message(
-                    f"a {kind} tensor cannot be recorded", [("at", place_text(self._place()))]
-                )
-            )
+            raise self._refusal(f"a {kind} tensor cannot be recorded")
+        if _torch_private.lacks_memory(tensor):
+            raise self._refusal("a tensor is made of the memory of another one, past PyTorch")
         key = storage_key(tensor)
         value = self._by_memory.get(key)
         if value is None:
@@ -171,13 +169,13 @@ class TensorValues:
                 value = self._values[id(known)]
                 self.register(tensor, value)
                 return value
-        raise CaptureError(
-            format_message(
-                "a tensor was computed where no recording sees it: in another thread, or by code"
-                " that leaves PyTorch's dispatcher",
-                [("at", place_text(self._place()))],
-            )
+        raise self._refusal(
+            "a tensor was computed where no recording sees it: in another thread, or by code that"
+            " leaves PyTorch's dispatcher"
         )
+
+    def _refusal(self, text: str) -> CaptureError:
+        return CaptureError(format_message(text, [("at", place_text(self._place()))]))
 
     def fake_of_value(self, value: Value) -> torch.Tensor:
         if value.fake is None:
