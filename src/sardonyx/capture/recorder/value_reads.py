@@ -86,15 +86,6 @@ class ValueReads(ReplacedCalls):
                 self.watch(tensor)
 
     def check_unwritten(self) -> None:
-        for tensor, writes, place in self._shared:
-            if self._recorder.writes_of(tensor) != writes:
-                raise CaptureError(
-                    format_message(
-                        "a tensor is written after its memory was given to code outside of PyTorch,"
-                        " which the recording does not show the write",
-                        [("at", place_text(place)), ("try", "x.clone() there")],
-                    )
-                )
         written = [entry for entry in self._shown if not torch.equal(entry[0], entry[1])]
         for memory, content, _ in written:
             memory.copy_(content)
@@ -109,6 +100,15 @@ class ValueReads(ReplacedCalls):
                     ],
                 )
             )
+        for tensor, writes, place in self._shared:
+            if self._recorder.writes_of(tensor) != writes:
+                raise CaptureError(
+                    format_message(
+                        "a tensor is written after its memory was given to code outside of PyTorch,"
+                        " which the recording does not show the write",
+                        [("at", place_text(place)), ("try", "x.clone() there")],
+                    )
+                )
 
     def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _BECOMES or func in _NUMBERS or func in _TEXTS or func in _GRADIENTS
