@@ -7,6 +7,7 @@ import functools
 import pytest
 import torch
 from torch import nn
+from torch.export import Dim
 
 import sardonyx
 
@@ -247,3 +248,107 @@ def test_a_refused_export_leaves_no_symbol_in_a_key(capture):
     assert {*map(type, TABLE)} == {int} and TABLE[3] == 1
     assert type(doubled(3)) is int
     TABLE.clear()
+
+
+class Holder:
+    size = 0
+    last = None
+
+
+def keeps_in_a_class(x):
+    Holder.size, Holder.last = x.shape[0], x * 2
+    return Holder.last + Holder.size
+
+
+@CAPTURES
+def test_attributes_of_classes_are_those_of_eager(capture):
+    program = sardonyx.export(keeps_in_a_class, (X,), capture=capture, dynamic_axes={"x": [0]})
+    assert Holder.size == 3 and type(Holder.size) is int
+    torch.testing.assert_close(Holder.last, X * 2)
+    torch.testing.assert_close(program(X[:2]), keeps_in_a_class(X[:2]))
+
+
+@CAPTURES
+def test_what_outlives_the_run_has_the_sizes_of_the_example(capture):
+    def model(x):
+        TABLE["previous"] = x * 2
+        return x + 1
+
+    sardonyx.export(model, (X[:1],), capture=capture, dynamic_axes={"x": [0]})
+    torch.testing.assert_close(TABLE.pop("previous"), X[:1] * 2)
+
+
+# -- an example of size 1, which is recorded with another one
+
+
+def by_an_error(x):
+    try:
+        return x.view(4) * 2
+    except RuntimeError:
+        return x.view(-1) * 3
+
+
+def by_a_value(x):
+    return x * 2 if x.sum() > 5 else x * 3
+
+
+def by_a_value_and_a_number(x, k: int):
+    return x * 2 if x.sum() > 2 * k else x * 3
+
+
+def times_a_value(x):
+    return x * int(x.sum())
+
+
+@pytest.mark.parametrize("model", [by_an_error, by_a_value, times_a_value])
+def test_what_is_otherwise_at_the_example_is_refused(model):
+    with pytest.raises(sardonyx.DynamicDimError, match=r"size 1 of 'n' specially[\s\S]*hostile"):
+        sardonyx.export(model, (torch.ones(1, 4),), capture="trace", dynamic_axes={"x": {0: "n"}})
+
+
+def test_a_branch_by_a_value_and_a_number_is_that_of_the_example():
+    given = 0.6 * torch.ones(1, 4), 1
+    program = sardonyx.export(by_a_value_and_a_number, given, capture="trace")
+    torch.testing.assert_close(program(*given), by_a_value_and_a_number(*given))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@CAPTURES
+def test_dims_that_follow_from_a_small_one_stay_dynamic(size, capture):
+    dim = 2 * Dim("b") + size % 2
+    shapes = {"x": {0: dim}}
+    x = torch.randn(size, 4)
+    program = sardonyx.export(lambda x: x * 3, (x,), capture=capture, dynamic_shapes=shapes)
+    for given in (x, torch.randn(size + 4, 4)):
+        torch.testing.assert_close(program(given), given * 3)
+
+
+# -- sizes that are computed in many steps
+
+
+def computed(n):
+    for _ in range(14):
+        n = n + n % 3
+    return n
+
+
+def in_branches(x):
+    rows = x.shape[0]
+    branch = torch.cond(x.sum() > 0, lambda x: x * computed(rows), lambda x: x - 1, (x,))
+    return branch + computed(rows)
+
+
+@CAPTURES
+def test_large_sizes_inside_and_outside_of_branches(capture):
+    program = sardonyx.export(in_branches, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    for x in (X, -X, torch.ones(5, 4), -torch.ones(2, 4)):
+        torch.testing.assert_close(program(x), in_branches(x))
+
+
+@CAPTURES
+def test_a_branch_by_a_large_size_is_told(capture):
+    def model(x):
+        return x * 2 if computed(x.shape[0]) > 20 else x
+
+    program = sardonyx.export(model, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert any("the model decides by it" in note for note in program.notes)

@@ -30,6 +30,16 @@ class DynamicDim:
         size = max(size, self.minimum or 0)
         return size if self.maximum is None else min(size, self.maximum)
 
+    def coefficients(self) -> tuple[int, int]:
+        """k and c of a dim `k*b + c`; 1 and 0 of one that follows from no other."""
+        more = 0 if self.derive is None else self.derive(0)
+        return 1 if self.derive is None else self.derive(1) - more, more
+
+    def free_dim(self, size: int) -> tuple[str, int]:
+        """The name and the size of the dim that it follows from where it has this size."""
+        factor, more = self.coefficients()
+        return self.root or self.name, (size - more) // factor
+
     def size(self, sizes: Mapping[str, int]) -> int:
         """Its size where the free dims have these."""
         if self.derive is not None and self.root is not None and self.root in sizes:

@@ -59,19 +59,16 @@ def _generic_sizes(
     """By name, the sizes to record dims with whose example size is less than `smallest`, and
     those of the others where they are to be some times as large."""
     dims = _named_dims(leaves, dynamic)
-    special = {
-        dim.root if dim.root in dims else name
-        for name, (dim, size) in dims.items()
-        if size < smallest
-    }
+    free = [dim.free_dim(size) for dim, size in dims.values()]
+    special = {name for name, size in free if size < smallest}
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
     # Models that halve a dim or take it by threes go on doing so at the larger sizes.
     candidates = (3, 5, 7, 11, 13, 17, 19, 23) if smallest == 2 else (6, 12, 18, 24, 30, 36)
     generic = next((n for n in candidates if n not in taken), candidates[-1])
     enlarged = {
-        name: dims[name][0].within(generic)
+        name: dims[name][0].within(generic) if name in dims else generic
         for name in special
-        if name is not None and name not in follows
+        if name not in follows
     }
     if times > 1:
         for name, (dim, size) in dims.items():

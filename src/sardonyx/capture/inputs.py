@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx import _torch_private
@@ -70,6 +71,20 @@ class PreparedInputs:
     @property
     def example_sizes(self) -> list[tuple[int, ...]]:
         return _sizes(self.leaves)
+
+    def example_symbols(
+        self, names: Mapping[sympy.Symbol, str], positions: Iterable[int]
+    ) -> dict[sympy.Symbol, int]:
+        """What symbols with these names are in the example, of the inputs at these positions."""
+        sizes: dict[str, int] = {}
+        for position in positions:
+            leaf = self.leaves[position]
+            if isinstance(leaf, torch.Tensor):
+                axes = self.dynamic[position].items()
+                sizes |= [dim.free_dim(leaf.shape[axis]) for axis, dim in axes]
+            elif isinstance(leaf, int):
+                sizes[self.names[position]] = leaf
+        return {symbol: sizes[name] for symbol, name in names.items() if name in sizes}
 
     @property
     def recorded_sizes(self) -> list[tuple[int, ...]]:

@@ -78,13 +78,8 @@ def _broken_at_example(recorded: Recorded, positions: Collection[int]) -> SizeCo
     if not positions or not recorded.decisions:
         return None
     graph, inputs = recorded.graph, recorded.inputs
-    leaves = dict(zip(map(id, graph.inputs), inputs.input_positions, strict=True))
     sizes = _torch_private.example_sizes(TypeInference.for_graph(graph).mode)
-    for symbol, source in graph.symbols.items():
-        position = leaves.get(id(source.value))
-        if position is not None and position in positions:
-            leaf = inputs.leaves[position]
-            sizes[symbol] = leaf if source.axis is None else leaf.shape[source.axis]
+    sizes |= inputs.example_symbols(graph.symbol_names, positions)
     return next(
         (c for c in recorded.decisions if at_sizes(c.expression, sizes) == sympy.false), None
     )

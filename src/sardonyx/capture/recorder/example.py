@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +59,24 @@ class ExampleValues:
         self._numbers: dict[sympy.Symbol, torch.Tensor] = {}
         self.follows = False
         """Whether what the code looks at is followed (by example), or refused (symbolic)."""
+        self._sizes: dict[Any, int] | None = None
+        self.looked: list[tuple[Any, Place]] = []
+        """What the code looked at, expressions and tensors, and where."""
         self._found: dict[Place, dict[str, list[str]]] = {}
         self._becomes: str | None = None
         self._random_state: torch.Tensor | None = None
         self._was_read = False
         self.texts: dict[Place, None] = {}
         """Where the model's code makes text of tensors that have no values here."""
+
+    def at(self, inputs: dict[int, torch.Tensor], sizes: dict[Any, int]) -> ExampleValues:
+        """The same calls on other inputs, by the ids of their fakes, where sizes are these."""
+        other = ExampleValues(self._recorder)
+        other._calls = [replace(call, is_run=False) for call in self._calls]
+        other._real = dict(inputs)
+        other._sizes = sizes
+        other._constants, other._numbers = self._constants, self._numbers
+        return other
 
     def close(self) -> None:
         self._calls.clear()
@@ -189,6 +201,16 @@ class ExampleValues:
         with self._recorder.dispatch.outside(), _torch_private.no_modes():
             return real.item()
 
+    def value_of(self, expression: sympy.Basic) -> Any:
+        values = {s: self._number(s) for s in expression.free_symbols}
+        return _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
+
+    def sees_the_same(self, other: ExampleValues, looked: Any) -> bool:
+        """Whether what the code looked at is that with other inputs, too."""
+        if not isinstance(looked, torch.Tensor):
+            return bool(self.value_of(looked) == other.value_of(looked))
+        return torch.equal(self.of(looked), other.of(looked))
+
     def plain(self, number: Any) -> Any:
         """What a symbolic number is in the example."""
         return self._real_argument(number)
@@ -197,8 +219,8 @@ class ExampleValues:
         """What an expression over numbers that data decides is in the example."""
         if not self.follows:
             raise error
-        values = {s: self._number(s) for s in expression.free_symbols}
-        answer = _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
+        answer = self.value_of(expression)
+        self.looked.append((expression, innermost_user_place(frame)))
         if self._becomes is None:
             self.note(_what(answer), answer, frame)
         else:
@@ -333,13 +355,12 @@ class ExampleValues:
             expression = _torch_private.dim_of(argument)
             if not isinstance(expression, sympy.Basic):
                 return expression
-            values = {s: self._number(s) for s in expression.free_symbols}
-            return _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
+            return self.value_of(expression)
         return argument
 
     def _number(self, symbol: Any) -> sympy.Basic:
         recorder = self._recorder
-        sizes = _torch_private.example_sizes(recorder.mode)
+        sizes = self._sizes or _torch_private.example_sizes(recorder.mode)
         if symbol in sizes:
             return sympy.Integer(sizes[symbol])
         if symbol in self._numbers:

@@ -23,17 +23,20 @@ from sardonyx.errors import CaptureError, format_message
 
 
 def settle_kept(
-    recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
+    recorder: Recorder,
+    results: Sequence[Any],
+    numbers: Sequence[weakref.ref[Any]],
+    values: Callable[[], ExampleValues],
 ) -> None:
     """`results` and what the recorder knows are the only places where fake tensors and the symbolic
-    numbers of the model may be left."""
+    numbers of the model may be left; anywhere else are `values` instead."""
     if _kept(recorder, results) or _kept_numbers(recorder, results, numbers):
         gc.collect()  # what is only in cycles is no longer held
         kept: list[Any] = [*_kept(recorder, results)]
         kept += _kept_numbers(recorder, results, numbers)
         if kept:
             own = {id(c) for c in _containers([results, *recorder.example.containers()])}
-            _Holders(recorder, own, kept).settle()
+            _Holders(recorder, values(), own, kept).settle()
 
 
 def _kept_numbers(
@@ -110,10 +113,12 @@ def _containers(value: Any) -> Iterator[Any]:
 class _Holders:
     """Puts what eager PyTorch has in the place of tensors and numbers that are kept."""
 
-    def __init__(self, recorder: Recorder, own: set[int], kept: list[Any]) -> None:
+    def __init__(
+        self, recorder: Recorder, values: ExampleValues, own: set[int], kept: list[Any]
+    ) -> None:
         """`own`: the ids of our own containers."""
         self._recorder = recorder
-        self._example: ExampleValues = recorder.example
+        self._example = values
         self._own = own | {id(kept)}
         self._kept = {id(item): item for item in kept}
         self._own.add(id(self._kept))
@@ -126,7 +131,10 @@ class _Holders:
         try:
             self._clear_caches()
             for holder in self._holders_of(self._kept.values()):
-                self._replace(holder)
+                try:
+                    self._replace(holder)
+                except (AttributeError, TypeError) as error:  # of a slice, a partial
+                    raise self._refusal(holder) from error
         finally:
             if is_frozen:
                 gc.freeze()
@@ -155,9 +163,15 @@ class _Holders:
 
     def _replace(self, holder: Any, steps: int = 3) -> None:
         if isinstance(holder, dict):
+            classes = [c for c in gc.get_referrers(holder) if isinstance(c, type)]
             for key, value in list(holder.items()):
                 if id(value) in self._kept:
-                    holder[key] = self._other(value, holder)
+                    other = self._other(value, holder)
+                    owner = next((c for c in classes if vars(c).get(key) is value), None)
+                    if owner is None:
+                        holder[key] = other
+                    else:  # Python looks attributes of classes up in a cache of its own
+                        setattr(owner, key, other)
             if any(id(key) in self._kept for key in holder):
                 entries = [(self._other(key, holder), value) for key, value in holder.items()]
                 holder.clear()
@@ -202,9 +216,9 @@ class _Holders:
         kind = type(holder)
         return CaptureError(
             format_message(
-                "the model keeps a tensor of this run in a"
-                f" {kind.__module__}.{kind.__qualname__} that outlives it, where the recording has"
-                " no values for it",
+                "the model keeps a tensor or a size of this run in a"
+                f" {kind.__module__}.{kind.__qualname__} that outlives it, where the recording"
+                " cannot put what eager PyTorch has",
                 [("try", "a buffer of the model, or a tensor that is made before the export")],
             )
         )

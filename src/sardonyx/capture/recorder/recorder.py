@@ -94,8 +94,8 @@ class Recorder:
         """How often a block began or ended: what is known inside of one is not known outside."""
         self._numbers: dict[tuple[int, int, int], Any] = {}
         """Numbers that were read off a tensor, by its id and the writes of its memory."""
-        self._plainer: dict[sympy.Basic, Any] = {}
-        """By large expressions of sizes, the symbols that stand for them."""
+        self._plainer: dict[tuple[sympy.Basic, int], Any] = {}
+        """By large expressions of sizes, and the block, the symbols that stand for them."""
         self.loop_sizes: set[sympy.Basic] = set()
         """Sizes that may be others in each iteration of a loop."""
         self.runnable: Callable[[Any], Callable[..., Any]] = lambda body: body
@@ -263,8 +263,7 @@ class Recorder:
         return self._alike.of(op, fakes, lambda: self._run_now(op, fakes))
 
     def _run_now(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
-        self.looks.is_by_operator = True
-        known = len(self.looks.conditions)
+        known = self.looks.begin_operator()
         try:
             common = with_common_sizes(op, fakes, self.mode, of_data=True)
             result = _torch_private.run_operator(op, common, self.mode, SHAPE_RULES.get(op))
@@ -289,27 +288,34 @@ class Recorder:
         if not isinstance(result, torch.Tensor) or not result._has_symbolic_sizes_strides:
             return result
         sizes: list[Any] = list(result.shape)
-        large = [s for s in sizes if isinstance(s, torch.SymInt) and _is_large(s)]
+        large = [s.node.expr for s in sizes if isinstance(s, torch.SymInt) and _is_large(s)]
         if not large or not _torch_private.is_plain(result):
             return result
-        for size in large:
-            if size.node.expr not in self._plainer:
-                new = _torch_private.new_data_dependent_length(self.mode)
-                self._plainer[size.node.expr] = new
-        return _torch_private.with_other_sizes(result, self._plainer)
+        others = {}
+        for expression in large:
+            others[expression] = self._plainer.get((expression, self._blocks_met))
+            if others[expression] is None:
+                others[expression] = _torch_private.new_data_dependent_length(self.mode)
+                self._note_plainer(expression, others[expression])
+        return _torch_private.with_other_sizes(result, others)
 
     def plainer_number(self, number: Any) -> Any:
         """A symbol for a number whose expression is large; the graph computes it once."""
         expression = number.node.expr
-        if expression not in self._plainer:
+        made = self._plainer.get((expression, self._blocks_met))
+        if made is None:
             dtype = torch.int64 if isinstance(number, torch.SymInt) else torch.float64
             with self.dispatch.outside(), _torch_private.no_modes(), torch.no_grad():
                 op = aten.scalar_tensor.default
                 made = self.number_of(self._record_plain(op, (number,), {"dtype": dtype}))
             if expression.is_nonnegative and isinstance(number, torch.SymInt):
                 _torch_private.limit_size(made, 0, None)
-            self._plainer[expression] = made
-        return self._plainer[expression]
+            self._note_plainer(expression, made)
+        return made
+
+    def _note_plainer(self, expression: sympy.Basic, number: Any) -> None:
+        self._plainer[expression, self._blocks_met] = number
+        self.looks.stands_for[number.node.expr] = expression
 
     def _result_by_example(
         self, op: OpOverload, fakes: dict[str, Any], error: Exception

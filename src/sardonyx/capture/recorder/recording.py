@@ -29,6 +29,7 @@ from sardonyx.capture.location import Place, place_text
 from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
 from sardonyx.capture.purity import DataAsDetach
 from sardonyx.capture.questions import QuestionsOfTorchNN
+from sardonyx.capture.recorder.example import ExampleValues
 from sardonyx.capture.recorder.kept_tensors import settle_kept
 from sardonyx.capture.recorder.modules import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
@@ -154,10 +155,36 @@ class Recording:
         yield from (c for c in self._recorder.looks.conditions if c.in_model_code)
         for expression, place in self._recorder.looks.small_sizes_aside.items():
             yield SizeCondition(expression, place, in_model_code=True)
+        looked = self._recorder.example.looked
+        if looked and self._inputs.recorded_sizes != self._inputs.example_sizes:
+            # What was decided by values was decided by those of another input.
+            values = self._values_at_example()
+            for read, place in looked:
+                if not self._recorder.example.sees_the_same(values, read):
+                    yield SizeCondition(self._is_as_recorded(), place, in_model_code=True)
+
+    def _is_as_recorded(self) -> sympy.Basic:
+        sizes = _torch_private.example_sizes(self._recorder.mode)
+        return sympy.And(*(sympy.Eq(s, n) for s, n in sizes.items() if s in self._origins))
 
     def _settle_kept(self, results: list[Any]) -> None:
         own = [*results, list(self._symbols.values())]
-        settle_kept(self._recorder, own, self._numbers)
+        settle_kept(self._recorder, own, self._numbers, self._values_at_example)
+
+    def _values_at_example(self) -> ExampleValues:
+        """Where the run had other sizes than the example, those of the example itself."""
+        inputs, values = self._inputs, self._recorder.example
+        if inputs.recorded_sizes == inputs.example_sizes:
+            return values
+        graph = self._recorder.graph
+        real: dict[int, torch.Tensor] = {}
+        for value, position in zip(graph.inputs, inputs.input_positions, strict=True):
+            leaf = inputs.leaves[position]
+            if not isinstance(leaf, int):
+                real[id(value.fake)] = torch.as_tensor(leaf, dtype=value.dtype).detach().clone()
+        sizes = _torch_private.example_sizes(self._recorder.mode)
+        sizes |= inputs.example_symbols(graph.symbol_names, inputs.input_positions)
+        return values.at(real, sizes)
 
     def _output(self, index: int, result: Any) -> Any:
         if self._recorder.quantized.of(result) is not None:
@@ -269,9 +296,8 @@ class Recording:
     def _size(self, dim: DynamicDim, size: int) -> Any:
         """The symbol of a dynamic dim; dims of one name are one."""
         if dim.root is not None and dim.derive is not None:
-            factor, more = _coefficients(dim)
-            root = self._symbol(dim.root, (size - more) // factor, DynamicDim(dim.root))
-            return root * factor + more
+            factor, more = dim.coefficients()
+            return self._symbol(*dim.free_dim(size), DynamicDim(dim.root)) * factor + more
         return self._symbol(dim.name, size, dim)
 
     def _symbol(self, name: str, hint: int, dim: DynamicDim) -> Any:
@@ -372,13 +398,6 @@ def _packed_names(model: Any) -> dict[int, str]:
         for attribute in vars(module).values()
         if isinstance(attribute, torch.ScriptObject)
     }
-
-
-def _coefficients(dim: DynamicDim) -> tuple[int, int]:
-    """k and c of a dim `k*b + c`."""
-    assert dim.derive is not None
-    more = dim.derive(0)
-    return dim.derive(1) - more, more
 
 
 def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:

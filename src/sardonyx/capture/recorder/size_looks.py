@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from sardonyx import _torch_private
-from sardonyx.capture.location import Place, innermost_user_place
+from sardonyx.capture.location import Place, innermost_user_place, place_text
 from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.errors import CaptureError, format_message
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
+
+
+_MOST_NESTED = 2
 
 
 class SizeLooks:
@@ -26,17 +30,45 @@ class SizeLooks:
         self.small_sizes_aside: dict[sympy.Basic, Place] = {}
         """What the model's own code was told, which holds for sizes from 2 on."""
         self.unread = _torch_private.UnreadConditions(innermost_user_place)
+        self.stands_for: dict[sympy.Basic, sympy.Basic] = {}
+        """By symbols that stand for large expressions, those."""
+        self._answered: list[SizeCondition] = []
+        """What the operator that runs was told without a condition."""
         self.is_by_operator = False
         """Whether an operator runs, whose shape rule it is that looks."""
 
+    def begin_operator(self) -> int:
+        """How many conditions are known."""
+        self._answered.clear()
+        self.is_by_operator = True
+        return len(self.conditions)
+
     def note_failure(self, known: int) -> None:
         """An operator raised after this many conditions: a model that goes on decides by those that
-        it added."""
+        it added, and by what it was told."""
         self.conditions[known:] = [replace(c, in_model_code=True) for c in self.conditions[known:]]
+        for condition in self._answered:
+            self.small_sizes_aside.setdefault(condition.expression, condition.place)
+
+    def _whole(self, expression: sympy.Basic) -> sympy.Basic:
+        """Without symbols that stand for large expressions, where they do not nest too deep: to
+        look at one is to look at the sizes that it is made of."""
+        for _ in range(_MOST_NESTED):
+            if expression.free_symbols.isdisjoint(self.stands_for):
+                return expression
+            expression = expression.xreplace(self.stands_for)
+        raise CaptureError(
+            format_message(
+                "the model's code looks at a size that is computed in too many steps",
+                [("at", place_text(self._recorder.place()))],
+            )
+        )
 
     def look(self, expression: sympy.Basic, frame: FrameType, is_check: bool, evaluate: Any) -> Any:
         """Python, or the shape rule of an operator, wants to know a size or a condition.
         `is_check`: nothing is decided by it."""
+        if not self.is_by_operator and not is_check:
+            expression = self._whole(expression)
         known = _torch_private.guard_count(self._recorder.mode)
         if is_check:
             self.unread.read_expression(expression)
@@ -54,11 +86,13 @@ class SizeLooks:
         if found:
             place = self._recorder.place(frame)
             self.conditions += [SizeCondition(guard, place, is_models) for guard in found]
-        elif is_models:
+        elif is_models or self.is_by_operator:
             if answer in (sympy.true, sympy.false):
                 holds = expression if answer else sympy.Not(expression)
             else:  # a number, as of range(min(n, 2))
                 holds = sympy.Eq(expression, answer, evaluate=False)
-            if holds not in self.small_sizes_aside:
+            if not is_models:
+                self._answered.append(SizeCondition(holds, self._recorder.place(frame), False))
+            elif holds not in self.small_sizes_aside:
                 self.small_sizes_aside[holds] = innermost_user_place(frame)
         return answer

@@ -165,6 +165,7 @@ class ValueReads(ReplacedCalls):
             real = recorder.example.of(tensor).clone()
             result = func(real, *args[1:], **kwargs)
             if not is_constant:
+                recorder.example.looked.append((tensor, place))
                 recorder.example.note(_BECOMES[func], result, frame)
             self.watch(real, place)
             return result
