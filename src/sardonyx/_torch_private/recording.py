@@ -324,7 +324,7 @@ def run_in_parts(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_operator(op: Any, args: dict[str, Any], mode: Any, function: Any = None) -> Any:
-    """What `op`, or `function` in its place, gives for fake tensors; within `fakes_run`."""
+    """What `op`, or `function` in its place, gives for fake tensors."""
     from torch._dispatch.python import enable_python_dispatcher
 
     with mode, enable_python_dispatcher():

@@ -13,30 +13,16 @@ from torch.export import Dim, ExportedProgram
 from sardonyx import _torch_private
 from sardonyx.capture.autograd_functions import whole_where_compiled
 from sardonyx.capture.dynamic import DynamicAxes
-from sardonyx.capture.flat_model import (
-    FlatModel,
-    OutputRecord,
-    Recorded,
-    without_prefix,
-)
+from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded, without_prefix
 from sardonyx.capture.given_conditions import notes_on_given
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.location import ModuleNames
 from sardonyx.capture.recorder.programs import ProgramRun
 from sardonyx.capture.recorder.recording import Recording
-from sardonyx.capture.refusals import (
-    fixed_dim_error,
-    result_on_copies,
-)
-from sardonyx.capture.size_conditions import (
-    SizeCondition,
-    in_callers_names,
-)
+from sardonyx.capture.refusals import fixed_dim_error, result_on_copies
+from sardonyx.capture.size_conditions import SizeCondition, in_callers_names
 from sardonyx.capture.state import state_kept
-from sardonyx.errors import (
-    CaptureError,
-    first_line,
-)
+from sardonyx.errors import CaptureError, first_line
 
 
 class ProgramRecording(Recording):

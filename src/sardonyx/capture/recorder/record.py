@@ -14,21 +14,13 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from sardonyx.capture.flat_model import (
-    Recorded,
-)
+from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs import PreparedInputs
 from sardonyx.capture.recorder.program_recordings import CompiledRecording, ProgramRecording
 from sardonyx.capture.recorder.recording import Recording
 from sardonyx.capture.recorder.value_reads import GradientsAskedError
-from sardonyx.capture.refusals import (
-    with_constant_numbers,
-)
-from sardonyx.errors import (
-    CaptureError,
-    DynamicDimError,
-    FinalCaptureError,
-)
+from sardonyx.capture.refusals import with_constant_numbers
+from sardonyx.errors import CaptureError, DynamicDimError, FinalCaptureError
 
 
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:

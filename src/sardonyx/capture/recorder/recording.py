@@ -36,11 +36,7 @@ from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
 from sardonyx.capture.recorder.scripts import ScriptCalls
 from sardonyx.capture.recorder.value_reads import ValueReads
-from sardonyx.capture.refusals import (
-    fixed_dim_error,
-    model_raises,
-    place_of,
-)
+from sardonyx.capture.refusals import fixed_dim_error, model_raises, place_of
 from sardonyx.capture.size_conditions import (
     SizeCondition,
     SymbolOrigin,
@@ -53,13 +49,7 @@ from sardonyx.capture.size_conditions import (
 )
 from sardonyx.capture.state import state_tensors
 from sardonyx.capture.watched_calls import ModelCalls, ReplacedCalls
-from sardonyx.errors import (
-    CaptureError,
-    DynamicDimError,
-    SardonyxError,
-    first_line,
-    format_message,
-)
+from sardonyx.errors import CaptureError, DynamicDimError, SardonyxError, first_line, format_message
 
 
 class ComparedByIdentityError(CaptureError):

@@ -18,7 +18,7 @@ from sardonyx.capture.storage import storage_key
 from sardonyx.errors import CaptureError, format_message
 
 SMALL = 1 << 16
-"""Bytes of a tensor that is copied without a thought."""
+"""Elements, or bytes, of a tensor that is copied without a thought."""
 
 
 class TensorValues:
