@@ -346,7 +346,8 @@ Made by `{command}` on {date.today()}; do not edit.
 
 {versions}; Python {platform.python_version()}; {processor()}, {os.cpu_count()} cores.
 
-Batch 2, static shapes but where "dynamic" says otherwise (the first dim of each input),
+Batch 2, static shapes but where "dynamic" says otherwise (the first dim of the first input, and of
+those as long),
 verification off, each exporter writing to a file but where "no file" says otherwise. Times are the
 best of several runs (more of them where one takes milliseconds), each to a new file, after a
 warm-up export in the same process; memory is the peak above the resident size once the model is

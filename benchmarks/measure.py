@@ -64,8 +64,11 @@ def sardonyx_trace_program(model: nn.Module, args: Args, path: Path) -> None:
 
 
 def dynamic_first_dims(args: Args, dim: Any) -> tuple[Any, ...]:
-    """The first dim of each tensor among the arguments."""
-    return tuple({0: dim} if isinstance(argument, torch.Tensor) else None for argument in args)
+    """The first dim of the first argument, and those of others that are as long."""
+    return tuple(
+        {0: dim} if isinstance(a, torch.Tensor) and a.shape[0] == args[0].shape[0] else None
+        for a in args
+    )
 
 
 def sardonyx_export_dynamic(model: nn.Module, args: Args, path: Path) -> None:
