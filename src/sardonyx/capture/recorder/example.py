@@ -206,10 +206,14 @@ class ExampleValues:
         return _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
 
     def sees_the_same(self, other: ExampleValues, looked: Any) -> bool:
-        """Whether what the code looked at is that with other inputs, too."""
-        if not isinstance(looked, torch.Tensor):
-            return bool(self.value_of(looked) == other.value_of(looked))
-        return torch.equal(self.of(looked), other.of(looked))
+        """Whether what the code looked at is that with other inputs, too; not where the calls that
+        lead to it do not take those."""
+        try:
+            if not isinstance(looked, torch.Tensor):
+                return bool(self.value_of(looked) == other.value_of(looked))
+            return torch.equal(self.of(looked), other.of(looked))
+        except Exception:
+            return False
 
     def plain(self, number: Any) -> Any:
         """What a symbolic number is in the example."""

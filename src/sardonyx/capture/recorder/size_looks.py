@@ -32,7 +32,7 @@ class SizeLooks:
         self.unread = _torch_private.UnreadConditions(innermost_user_place)
         self.stands_for: dict[sympy.Basic, sympy.Basic] = {}
         """By symbols that stand for large expressions, those."""
-        self._answered: list[SizeCondition] = []
+        self._answered: list[tuple[sympy.Basic, Any]] = []
         """What the operator that runs was told without a condition."""
         self.is_by_operator = False
         """Whether an operator runs, whose shape rule it is that looks."""
@@ -47,8 +47,8 @@ class SizeLooks:
         """An operator raised after this many conditions: a model that goes on decides by those that
         it added, and by what it was told."""
         self.conditions[known:] = [replace(c, in_model_code=True) for c in self.conditions[known:]]
-        for condition in self._answered:
-            self.small_sizes_aside.setdefault(condition.expression, condition.place)
+        for expression, answer in self._answered:
+            self.small_sizes_aside.setdefault(_holds(expression, answer), self._recorder.place())
 
     def _whole(self, expression: sympy.Basic) -> sympy.Basic:
         """Without symbols that stand for large expressions, where they do not nest too deep: to
@@ -86,13 +86,17 @@ class SizeLooks:
         if found:
             place = self._recorder.place(frame)
             self.conditions += [SizeCondition(guard, place, is_models) for guard in found]
-        elif is_models or self.is_by_operator:
-            if answer in (sympy.true, sympy.false):
-                holds = expression if answer else sympy.Not(expression)
-            else:  # a number, as of range(min(n, 2))
-                holds = sympy.Eq(expression, answer, evaluate=False)
-            if not is_models:
-                self._answered.append(SizeCondition(holds, self._recorder.place(frame), False))
-            elif holds not in self.small_sizes_aside:
-                self.small_sizes_aside[holds] = innermost_user_place(frame)
+        elif self.is_by_operator:
+            self._answered.append((expression, answer))
+        elif is_models:
+            self.small_sizes_aside.setdefault(
+                _holds(expression, answer), innermost_user_place(frame)
+            )
         return answer
+
+
+def _holds(expression: sympy.Basic, answer: Any) -> sympy.Basic:
+    """The condition that an answer stands for."""
+    if answer in (sympy.true, sympy.false):
+        return expression if answer else sympy.Not(expression)
+    return sympy.Eq(expression, answer, evaluate=False)  # a number, as of range(min(n, 2))
