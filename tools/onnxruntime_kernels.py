@@ -25,7 +25,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 from sardonyx.legalize.legality import signature_of
 from sardonyx.legalize.runtime_kernels import OLDEST_OPSET, TABLE
 from sardonyx.legalize.wider_types import TYPE_ATTRIBUTES
-from sardonyx.lower.schemas import OpSchema
+from sardonyx.lower.onnx_types.schemas import OpSchema
 
 Types = dict[str, str]
 """The type each type variable of an operator stands for."""

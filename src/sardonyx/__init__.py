@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from sardonyx.torch_onnx.symbolic_opsets import MODULES as _SYMBOLIC_OPSETS
+from sardonyx.compat.torch_onnx.symbolic_opsets import MODULES as _SYMBOLIC_OPSETS
 from sardonyx.version import PRODUCER
 from sardonyx.version import producer_version as _producer_version
 

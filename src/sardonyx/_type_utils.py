@@ -1,5 +1,8 @@
-"""Scalar types, by the name that symbolic functions import them from."""
+"""`sardonyx._type_utils`: a module path that users of `torch.onnx` know."""
 
-from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
+import sys
 
-__all__ = ["JitScalarType"]
+from sardonyx.compat import _type_utils
+from sardonyx.compat._type_utils import *  # noqa: F403
+
+sys.modules[__name__] = _type_utils

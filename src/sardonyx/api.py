@@ -14,18 +14,18 @@ from typing import Any, BinaryIO
 import onnx_ir as ir
 from torch.export import ExportedProgram
 
+from sardonyx.aten.module_calls import ModuleClass, module_classes
 from sardonyx.capture.capture import Captured, capture
-from sardonyx.capture.inputs import split_arguments
-from sardonyx.capture.module_calls import ModuleClass, module_classes
-from sardonyx.capture.weightless import is_weightless, names_of_tied_weights
-from sardonyx.capture.wrappers import unwrapped
+from sardonyx.capture.inputs.binding import split_arguments
+from sardonyx.capture.inputs.fake_weights import is_weightless, names_of_tied_weights
+from sardonyx.capture.inputs.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError
 from sardonyx.extend.autograd_function import function_forms, functions_kept
-from sardonyx.extend.custom_symbolics import custom_forms, operators_kept
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
+from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
 from sardonyx.legalize import legalize, store_constants, supported_opset, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules

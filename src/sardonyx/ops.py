@@ -9,8 +9,8 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.errors import InvalidOptionError
-from sardonyx.extend.node_attributes import letter_of
 from sardonyx.extend.onnx_operators import OWN_NAMESPACE
+from sardonyx.extend.symbolic_functions.node_attributes import letter_of
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 
 Attribute: TypeAlias = int | float | str | bool | Sequence[int] | Sequence[float] | Sequence[str]

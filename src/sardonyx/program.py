@@ -13,9 +13,9 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.aten.signature import Signature
 from sardonyx.capture.baked_values import BakedValue
-from sardonyx.capture.inputs import split_arguments
-from sardonyx.capture.signature import Signature
+from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.legalize import store_constants
 from sardonyx.lower.weights import TorchTensor

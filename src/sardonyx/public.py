@@ -1,7 +1,22 @@
 """What is there under the name of the package: its API."""
 
-from sardonyx import operators, ops, symbolic_helper, utils, verification
+from sardonyx import operators, ops
 from sardonyx.api import export
+from sardonyx.compat import symbolic_helper, utils, verification
+from sardonyx.compat.torch_onnx.dynamo_export import dynamo_export
+from sardonyx.compat.torch_onnx.export_options import DiagnosticOptions, ExportOptions
+from sardonyx.compat.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
+from sardonyx.compat.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
+from sardonyx.compat.torch_onnx.former_calls import export_to_pretty_string
+from sardonyx.compat.torch_onnx.install import install, installed, uninstall
+from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
+from sardonyx.compat.torch_onnx.log import disable_log, enable_log
+from sardonyx.compat.torch_onnx.model_mode import (
+    is_in_onnx_export,
+    select_model_mode_for_export,
+    set_training,
+)
+from sardonyx.compat.torch_onnx.registry import ONNXFunction, OnnxRegistry
 from sardonyx.errors import (
     CaptureError,
     CheckerError,
@@ -23,27 +38,13 @@ from sardonyx.errors import (
     VerificationError,
 )
 from sardonyx.extend.autograd_function import SymbolicContext
-from sardonyx.extend.custom_symbolics import (
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.registration import (
     register_custom_op_symbolic,
     unregister_custom_op_symbolic,
 )
-from sardonyx.extend.graph_context import GraphContext
 from sardonyx.options import ExternalData, OperatorExportTypes, TrainingMode
 from sardonyx.program import ONNXProgram
-from sardonyx.torch_onnx.dynamo_export import dynamo_export
-from sardonyx.torch_onnx.export_options import DiagnosticOptions, ExportOptions
-from sardonyx.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
-from sardonyx.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
-from sardonyx.torch_onnx.former_calls import export_to_pretty_string
-from sardonyx.torch_onnx.install import install, installed, uninstall
-from sardonyx.torch_onnx.jit_scalar_type import JitScalarType
-from sardonyx.torch_onnx.log import disable_log, enable_log
-from sardonyx.torch_onnx.model_mode import (
-    is_in_onnx_export,
-    select_model_mode_for_export,
-    set_training,
-)
-from sardonyx.torch_onnx.registry import ONNXFunction, OnnxRegistry
 
 __all__ = [
     "CaptureError",

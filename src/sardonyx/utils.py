@@ -1,20 +1,8 @@
-"""The functions that users know from the module of this name in earlier exporters."""
+"""`sardonyx.utils`: a module path that users of `torch.onnx` know."""
 
-from sardonyx.api import export
-from sardonyx.extend.custom_symbolics import (
-    register_custom_op_symbolic,
-    unregister_custom_op_symbolic,
-)
-from sardonyx.torch_onnx.former_calls import export_to_pretty_string
-from sardonyx.torch_onnx.model_mode import is_in_onnx_export, select_model_mode_for_export
-from sardonyx.torch_onnx.unconvertible import unconvertible_ops
+import sys
 
-__all__ = [
-    "export",
-    "export_to_pretty_string",
-    "is_in_onnx_export",
-    "register_custom_op_symbolic",
-    "select_model_mode_for_export",
-    "unconvertible_ops",
-    "unregister_custom_op_symbolic",
-]
+from sardonyx.compat import utils
+from sardonyx.compat.utils import *  # noqa: F403
+
+sys.modules[__name__] = utils

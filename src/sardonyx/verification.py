@@ -1,8 +1,8 @@
-"""The search for operators that differ, by the names that users of earlier exporters know."""
+"""`sardonyx.verification`: a module path that users of `torch.onnx` know."""
 
-from sardonyx.verify.backends import OnnxBackend
-from sardonyx.verify.find_mismatch import find_mismatch
-from sardonyx.verify.graph_info import GraphInfo
-from sardonyx.verify.verification_options import VerificationOptions
+import sys
 
-__all__ = ["GraphInfo", "OnnxBackend", "VerificationOptions", "find_mismatch"]
+from sardonyx.compat import verification
+from sardonyx.compat.verification import *  # noqa: F403
+
+sys.modules[__name__] = verification

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import sardonyx
-from sardonyx.capture.held_attributes import attributes_restored
+from sardonyx.capture.side_effects.python_state import attributes_restored
 
 
 class Raising:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sardonyx
-from sardonyx.capture.packed_sequences import hint_for_lengths
+from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
 
 
 @pytest.mark.parametrize(

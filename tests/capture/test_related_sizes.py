@@ -9,8 +9,8 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 import sardonyx
-from sardonyx.capture.generic_sizes import possible_sums
-from sardonyx.capture.inputs import prepare_inputs
+from sardonyx.capture.inputs.binding import prepare_inputs
+from sardonyx.capture.inputs.example_sizes import possible_sums
 from sardonyx.options import Options
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])

@@ -9,7 +9,7 @@ import sympy
 import torch
 
 import sardonyx
-from sardonyx.capture.size_text import text_of
+from sardonyx.aten.size_printing import text_of
 
 
 def function(name):

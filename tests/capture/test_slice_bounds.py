@@ -11,7 +11,7 @@ import torch
 from torch.utils._sympy.functions import FloorDiv, Max, Mod
 
 import sardonyx
-from sardonyx.capture.shapes.slice_lengths import fitting, form_of_length
+from sardonyx.aten.shape_rules.slice_lengths import fitting, form_of_length
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
 r = torch.randn

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 
 import sardonyx
 from sardonyx import _torch_private
-from sardonyx.capture import pure_forms
-from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.graph import Node
+from sardonyx.aten.graph import Node
+from sardonyx.aten.schema import bind, parameters_of
+from sardonyx.functionalization import functional_variants
 from tests.capture.agreement import CAPTURES, agree, refused
 from tests.ops.harness import compare
 
@@ -718,14 +718,14 @@ def test_every_in_place_operator_has_a_functional_form():
     count = 0
     for op in _writers():
         name = op._schema.name
-        if name in pure_forms.WITHOUT_EFFECT or name.startswith("aten::_foreach_"):
+        if name in functional_variants.WITHOUT_EFFECT or name.startswith("aten::_foreach_"):
             continue
         count += 1
-        if name in pure_forms.METADATA_WRITES:
-            assert pure_forms.METADATA_WRITES[name](op) is not None, op
+        if name in functional_variants.METADATA_WRITES:
+            assert functional_variants.METADATA_WRITES[name](op) is not None, op
             continue
         arguments = {p.name: p.default for p in parameters_of(op)}
-        form = pure_forms.pure_form(Node(op, arguments, []))
+        form = functional_variants.pure_form(Node(op, arguments, []))
         if form is None:
             if name in IN_PLACE_WITHOUT_A_TWIN or not _torch_private.is_composite(op):
                 missing.add(name)  # what is composite is expanded

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from sardonyx.cli_arguments import (
+from sardonyx.cli.arguments import (
     InputText,
     ModelError,
     UsageError,

@@ -5,7 +5,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-import sardonyx.cli_commands
+import sardonyx.cli.commands
 from sardonyx.cli import app
 from sardonyx.errors import CaptureError, VerificationError
 
@@ -145,7 +145,7 @@ def test_a_failed_export_is_status_1(models, monkeypatch):
     def refuse(*args, **kwargs):
         raise CaptureError("this model cannot be recorded")
 
-    monkeypatch.setattr(sardonyx.cli_commands, "export", refuse)
+    monkeypatch.setattr(sardonyx.cli.commands, "export", refuse)
     result = run("export", "models.py:Scale", "--input", "2x4")
     assert result.exit_code == 1
     assert "CaptureError: this model cannot be recorded" in result.stderr
@@ -155,7 +155,7 @@ def test_a_failed_verification_is_status_3(models, monkeypatch):
     def differ(*args, **kwargs):
         raise VerificationError("ONNX Runtime and PyTorch disagree on y")
 
-    monkeypatch.setattr(sardonyx.cli_commands, "export", differ)
+    monkeypatch.setattr(sardonyx.cli.commands, "export", differ)
     result = run("export", "models.py:Scale", "--input", "2x4", "--json")
     assert result.exit_code == 3
     report = json.loads(result.stdout)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sardonyx.cli import app
-from sardonyx.cli_spelling import as_options
+from sardonyx.cli.messages import as_options
 
 MODEL = """
 import torch

@@ -44,7 +44,7 @@ def test_its_names_are_there_when_they_are_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["api", "cli_commands", "ops", "operators", "symbolic_helper", "symbolic_registry", "utils"],
+    ["api", "cli.commands", "ops", "operators", "symbolic_helper", "symbolic_registry", "utils"],
 )
 def test_any_module_can_be_the_first(module: str) -> None:
     modules_after(f"import sardonyx.{module}")

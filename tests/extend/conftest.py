@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sardonyx.extend import custom_symbolics
+from sardonyx.extend.symbolic_functions import registration
 
 
 @pytest.fixture(autouse=True)
 def no_registrations_left(monkeypatch):
-    monkeypatch.setattr(custom_symbolics, "_registered", {})
+    monkeypatch.setattr(registration, "_registered", {})

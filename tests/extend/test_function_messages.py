@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sardonyx
-from sardonyx.extend import function_helpers, held_values
+from sardonyx.compat import function_helpers, held_values
 
 
 def _added(x: torch.Tensor) -> torch.Tensor:

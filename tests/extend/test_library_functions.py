@@ -12,7 +12,7 @@ from torch import nn
 import sardonyx
 import sardonyx.symbolic_opset9 as opset9  # type: ignore[import-not-found]
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend import custom_symbolics
+from sardonyx.extend.symbolic_functions import registration
 
 X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
 
@@ -98,7 +98,7 @@ def test_a_function_is_put_into_a_module_and_taken_back():
         assert opset9.elu is elu and sardonyx.symbolic_opset13.elu is not elu
         take_back()
         assert type(opset9.elu) is type(ours)
-        assert not sardonyx.extend.custom_symbolics.registered_names()
+        assert not sardonyx.extend.symbolic_functions.registration.registered_names()
 
     taken_back(lambda: sardonyx.unregister_custom_op_symbolic("aten::elu", 9))
     taken_back(lambda: setattr(opset9, "elu", ours))
@@ -133,16 +133,16 @@ def test_another_function_of_the_library_takes_its_place():
 def test_functions_that_are_not_of_operators_are_put_back():
     before = opset9.size
     opset9.size = lambda g, self, dim=None: before(g, self, dim)
-    assert "aten::size" in custom_symbolics.registered_names()
+    assert "aten::size" in registration.registered_names()
     opset9.size = before
-    assert not custom_symbolics.registered_names()
+    assert not registration.registered_names()
 
 
 def test_a_class_is_no_function():
     opset9.table = dict
     try:
         assert opset9.table is dict
-        assert not custom_symbolics.registered_names()
+        assert not registration.registered_names()
     finally:
         del opset9.table
 

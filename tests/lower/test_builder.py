@@ -7,7 +7,7 @@ import pytest
 import sympy
 import torch
 
-from sardonyx.capture.graph import SymbolSource, TensorType, Value
+from sardonyx.aten.graph import SymbolSource, TensorType, Value
 from sardonyx.errors import InternalError
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.values import Tensor

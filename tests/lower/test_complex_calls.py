@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sardonyx.lower import complex_calls
+from sardonyx.lower.complex import calls
 from sardonyx.lower.lower import LIBRARY
 
 TABLES = ("TAKE_COMPLEX", "UNIFORM", "NORMAL", "LINSPACE")
@@ -12,10 +12,10 @@ TABLES = ("TAKE_COMPLEX", "UNIFORM", "NORMAL", "LINSPACE")
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_names_operators_of_the_library(table: str) -> None:
-    names = set(getattr(complex_calls, table))
+    names = set(getattr(calls, table))
     assert not names - set(LIBRARY.names())
 
 
 def test_an_operator_is_in_one_place() -> None:
-    places = [set(getattr(complex_calls, table)) for table in TABLES]
+    places = [set(getattr(calls, table)) for table in TABLES]
     assert sum(map(len, places)) == len(set().union(*places))

@@ -9,8 +9,8 @@ import pytest
 import sympy
 import torch
 
-from sardonyx.lower import shapes
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.onnx_types import shapes
 from sardonyx.lower.values import Tensor
 
 N, S = sympy.symbols("n s", integer=True, positive=True)

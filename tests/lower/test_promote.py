@@ -9,7 +9,7 @@ import pytest
 import sympy
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.values import Tensor
 
 DTYPES = [
@@ -29,7 +29,7 @@ def test_two_tensors(left: torch.dtype, right: torch.dtype) -> None:
         expected = torch.result_type(
             torch.empty((2,) * left_rank, dtype=left), torch.empty((2,) * right_rank, dtype=right)
         )
-        found = promote.result_dtype(operand(left, left_rank), operand(right, right_rank))
+        found = type_promotion.result_dtype(operand(left, left_rank), operand(right, right_rank))
         assert found == expected, (left_rank, right_rank)
 
 
@@ -37,16 +37,16 @@ def test_two_tensors(left: torch.dtype, right: torch.dtype) -> None:
 def test_a_tensor_and_a_scalar(dtype: torch.dtype, scalar: complex) -> None:
     for rank in (0, 1):
         expected = torch.result_type(torch.empty((2,) * rank, dtype=dtype), scalar)
-        assert promote.result_dtype(operand(dtype, rank), scalar) == expected
+        assert type_promotion.result_dtype(operand(dtype, rank), scalar) == expected
 
 
 def test_a_size_expression_counts_as_an_int() -> None:
     size = sympy.Symbol("s0", integer=True, positive=True) // 2
-    assert promote.result_dtype(operand(torch.uint8, 1), size) == torch.uint8
-    assert promote.result_dtype(size) == torch.int64
+    assert type_promotion.result_dtype(operand(torch.uint8, 1), size) == torch.uint8
+    assert type_promotion.result_dtype(size) == torch.int64
 
 
 def test_three_operands_are_ranked_together() -> None:
     # Pairwise folding would let the 0-d float64 decide before the float32 with dims is seen.
     operands = [operand(torch.int64, 1), operand(torch.float64, 0), operand(torch.float32, 1)]
-    assert promote.result_dtype(*operands) == torch.float32
+    assert type_promotion.result_dtype(*operands) == torch.float32

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from sardonyx.capture.module_calls import ModuleClass
+from sardonyx.aten.module_calls import ModuleClass
 from sardonyx.lower.builder import MODULE_CALLS
 from sardonyx.optimize.outline_modules import outline_modules
 

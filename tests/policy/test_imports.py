@@ -1,4 +1,4 @@
-"""Imports point one way: a stage knows the stages before it, never those after."""
+"""Who may import whom: the stages point one way, and no packages import each other."""
 
 from __future__ import annotations
 
@@ -12,28 +12,132 @@ import pytest
 import sardonyx
 
 ROOT = Path(sardonyx.__file__).parent
-STAGES = ["capture", "lower", "legalize", "optimize", "serialize", "verify"]
-FILES = sorted(path for stage in STAGES for path in (ROOT / stage).rglob("*.py"))
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+# What each part of the package may import, besides itself. A part is a package or a top-level
+# module; `capture.refusals` is one module of a package.
+EVERYWHERE = {"_torch_private", "errors", "options", "option_names", "version"}
+STAGES_BEFORE = {
+    "aten": set(),
+    "functionalization": {"aten"},
+    "capture": {"aten", "functionalization"},
+    "lower": {"aten", "functionalization"},
+    "legalize": {"lower"},
+    "optimize": {"aten", "lower", "legalize"},
+    "serialize": {"aten", "lower"},
+    "verify": {
+        "aten",
+        "capture.baked_values",
+        "capture.refusals",
+        "capture.side_effects",
+        "capture.symbolic_shapes",
+        "lower",
+        "optimize",
+        "serialize",
+    },
+}
+CAPTURE = {
+    "capture.function_overrides": set(),
+    "capture.inputs": set(),
+    "capture.opaque_calls": set(),
+    "capture.baked_values": set(),
+    "capture.side_effects": {"capture.function_overrides"},
+    "capture.autograd_functions": {"capture.side_effects"},
+    "capture.quantized": {"capture.opaque_calls"},
+}
+LIBRARY = {
+    "plugins": {"lower"},
+    "extend": {
+        "aten",
+        "capture.autograd_functions",
+        "capture.opaque_calls",
+        "capture.quantized",
+        "lower",
+    },
+    "debug": {
+        "aten",
+        "capture.autograd_functions",
+        "capture.capture",
+        "capture.inputs",
+        "capture.opaque_calls",
+        "extend",
+        "legalize",
+        "lower",
+        "optimize",
+        "serialize",
+        "verify",
+    },
+}
 
 
-def imported_stages(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported(path: Path) -> Iterator[str]:
+    """The modules of ours that a file imports, those that only type checkers read left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}".removeprefix("sardonyx.")
+                names.append(f"sardonyx.{module}" if module in MODULES else node.module)
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
-            parts = name.split(".")
-            if parts[0] == "sardonyx" and len(parts) > 1 and parts[1] in STAGES:
-                yield parts[1]
+            if name.startswith("sardonyx."):
+                yield name.removeprefix("sardonyx.")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_stage_imports_only_earlier_stages(path: Path) -> None:
-    stage = path.relative_to(ROOT).parts[0]
-    later = {s for s in imported_stages(path) if STAGES.index(s) > STAGES.index(stage)}
-    assert not later
+def is_of(module: str, part: str) -> bool:
+    return module == part or module.startswith(f"{part}.")
+
+
+ALLOWED = (
+    STAGES_BEFORE
+    | LIBRARY
+    | {part: {"aten", "functionalization"} | allowed for part, allowed in CAPTURE.items()}
+)
+CHECKED = [
+    pytest.param(module, path, ALLOWED[part], part, id=module)
+    for module, path in MODULES.items()
+    for part in ALLOWED
+    if is_of(module, part)
+    and not any(is_of(module, p) and is_of(p, part) and p != part for p in ALLOWED)
+]
+
+
+@pytest.mark.parametrize(("module", "path", "allowed", "part"), CHECKED)
+def test_a_module_imports_only_what_its_part_may(
+    module: str, path: Path, allowed: set[str], part: str
+) -> None:
+    others = [
+        name
+        for name in imported(path)
+        if not any(is_of(name, p) for p in allowed | EVERYWHERE | {part})
+    ]
+    assert not others
+
+
+def test_no_packages_import_each_other() -> None:
+    """The packages, and in `capture` its packages and modules, have an order."""
+
+    def part_of(module: str) -> str:
+        parts = module.split(".")
+        return ".".join(parts[:2]) if parts[0] == "capture" else parts[0]
+
+    needs: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        own = part_of(module)
+        needs.setdefault(own, set()).update(
+            part_of(name) for name in imported(path) if part_of(name) != own
+        )
+    while free := {part for part in needs if not needs[part] & needs.keys()}:
+        needs = {part: others for part, others in needs.items() if part not in free}
+    assert not needs, "these import each other"
 
 
 def test_nothing_calls_the_rival() -> None:
@@ -74,7 +178,7 @@ def test_private_torch_is_touched_in_one_place() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in ROOT.rglob("*.py")
-        if path.parent.name != "_torch_private"
+        if "_torch_private" not in path.parts
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if private.search(line.split("#")[0]) and '"' not in line
     ]

@@ -17,10 +17,11 @@ from torch._decomp import decomposition_table
 
 import sardonyx
 import sardonyx.plugins.torchvision
+from sardonyx.capture.function_overrides.resize import RESIZED_AS_VIEWS
 from sardonyx.capture.quantized import reader as quantized_reader
-from sardonyx.capture.quantized.forms import FORMS as QUANTIZED_FORMS
-from sardonyx.capture.resized_memory import RESIZED_AS_VIEWS
-from sardonyx.capture.torchscript import calls, numbers, questions, reader
+from sardonyx.capture.quantized.operators import FORMS as QUANTIZED_FORMS
+from sardonyx.capture.torchscript.interpreter import calls, reader, tensor_queries
+from sardonyx.capture.torchscript.types import numbers
 from sardonyx.lower.lower import LIBRARY
 
 LIST = Path(__file__).parent / "operators_of_torch_onnx.txt"
@@ -29,12 +30,12 @@ NAMES = [line for line in LIST.read_text().splitlines() if not line.startswith("
 WITH_A_FORM = {name.split(".")[0] for name in LIBRARY.names()}
 READ_OF_TORCHSCRIPT = {
     *calls._CALLS,
-    *questions._QUESTIONS,
-    *questions.OF_TYPES,
-    *questions._NEVER,
+    *tensor_queries._QUESTIONS,
+    *tensor_queries.OF_TYPES,
+    *tensor_queries._NEVER,
     *numbers._AS_TENSORS,
     *reader._READERS,
-    *questions.READ_NUMBERS,
+    *tensor_queries.READ_NUMBERS,
     *reader._WITHOUT_EFFECT,
     *quantized_reader._READS,
 }

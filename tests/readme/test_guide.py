@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import sardonyx
 from sardonyx.cli import app
-from sardonyx.extend import custom_symbolics
+from sardonyx.extend.symbolic_functions import registration
 from sardonyx.lower import ops
 from sardonyx.lower.plugins import GROUP
 from sardonyx.lower.registry import LIBRARY
@@ -50,7 +50,7 @@ def printed_blocks(text: str) -> list[str]:
 def test_python_of_a_page_runs(page: Path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ops.load()
-    monkeypatch.setattr(custom_symbolics, "_registered", {})
+    monkeypatch.setattr(registration, "_registered", {})
     monkeypatch.setattr(LIBRARY, "_lowerings", dict(LIBRARY._lowerings))
     text = page.read_text()
     blocks = python_blocks(text)

@@ -13,7 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import sardonyx
-from sardonyx.capture.storage import storage_key
+from sardonyx.aten.storage import storage_key
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower import weights
 from sardonyx.lower.values import TORCH_TO_ONNX

@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from sardonyx.capture.dynamic import DynamicDim
-from sardonyx.capture.signature import InputSpec
+from sardonyx.aten.signature import DynamicDim, InputSpec
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,

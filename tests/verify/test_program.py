@@ -8,9 +8,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from sardonyx.capture import tree
-from sardonyx.capture.dynamic import DynamicDim
-from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.aten import pytree
+from sardonyx.aten.signature import ConstantLeaf, DynamicDim, InputSpec, OutputSpec, Signature
 from sardonyx.errors import CaptureError, InvalidOptionError, VerificationError
 from sardonyx.options import Options
 from sardonyx.program import ONNXProgram
@@ -45,9 +44,9 @@ def scale_program(
     signature = Signature(
         inputs=(x, shift),
         outputs=(scaled, size),
-        input_structure=tree.flatten(((0,), {"shift": 0}))[1],
+        input_structure=pytree.flatten(((0,), {"shift": 0}))[1],
         input_leaves=(x, shift),
-        output_structure=tree.flatten({"scaled": 0, "mode": 0, "size": 0})[1],
+        output_structure=pytree.flatten({"scaled": 0, "mode": 0, "size": 0})[1],
         output_leaves=(scaled, ConstantLeaf("plain"), size),
         keyword_names=("shift",),
         argument_names=argument_names,

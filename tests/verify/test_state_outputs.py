@@ -7,8 +7,8 @@ import onnx_ir as ir
 import pytest
 import torch
 
-from sardonyx.capture import tree
-from sardonyx.capture.signature import InputSpec, OutputSpec, Signature
+from sardonyx.aten import pytree
+from sardonyx.aten.signature import InputSpec, OutputSpec, Signature
 from sardonyx.errors import VerificationError
 from sardonyx.options import Options
 from sardonyx.program import ONNXProgram
@@ -42,9 +42,9 @@ def counter_program(step):
     signature = Signature(
         inputs=(x,),
         outputs=(y,),
-        input_structure=tree.flatten(((0,), {}))[1],
+        input_structure=pytree.flatten(((0,), {}))[1],
         input_leaves=(x,),
-        output_structure=tree.flatten(0)[1],
+        output_structure=pytree.flatten(0)[1],
         output_leaves=(y,),
         state_outputs=("count.out", "x.out"),
     )

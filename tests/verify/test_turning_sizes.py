@@ -9,7 +9,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 import sardonyx
-from sardonyx.capture.turning_sizes import sizes_across
+from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
 from sardonyx.verify.inputs import sizes_beyond
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
-from sardonyx._torch_private import empty_sizes
-from sardonyx._torch_private.extremes import largest_of_sizes, smallest_of_sizes
-from sardonyx._torch_private.numbers import as_model_number
+from sardonyx._torch_private.symbolic_shapes import empty_sizes
+from sardonyx._torch_private.symbolic_shapes.extremes import largest_of_sizes, smallest_of_sizes
+from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from sardonyx._torch_private.fakes import fake_mode_of
-from sardonyx._torch_private.sizes import example_sizes
+from sardonyx._torch_private.symbolic_shapes.sizes import example_sizes
+from sardonyx._torch_private.tensors.fakes import fake_mode_of
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

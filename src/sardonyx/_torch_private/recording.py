@@ -15,12 +15,13 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sardonyx._torch_private import extremes, numbers, patches
-from sardonyx._torch_private.fakes import is_fake
+from sardonyx._torch_private import patches
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
-from sardonyx._torch_private.guards import OF_WINDOWS, asks_layout
 from sardonyx._torch_private.operators import is_composite
-from sardonyx._torch_private.sizes import _sizes_without_conclusions, example_values
+from sardonyx._torch_private.symbolic_shapes import extremes, numbers
+from sardonyx._torch_private.symbolic_shapes.guards import OF_WINDOWS, asks_layout
+from sardonyx._torch_private.symbolic_shapes.sizes import _sizes_without_conclusions, example_values
+from sardonyx._torch_private.tensors.fakes import is_fake
 
 _KEY = torch._C.DispatchKey
 _AUTOGRAD = functools.reduce(

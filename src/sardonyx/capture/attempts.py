@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import torch
 
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.packed_sequences import hint_for_lengths
+from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
+from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.record import (
     record_by_example,
     record_compiled,

@@ -15,9 +15,9 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture import tree
-from sardonyx.capture.graph import FUNCTIONS_NAMESPACE, Value
-from sardonyx.capture.purity import version_of
+from sardonyx.aten import pytree
+from sardonyx.aten.graph import FUNCTIONS_NAMESPACE, Value
+from sardonyx.capture.side_effects.restore import version_of
 from sardonyx.errors import CaptureError
 
 Apply: TypeAlias = Callable[..., Any]
@@ -164,7 +164,7 @@ class KeptFunction:
         """Whether it is written as a whole; else as what its forward runs."""
         self.op: Any = None
         self._apply = apply
-        self._result_structure: tree.Structure | None = None
+        self._result_structure: pytree.Structure | None = None
         self._result_leaves: list[Any] = []
         self.shared: list[tuple[int, int]] = []
         """Which results have the memory of which arguments of the operator."""
@@ -184,7 +184,7 @@ class KeptFunction:
         given = iter(tensors)
         assert self._result_structure is not None
         leaves = [next(given) if leaf is _TENSOR else leaf for leaf in self._result_leaves]
-        return tree.unflatten(self._result_structure, leaves)
+        return pytree.unflatten(self._result_structure, leaves)
 
     def run(self, *operands: Any) -> list[torch.Tensor]:
         """The kernel of the operator: the function's own forward."""
@@ -202,7 +202,7 @@ class KeptFunction:
                 f"{self.name}.forward writes one of its arguments in place, which no node of ONNX"
                 " can do: compute a new tensor there"
             )
-        leaves, self._result_structure = tree.flatten(returned)
+        leaves, self._result_structure = pytree.flatten(returned)
         self._result_leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
         results = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         self.shared = [
@@ -261,7 +261,7 @@ class _CallForm:
     def __init__(
         self,
         leaves: list[Any],
-        structure: tree.Structure,
+        structure: pytree.Structure,
         names: list[str],
         argument_names: list[str],
         key: Hashable,
@@ -282,13 +282,13 @@ class _CallForm:
     ) -> tuple[list[Any], _CallForm]:
         leaves: list[Any] = []
         names: list[str] = []
-        structures: list[tree.Structure] = []
+        structures: list[pytree.Structure] = []
         given = _names(kind, args, kwargs)
         for name, argument in zip(given, (*args, *kwargs.values()), strict=True):
-            inner, structure = tree.flatten(argument)
+            inner, structure = pytree.flatten(argument)
             if not any(_is_traced(leaf) for leaf in inner):
-                inner, structure = [argument], tree.Leaf(0)
-            paths = tree.paths(structure)
+                inner, structure = [argument], pytree.Leaf(0)
+            paths = pytree.paths(structure)
             names += [_parameter_name("_".join((name, *path)), names) for path in paths]
             structures.append(_moved(structure, len(leaves)))
             leaves += inner
@@ -297,7 +297,7 @@ class _CallForm:
         def make(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
             return items[:count], dict(zip(keywords, items[count:], strict=True))
 
-        whole = tree.Branch((), tuple(structures), make, "")
+        whole = pytree.Branch((), tuple(structures), make, "")
         fixed = tuple(_schema_type(leaf) or _constant_key(leaf) for leaf in leaves)
         key = (tuple(map(_structure_key, structures)), keywords, fixed)
         return leaves, cls(leaves, whole, names, given, key)
@@ -311,7 +311,7 @@ class _CallForm:
         given = iter(operands)
         pairs = zip(self._fixed, self._is_operand, strict=True)
         leaves = [next(given) if is_op else fixed for fixed, is_op in pairs]
-        args, kwargs = tree.unflatten(self._structure, leaves)
+        args, kwargs = pytree.unflatten(self._structure, leaves)
         return args, kwargs
 
 
@@ -355,22 +355,22 @@ def _parameter_name(text: str, taken: Sequence[str]) -> str:
     return name
 
 
-def _moved(structure: tree.Structure, by: int) -> tree.Structure:
-    if isinstance(structure, tree.Leaf):
-        return tree.Leaf(structure.index + by)
+def _moved(structure: pytree.Structure, by: int) -> pytree.Structure:
+    if isinstance(structure, pytree.Leaf):
+        return pytree.Leaf(structure.index + by)
     children = tuple(_moved(child, by) for child in structure.children)
-    return tree.Branch(structure.keys, children, structure.make, structure.type_name)
+    return pytree.Branch(structure.keys, children, structure.make, structure.type_name)
 
 
-def _structure_key(structure: tree.Structure) -> Hashable:
-    if isinstance(structure, tree.Leaf):
+def _structure_key(structure: pytree.Structure) -> Hashable:
+    if isinstance(structure, pytree.Leaf):
         return None
     return (structure.type_name, structure.keys, tuple(map(_structure_key, structure.children)))
 
 
 def _constant_key(constant: Any) -> Hashable:
     """Equal for constants that are the same to the function."""
-    leaves, structure = tree.flatten(constant)
+    leaves, structure = pytree.flatten(constant)
     return (_structure_key(structure), tuple(map(_leaf_key, leaves)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sardonyx.capture.location import (
+from sardonyx.aten.location import (
     Place,
     place_text,
 )

@@ -13,29 +13,31 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture import attempts, tree, weightless
+from sardonyx.aten import pytree
+from sardonyx.aten.control_flow import all_nodes
+from sardonyx.aten.graph import AtenGraph, Node, Value
+from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.aten.type_inference import TypeInference
+from sardonyx.aten.verifier import check_contract
+from sardonyx.capture import attempts
 from sardonyx.capture.attempts import way_of
 from sardonyx.capture.autograd_functions import FunctionCalls
 from sardonyx.capture.baked_values import BakedValue
-from sardonyx.capture.contract import check_contract
-from sardonyx.capture.control_flow import all_nodes
-from sardonyx.capture.copied_memory import notes_on_copies
+from sardonyx.capture.exported_program import from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
-from sardonyx.capture.functionalize import functionalize
-from sardonyx.capture.given_program import from_exported_program
-from sardonyx.capture.graph import AtenGraph, Node, Value
-from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.inputs import PreparedInputs, prepare_inputs
-from sardonyx.capture.outputs import name_outputs
-from sardonyx.capture.purity import model_mode, undisturbed
-from sardonyx.capture.rank_conditions import notes_on_ranks
+from sardonyx.capture.inputs import fake_weights
+from sardonyx.capture.inputs.binding import PreparedInputs, prepare_inputs
+from sardonyx.capture.inputs.output_names import name_outputs
 from sardonyx.capture.refusals import SizesNotTakenError, recorded_as_taken
-from sardonyx.capture.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
-from sardonyx.capture.size_conditions import SmallComputedSizeError, are_special
-from sardonyx.capture.special_sizes import checked_at_example
-from sardonyx.capture.state import state_tensors
-from sardonyx.capture.turning_sizes import turning_conditions
+from sardonyx.capture.side_effects.restore import model_mode, undisturbed
+from sardonyx.capture.side_effects.tensor_state import state_tensors
+from sardonyx.capture.symbolic_shapes.guard_boundaries import turning_conditions
+from sardonyx.capture.symbolic_shapes.guards import SmallComputedSizeError, are_special
+from sardonyx.capture.symbolic_shapes.rank_guards import notes_on_ranks
+from sardonyx.capture.symbolic_shapes.zero_one_specialization import checked_at_example
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
+from sardonyx.functionalization.conditional_copies import notes_on_copies
+from sardonyx.functionalization.functionalize import functionalize
 from sardonyx.options import Options
 
 
@@ -73,10 +75,10 @@ def capture(
         if not callable(forward):
             hint = ": build the model and give it to load_state_dict" * isinstance(model, dict)
             raise InvalidOptionError(f"{type(model).__qualname__} is no model{hint}")
-        if weightless.is_weightless(model):
-            weightless.check_options(options)
+        if fake_weights.is_weightless(model):
+            fake_weights.check_options(options)
             options = replace(options, capture="export")
-        args, kwargs = weightless.with_values(args), weightless.with_values(kwargs)
+        args, kwargs = fake_weights.with_values(args), fake_weights.with_values(kwargs)
         inputs = prepare_inputs(forward, args, kwargs, options)
         _check_meta_device(model, inputs, options)
         with undisturbed(model), model_mode(model, options.training), functions.recorded():
@@ -229,7 +231,7 @@ def _signature(
     input_specs = tuple(s for s in specs if isinstance(s, InputSpec))
     assert output.structure is not None
     taken = [*(s.name for s in input_specs), *parameters]
-    paths = list(tree.paths(output.structure))
+    paths = list(pytree.paths(output.structure))
     kept = [p for p, leaf in zip(paths, output.leaves, strict=True) if is_graph_output(leaf)]
     state_paths = [(f"{m.name}.out",) for m in graph.mutated]
     names = name_outputs([*kept, *state_paths], options.output_names, taken)

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
+import sympy
 import torch
 
-from sardonyx.capture import tree
-from sardonyx.capture.assigned_attributes import AssignedAttributes
-from sardonyx.capture.assigned_buffers import AssignedBuffers
+from sardonyx.aten import pytree
+from sardonyx.aten.graph import AtenGraph
+from sardonyx.aten.location import Place
 from sardonyx.capture.baked_values import BakedValue
-from sardonyx.capture.graph import AtenGraph
-from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.size_conditions import SizeCondition
+from sardonyx.capture.inputs.binding import PreparedInputs
+from sardonyx.capture.side_effects.attribute_writes import AssignedAttributes
+from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
 from sardonyx.errors import CaptureError, FinalCaptureError
 
 PREFIX = "model"
@@ -27,7 +28,7 @@ class OutputRecord:
     """The structure of the model's result, noted while it runs."""
 
     def __init__(self) -> None:
-        self.structure: tree.Structure | None = None
+        self.structure: pytree.Structure | None = None
         self.leaves: list[Any] = []
         self.lists: frozenset[int] = frozenset()
         """The ids of leaves that stand for lists whose length is known at run time."""
@@ -36,8 +37,8 @@ class OutputRecord:
         """Buffers whose new values the recording does not have."""
 
     def note(self, result: Any) -> list[Any]:
-        self.leaves, self.structure = tree.flatten(result)
-        for path, leaf in zip(tree.paths(self.structure), self.leaves, strict=True):
+        self.leaves, self.structure = pytree.flatten(result)
+        for path, leaf in zip(pytree.paths(self.structure), self.leaves, strict=True):
             if not isinstance(
                 leaf,
                 (
@@ -153,6 +154,16 @@ class FlatModel(torch.nn.Module):
 def without_prefix(name: str) -> str:
     """`features.0` for `model.features.0`."""
     return "" if name == PREFIX else name.removeprefix(PREFIX + ".")
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCondition:
+    """A condition on size symbols that held for the example."""
+
+    expression: sympy.Basic
+    place: Place
+    in_model_code: bool
+    """Whether the model's own Python asked, rather than an operator's check of its inputs."""
 
 
 @dataclass(frozen=True, slots=True)

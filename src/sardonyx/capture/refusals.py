@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.assigned_buffers import AssignedBuffers
-from sardonyx.capture.dynamic import DynamicDim
+from sardonyx.aten.location import from_stack_trace, place_text
+from sardonyx.aten.signature import DynamicDim
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import from_stack_trace, place_text
-from sardonyx.capture.packed_sequences import hint_for_lengths
-from sardonyx.capture.state import state_kept
+from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
+from sardonyx.capture.inputs.binding import PreparedInputs
+from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
+from sardonyx.capture.side_effects.tensor_state import state_kept
 from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
 
 

@@ -12,17 +12,17 @@ import sympy
 import torch
 
 from sardonyx.capture.autograd_functions import FunctionCalls, KeptFunction
-from sardonyx.extend.custom_symbolics import PYTHON_OP, registered_function
-from sardonyx.extend.graph_context import Block, GraphContext
-from sardonyx.extend.node_attributes import letter_of
-from sardonyx.extend.symbolic_calls import (
+from sardonyx.extend.symbolic_functions.calls import (
     bound_results,
     context_for,
     results_of,
     telling_where,
 )
-from sardonyx.extend.symbolic_values import SymbolicNode, SymbolicValue
-from sardonyx.lower.custom_forms import Call, CustomForm
+from sardonyx.extend.symbolic_functions.graph_context import Block, GraphContext
+from sardonyx.extend.symbolic_functions.node_attributes import letter_of
+from sardonyx.extend.symbolic_functions.registration import PYTHON_OP, registered_function
+from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue
+from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
 

@@ -9,11 +9,11 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.extend.call_arguments import torchscript_argument
-from sardonyx.extend.graph_context import ATEN_DOMAIN
+from sardonyx.extend.symbolic_functions.call_arguments import torchscript_argument
+from sardonyx.extend.symbolic_functions.graph_context import ATEN_DOMAIN
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.custom_forms import Call, Fallback
+from sardonyx.lower.complex.values import ComplexTensor
+from sardonyx.lower.custom_lowerings import Call, Fallback
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.options import OperatorExportTypes

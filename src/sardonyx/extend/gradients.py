@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.graph import Value
+from sardonyx.aten.graph import Value
 
 
 def trainable_parameters(model: Any) -> frozenset[str]:

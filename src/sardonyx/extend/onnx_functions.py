@@ -9,22 +9,22 @@ from typing import Any
 
 import onnx_ir as ir
 
-from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.quantized.kept import QuantizedArgument
+from sardonyx.aten.schema import default_arguments
+from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
-from sardonyx.extend.call_arguments import arguments_for
-from sardonyx.extend.graph_context import GraphContext
-from sardonyx.extend.node_attributes import letter_of
-from sardonyx.extend.quantized_calls import flattened
 from sardonyx.extend.recorded_values import RecordedValue
-from sardonyx.extend.symbolic_calls import (
+from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
+from sardonyx.extend.symbolic_functions.calls import (
     bound_results,
     context_for,
     symbolic_form,
     telling_where,
 )
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.node_attributes import letter_of
+from sardonyx.extend.symbolic_functions.quantized_calls import flattened
 from sardonyx.lower.builder import WRITTEN_AT
-from sardonyx.lower.custom_forms import Call, CustomForm
+from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Refusal
 from sardonyx.lower.values import Tensor
 

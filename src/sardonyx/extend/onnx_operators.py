@@ -10,10 +10,10 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.graph_context import GraphContext, schema_at
-from sardonyx.extend.symbolic_calls import bound_results, context_for
-from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.custom_forms import Call, CustomForm
+from sardonyx.extend.symbolic_functions.calls import bound_results, context_for
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext, schema_at
+from sardonyx.lower.complex.values import ComplexTensor
+from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
 

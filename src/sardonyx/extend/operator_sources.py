@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sardonyx.extend.custom_symbolics import registered_names
+from sardonyx.extend.symbolic_functions.registration import registered_names
 from sardonyx.lower import ops
 from sardonyx.lower.plugins import load_all_plugins
 from sardonyx.lower.registry import LIBRARY

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.graph_context import GraphContext
-from sardonyx.extend.symbolic_values import SymbolicValue
-from sardonyx.lower.schemas import onnx_dtype
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.values import SymbolicValue
+from sardonyx.lower.onnx_types.schemas import onnx_dtype
 
 
 def _recording(

@@ -31,8 +31,8 @@ from sardonyx.legalize.legality import (
 from sardonyx.legalize.ranks import complete_ranks
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.wider_types import in_wider_types
-from sardonyx.lower.bodies import all_nodes, roots_of, subgraphs_of
 from sardonyx.lower.builder import WRITTEN_AT
+from sardonyx.lower.subgraphs import all_nodes, roots_of, subgraphs_of
 from sardonyx.options import DEFAULT_OPSET
 
 BOUNDARIES: dict[int, Boundary] = {

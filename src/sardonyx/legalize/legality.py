@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import onnx
 import onnx_ir as ir
 
-from sardonyx.lower.schemas import Formal, OpSchema, op_schema
+from sardonyx.lower.onnx_types.schemas import Formal, OpSchema, op_schema
 
 _STANDARD_DOMAINS = ("", "ai.onnx")
 

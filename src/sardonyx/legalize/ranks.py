@@ -12,7 +12,7 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 from sardonyx.legalize.legality import is_standard
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.lower.subgraphs import subgraphs_of
 
 
 def complete_ranks(graph: ir.Graph, opset: int) -> None:

@@ -27,12 +27,12 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.float64_forms import FLOAT64_FORMS
 from sardonyx.legalize.legality import all_parameters_given, is_standard, signature_of
-from sardonyx.legalize.slicing import slice_by_gathering
+from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
+from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.wider_types import cast_around, wider_types
-from sardonyx.lower.bodies import all_nodes
-from sardonyx.lower.schemas import OpSchema
+from sardonyx.lower.onnx_types.schemas import OpSchema
+from sardonyx.lower.subgraphs import all_nodes
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
 OLDEST_OPSET = 7

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize import linear_indexing
 from sardonyx.legalize.boundary import (
     REDUCTIONS,
     Boundary,
@@ -16,8 +15,6 @@ from sardonyx.legalize.boundary import (
     known_dtype,
     known_rank,
 )
-from sardonyx.legalize.branch_shapes import with_open_shapes
-from sardonyx.legalize.cumulative_sums import sums_in_turn
 from sardonyx.legalize.emitter import (
     Emitter,
     constant_int,
@@ -26,8 +23,11 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.padding import pad_by_gathering, pad_by_joining
-from sardonyx.legalize.positions import (
+from sardonyx.legalize.rewrites import linear_indexing
+from sardonyx.legalize.rewrites.branch_shapes import with_open_shapes
+from sardonyx.legalize.rewrites.cumulative_sums import sums_in_turn
+from sardonyx.legalize.rewrites.padding import pad_by_gathering, pad_by_joining
+from sardonyx.legalize.rewrites.positions import (
     chosen,
     divided,
     larger,
@@ -36,8 +36,8 @@ from sardonyx.legalize.positions import (
     reshaped,
     sizes_of,
 )
-from sardonyx.legalize.quantized_arithmetic import round_half_to_even
-from sardonyx.legalize.resizing import Sampling, constant_scales, resize_by_gathering
+from sardonyx.legalize.rewrites.quantized_arithmetic import round_half_to_even
+from sardonyx.legalize.rewrites.resizing import Sampling, constant_scales, resize_by_gathering
 
 _SEQUENCES = "sequences came with opset 11"
 BOUNDARY = Boundary(

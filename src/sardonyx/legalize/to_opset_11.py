@@ -16,8 +16,8 @@ from sardonyx.legalize.emitter import (
     rank_of,
     required_input,
 )
-from sardonyx.legalize.losses import log_probabilities, negative_log_likelihood
-from sardonyx.legalize.positions import larger, smaller
+from sardonyx.legalize.rewrites.losses import log_probabilities, negative_log_likelihood
+from sardonyx.legalize.rewrites.positions import larger, smaller
 
 BOUNDARY = Boundary(
     11,

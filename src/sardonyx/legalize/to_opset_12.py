@@ -14,8 +14,8 @@ from sardonyx.legalize.emitter import (
     rank_of,
     required_input,
 )
-from sardonyx.legalize.losses import along_last_axis
-from sardonyx.legalize.quantized_arithmetic import dequantized, is_per_tensor, quantized
+from sardonyx.legalize.rewrites.losses import along_last_axis
+from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, is_per_tensor, quantized
 
 BOUNDARY = Boundary(12, refused_dtypes={ir.DataType.BFLOAT16: "bfloat16 came with opset 13"})
 

@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import Emitter
-from sardonyx.legalize.grid_sampling import sample_by_gathering
-from sardonyx.legalize.scattering import scatter_elements_in_turn, scatter_nd_in_turn
+from sardonyx.legalize.rewrites.grid_sampling import sample_by_gathering
+from sardonyx.legalize.rewrites.scattering import scatter_elements_in_turn, scatter_nd_in_turn
 
 BOUNDARY = Boundary(15)
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
-from sardonyx.legalize.fourier import fourier_transform, framed_fourier_transform
+from sardonyx.legalize.rewrites.fourier import fourier_transform, framed_fourier_transform
 
 _WINDOWS = "window functions came with opset 17"
 BOUNDARY = Boundary(

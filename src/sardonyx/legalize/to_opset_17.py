@@ -24,7 +24,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.scattering import scatter_elements_in_turn, scatter_nd_in_turn
+from sardonyx.legalize.rewrites.scattering import scatter_elements_in_turn, scatter_nd_in_turn
 
 BOUNDARY = Boundary(
     17,

@@ -16,7 +16,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.grid_sampling import sample_by_gathering
+from sardonyx.legalize.rewrites.grid_sampling import sample_by_gathering
 
 _STRINGS = "string processing came with opset 20"
 BOUNDARY = Boundary(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.attention import decompose_attention
 from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
+from sardonyx.legalize.rewrites.attention import decompose_attention
 
 BOUNDARY = Boundary(22)
 _INT64_MAX = (1 << 63) - 1

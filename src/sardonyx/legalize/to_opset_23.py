@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.attention import decompose_attention
 from sardonyx.legalize.boundary import Boundary, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
+from sardonyx.legalize.rewrites.attention import decompose_attention
 
 BOUNDARY = Boundary(
     23,

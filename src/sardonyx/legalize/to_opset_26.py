@@ -14,7 +14,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.linear_attention import decompose_linear_attention
+from sardonyx.legalize.rewrites.linear_attention import decompose_linear_attention
 
 BOUNDARY = Boundary(26)
 _INT64_MAX = (1 << 63) - 1

@@ -16,11 +16,11 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.positions import chosen, positions
-from sardonyx.legalize.quantized_arithmetic import dequantized, quantized
-from sardonyx.legalize.remainders import float_remainder
-from sardonyx.legalize.resizing import Sampling, resize_by_gathering
-from sardonyx.legalize.slicing import constant_slice, slice_by_gathering
+from sardonyx.legalize.rewrites.positions import chosen, positions
+from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, quantized
+from sardonyx.legalize.rewrites.remainders import float_remainder
+from sardonyx.legalize.rewrites.resizing import Sampling, resize_by_gathering
+from sardonyx.legalize.rewrites.slicing import constant_slice, slice_by_gathering
 
 _QUANTIZED = "quantized operators came with opset 10"
 _BOXES = "operators on boxes came with opset 10"

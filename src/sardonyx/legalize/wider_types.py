@@ -14,8 +14,8 @@ from sardonyx.legalize.legality import (
     type_string,
     type_string_of,
 )
-from sardonyx.lower.bodies import subgraphs_of
-from sardonyx.lower.schemas import Formal, OpSchema
+from sardonyx.lower.onnx_types.schemas import Formal, OpSchema
+from sardonyx.lower.subgraphs import subgraphs_of
 
 D: TypeAlias = ir.DataType
 

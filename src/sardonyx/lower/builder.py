@@ -15,15 +15,15 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSource, Value
-from sardonyx.capture.storage import array_of
+from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSource, Value
+from sardonyx.aten.storage import array_of
 from sardonyx.errors import InternalError
-from sardonyx.lower import promote
-from sardonyx.lower.complex_values import COMPLEX_OPERATORS, ComplexTensor
+from sardonyx.lower import type_promotion
+from sardonyx.lower.complex.values import COMPLEX_OPERATORS, ComplexTensor
+from sardonyx.lower.onnx_types.schemas import OpSchema, onnx_dtype, op_schema
+from sardonyx.lower.onnx_types.shapes import Shape, broadcast_shapes, output_shapes
 from sardonyx.lower.registry import Refusal
-from sardonyx.lower.schemas import OpSchema, onnx_dtype, op_schema
-from sardonyx.lower.shapes import Shape, broadcast_shapes, output_shapes
-from sardonyx.lower.symbolic import SizeArithmetic
+from sardonyx.lower.size_expressions import SizeArithmetic
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor, product_of
 from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
@@ -297,7 +297,7 @@ class Builder:
                 return computed if dtype is None else self.cast(computed, dtype)
             value = int(value) if value.is_integer else float(value)
         if dtype is None:
-            dtype = promote.result_dtype(value)
+            dtype = type_promotion.result_dtype(value)
         if dtype.is_complex and not isinstance(value, complex):
             dtype = dtype.to_real()
         if dtype == torch.bool:
@@ -485,7 +485,7 @@ class Builder:
 
     def promote(self, *operands: Tensor | Scalar, dtype: torch.dtype | None = None) -> list[Tensor]:
         """All operands as tensors of their common dtype (or of `dtype`)."""
-        common = dtype or promote.result_dtype(*operands)
+        common = dtype or type_promotion.result_dtype(*operands)
         return [self.scalar(operand, common) for operand in operands]
 
     def broadcast_shape(self, *tensors: Tensor) -> Shape:

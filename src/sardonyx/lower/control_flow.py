@@ -9,11 +9,11 @@ from typing import Any
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.control_flow import BRANCH
-from sardonyx.capture.graph import Argument, Block, Node, TensorType, Value
+from sardonyx.aten.control_flow import BRANCH
+from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.errors import InternalError
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.loops import body_input
+from sardonyx.lower.kernels.loops import body_input
 from sardonyx.lower.values import Tensor
 
 EmitBlock = Callable[[Block], list[Any]]

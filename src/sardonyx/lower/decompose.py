@@ -6,12 +6,12 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.expansion import expansion
-from sardonyx.capture.functionalize import functionalize_nodes
-from sardonyx.capture.graph import Argument, AtenGraph, Node
-from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.size_conditions import in_callers_names
+from sardonyx.aten.decomposition import expansion
+from sardonyx.aten.graph import Argument, AtenGraph, Node
+from sardonyx.aten.size_printing import in_callers_names
+from sardonyx.aten.type_inference import TypeInference
 from sardonyx.errors import first_line
+from sardonyx.functionalization.functionalize import functionalize_nodes
 
 
 class NoDecomposition(Exception):

@@ -11,9 +11,8 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.bind import default_arguments
-from sardonyx.capture.control_flow import all_nodes, map_blocks, values_read
-from sardonyx.capture.graph import (
+from sardonyx.aten.control_flow import all_nodes, map_blocks, values_read
+from sardonyx.aten.graph import (
     UNKNOWN_LOCATION,
     Argument,
     AtenGraph,
@@ -22,8 +21,9 @@ from sardonyx.capture.graph import (
     Value,
     values_in,
 )
-from sardonyx.capture.infer import TypeInference
-from sardonyx.capture.storage import holds_memory
+from sardonyx.aten.schema import default_arguments
+from sardonyx.aten.storage import holds_memory
+from sardonyx.aten.type_inference import TypeInference
 from sardonyx.errors import (
     InternalError,
     OperatorProblem,
@@ -33,19 +33,19 @@ from sardonyx.errors import (
     UnsupportedOperatorError,
     format_message,
 )
-from sardonyx.lower import ops, promote
+from sardonyx.lower import ops, type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_calls import has_complex_form, is_complex_call, lower_complex_call
-from sardonyx.lower.complex_values import ComplexTensor, from_pairs, to_pairs, whole
+from sardonyx.lower.complex.calls import has_complex_form, is_complex_call, lower_complex_call
+from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs, whole
+from sardonyx.lower.constant_folding import fold_constants
 from sardonyx.lower.control_flow import emit_control_flow
-from sardonyx.lower.custom_forms import NO_CUSTOM_FORMS, Call, CustomForms
+from sardonyx.lower.custom_lowerings import NO_CUSTOM_FORMS, Call, CustomForms
+from sardonyx.lower.dead_code import remove_unused
 from sardonyx.lower.decompose import NoDecomposition, decompose
-from sardonyx.lower.fold import fold_constants
+from sardonyx.lower.onnx_types.schemas import NEWEST_OPSET
 from sardonyx.lower.plugins import load_plugins
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
-from sardonyx.lower.schemas import NEWEST_OPSET
-from sardonyx.lower.told_sizes import origins_of_sizes, with_named_sizes
-from sardonyx.lower.unused import remove_unused
+from sardonyx.lower.size_messages import origins_of_sizes, with_named_sizes
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.lower.weights import TorchTensor
 
@@ -458,7 +458,7 @@ class _Emitter:
     def _number(self, number: Any) -> Tensor:
         """A number that the model returns, as torch.tensor() makes it one."""
         try:
-            return self.b.scalar(number, promote.scalar_dtype(number))
+            return self.b.scalar(number, type_promotion.scalar_dtype(number))
         except Refusal as refusal:
             raise UnsupportedOperatorError(
                 f"no ONNX form for a number that the model returns: {refusal}"

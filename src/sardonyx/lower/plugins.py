@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
-from sardonyx import plugins
 from sardonyx.errors import UnsupportedOperatorError, format_message
 from sardonyx.lower.registry import Registry
 
@@ -47,7 +46,10 @@ def _load(namespace: str) -> None:
 
 def load_all_plugins() -> dict[str, str]:
     """Imports every module that has lowerings; why those could not be imported that failed."""
-    own = [info.name for info in pkgutil.iter_modules(plugins.__path__)]
+    own = [
+        info.name
+        for info in pkgutil.iter_modules(importlib.import_module("sardonyx.plugins").__path__)
+    ]
     installed = [point.name for point in entry_points(group=GROUP)]
     failed: dict[str, str] = {}
     for namespace in sorted({*own, *installed}):

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.graph import Dim as Dim
+from sardonyx.aten.graph import Dim as Dim
 
 TORCH_TO_ONNX: dict[torch.dtype, ir.DataType] = {
     torch.float16: ir.DataType.FLOAT16,

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.storage import array_of, holds_memory
+from sardonyx.aten.storage import array_of, holds_memory
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower.values import TORCH_TO_ONNX
 

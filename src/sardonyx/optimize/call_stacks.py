@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.capture.module_calls import common_start
-from sardonyx.lower.bodies import subgraphs_of
+from sardonyx.aten.module_calls import common_start
 from sardonyx.lower.builder import MODULE_CALLS
+from sardonyx.lower.subgraphs import subgraphs_of
 
 Stack: TypeAlias = tuple[str, ...]
 """The calls that run, outermost first: `("@0", "layers.0@0", "layers.0.linear@0")`."""

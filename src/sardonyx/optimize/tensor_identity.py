@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.storage import storage_key
+from sardonyx.aten.storage import storage_key
 from sardonyx.lower.weights import TorchTensor
 
 MAX_COMPARED_BYTES = 1024

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from sardonyx.capture.storage import storage_key
+from sardonyx.aten.storage import storage_key
 from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.options import ExternalData

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from sardonyx.capture.signature import InputSpec
+from sardonyx.aten.signature import InputSpec
 from sardonyx.errors import DynamicDimError, InvalidOptionError
 
 

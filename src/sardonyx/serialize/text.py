@@ -10,8 +10,8 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from sardonyx.aten.scalar_types import scalar_type_name
 from sardonyx.errors import SerializeError
-from sardonyx.extend.scalar_types import scalar_type_name
 from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.serialize.metadata import SCOPE_KEY, SOURCE_KEY

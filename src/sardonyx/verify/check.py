@@ -10,11 +10,12 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx.capture import tree
+from sardonyx.aten import pytree
+from sardonyx.aten.signature import InputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
-from sardonyx.capture.signature import InputSpec, Signature
 from sardonyx.errors import VerificationError, first_line, format_message
+from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
 from sardonyx.verify.inputs import (
@@ -28,9 +29,8 @@ from sardonyx.verify.inputs import (
     sizes_label,
     smaller_sizes,
 )
-from sardonyx.verify.reads import BakedReads
+from sardonyx.verify.placeholder_nodes import OtherStandIns
 from sardonyx.verify.run import Output
-from sardonyx.verify.stand_ins import OtherStandIns
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
@@ -295,9 +295,9 @@ class _Checker:
             for output, spec in zip(outputs, self.signature.outputs, strict=True)
             for tensor in (output if isinstance(output, list) else [output])
         }
-        want, want_structure = tree.flatten(expected.output)
-        got, got_structure = tree.flatten(self.signature.unflatten(outputs))
-        if not tree.same_structure(want_structure, got_structure):
+        want, want_structure = pytree.flatten(expected.output)
+        got, got_structure = pytree.flatten(self.signature.unflatten(outputs))
+        if not pytree.same_structure(want_structure, got_structure):
             raise VerificationError(
                 format_message(
                     "PyTorch returns another structure than the one that was exported",
@@ -397,8 +397,8 @@ def _advice(
     return _WITH_TOLERANCE if is_near else ""
 
 
-def _places(structure: tree.Structure) -> str:
-    return ", ".join(".".join(path) or "a single value" for path in tree.paths(structure))
+def _places(structure: pytree.Structure) -> str:
+    return ", ".join(".".join(path) or "a single value" for path in pytree.paths(structure))
 
 
 def _aliased(leaf: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture import tree
-from sardonyx.capture.purity import gradients_restored, model_mode
+from sardonyx.aten import pytree
 from sardonyx.capture.refusals import model_failure
-from sardonyx.capture.state import state_kept
+from sardonyx.capture.side_effects.restore import gradients_restored, model_mode
+from sardonyx.capture.side_effects.tensor_state import state_kept
 from sardonyx.options import TrainingMode
 
 
@@ -100,8 +100,8 @@ def _without_fast_path() -> Iterator[None]:
 
 def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
     """The same structure with `function` of every leaf."""
-    leaves, structure = tree.flatten(nested)
-    return tree.unflatten(structure, [function(leaf) for leaf in leaves])
+    leaves, structure = pytree.flatten(nested)
+    return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
 
 
 def _cloned(leaf: Any) -> Any:

@@ -9,8 +9,8 @@ import re
 
 import onnx_ir as ir
 
-from sardonyx.capture.graph import SourceLocation
-from sardonyx.lower.bodies import all_nodes
+from sardonyx.aten.graph import SourceLocation
+from sardonyx.lower.subgraphs import all_nodes
 from sardonyx.serialize.metadata import CODE_KEY, MODULE_KEY, SOURCE_KEY
 
 _NAMES_A_NODE = (

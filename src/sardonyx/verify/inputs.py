@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import sympy
 import torch
 
-from sardonyx.capture.dynamic import DynamicDim
-from sardonyx.capture.signature import InputSpec
-from sardonyx.capture.turning_sizes import sizes_across
+from sardonyx.aten.signature import DynamicDim, InputSpec
+from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
 
 _MOST_CONDITIONS = 24
 _SMALL = 32

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 import torch
 
-from sardonyx.capture.storage import array_of, holds_memory
+from sardonyx.aten.storage import array_of, holds_memory
 from sardonyx.errors import (
     InvalidOptionError,
     MissingDependencyError,

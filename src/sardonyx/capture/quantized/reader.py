@@ -17,19 +17,19 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.capture.bind import parameters_of
-from sardonyx.capture.graph import (
+from sardonyx.aten.graph import (
     Argument,
     Dim,
     SourceLocation,
     Value,
     operator_name,
 )
-from sardonyx.capture.infer import type_of
-from sardonyx.capture.kept_calls import KeptCalls, calls_kept
-from sardonyx.capture.quantized.forms import FORMS
-from sardonyx.capture.quantized.kept import KeptQuantizedCall, QuantizedArgument
-from sardonyx.capture.quantized.packed import unpacked_arguments
+from sardonyx.aten.schema import parameters_of
+from sardonyx.aten.type_inference import type_of
+from sardonyx.capture.opaque_calls import KeptCalls, calls_kept
+from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
+from sardonyx.capture.quantized.operators import FORMS
+from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, format_message

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 
-from sardonyx.capture.graph import Argument, Value
-from sardonyx.capture.quantized.forms import FORMS
+from sardonyx.aten.graph import Argument, Value
+from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.tensor import PackedParameters
 
 if TYPE_CHECKING:

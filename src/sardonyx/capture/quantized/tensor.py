@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from sardonyx.capture.graph import Dim, Value
+from sardonyx.aten.graph import Dim, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.bind import bind
-from sardonyx.capture.control_flow import BRANCH, LOOP
-from sardonyx.capture.graph import Argument, Block, Node, TensorType, Value
-from sardonyx.capture.location import place_text
+from sardonyx.aten.control_flow import BRANCH, LOOP
+from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
+from sardonyx.aten.location import place_text
+from sardonyx.aten.schema import bind
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 if TYPE_CHECKING:

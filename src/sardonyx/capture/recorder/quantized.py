@@ -9,11 +9,11 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.capture.bind import bind
-from sardonyx.capture.graph import Argument, Value
+from sardonyx.aten.graph import Argument, Value
+from sardonyx.aten.schema import bind
+from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
 from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
-from sardonyx.capture.watched_calls import ReplacedCalls
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder

@@ -15,10 +15,10 @@ from typing import Any
 from torch.export import ExportedProgram
 
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.recorder.program_recordings import CompiledRecording, ProgramRecording
+from sardonyx.capture.inputs.binding import PreparedInputs
+from sardonyx.capture.recorder.data_access import GradientsAskedError
+from sardonyx.capture.recorder.program_recording import CompiledRecording, ProgramRecording
 from sardonyx.capture.recorder.recording import Recording
-from sardonyx.capture.recorder.value_reads import GradientsAskedError
 from sardonyx.capture.refusals import with_constant_numbers
 from sardonyx.errors import CaptureError, DynamicDimError, FinalCaptureError
 

@@ -14,9 +14,8 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.capture.bind import bind, parameters_of
-from sardonyx.capture.control_flow import LOOP
-from sardonyx.capture.graph import (
+from sardonyx.aten.control_flow import LOOP
+from sardonyx.aten.graph import (
     READS_A_NUMBER,
     Argument,
     AtenGraph,
@@ -27,20 +26,21 @@ from sardonyx.capture.graph import (
     TensorType,
     Value,
 )
-from sardonyx.capture.infer import has_symbols, tensors_in, type_of
-from sardonyx.capture.location import Place, innermost_user_place, place_text
-from sardonyx.capture.open_forms import OPEN_OPERATORS
-from sardonyx.capture.pure_forms import METADATA_WRITES
+from sardonyx.aten.inference_cache import AlikeResults
+from sardonyx.aten.location import Place, innermost_user_place, place_text
+from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
+from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
+from sardonyx.aten.shape_rules.rules import SHAPE_RULES
+from sardonyx.aten.type_inference import has_symbols, type_of
+from sardonyx.capture.function_overrides.symbolic_variants import OPEN_OPERATORS
+from sardonyx.capture.function_overrides.symint_operators import ATEN_FORMS
 from sardonyx.capture.recorder.control_flow import ControlFlow
-from sardonyx.capture.recorder.example import ExampleValues
-from sardonyx.capture.recorder.modules import ModuleCalls
+from sardonyx.capture.recorder.example_values import ExampleValues
+from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
-from sardonyx.capture.recorder.results import AlikeResults
-from sardonyx.capture.recorder.size_looks import SizeLooks
-from sardonyx.capture.recorder.tensors import TensorValues
-from sardonyx.capture.shapes.broadcast import with_common_sizes, with_open_sizes
-from sardonyx.capture.shapes.rules import SHAPE_RULES
-from sardonyx.capture.size_arguments import ATEN_FORMS
+from sardonyx.capture.recorder.size_guards import SizeLooks
+from sardonyx.capture.recorder.tensor_map import TensorValues
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError, format_message
 
 aten = torch.ops.aten

@@ -12,43 +12,43 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.location import Place, place_text
+from sardonyx.aten.signature import DynamicDim
+from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.capture.autograd_functions import note_writes_of_shared
-from sardonyx.capture.derived_dims import compute_roots
-from sardonyx.capture.dynamic import DynamicDim
-from sardonyx.capture.exportable_calls import ExportableCalls
 from sardonyx.capture.flat_model import (
     FlatModel,
     OutputRecord,
     RandomNumbersWatch,
     Recorded,
     SeedWatch,
+    SizeCondition,
 )
-from sardonyx.capture.held_attributes import attributes_restored
-from sardonyx.capture.inputs import PreparedInputs
-from sardonyx.capture.location import Place, place_text
-from sardonyx.capture.packed_sequences import PackedSequences, hint_for_lengths
-from sardonyx.capture.purity import DataAsDetach
-from sardonyx.capture.questions import QuestionsOfTorchNN
-from sardonyx.capture.recorder.example import ExampleValues
-from sardonyx.capture.recorder.kept_tensors import settle_kept
-from sardonyx.capture.recorder.modules import ModuleCalls
+from sardonyx.capture.function_overrides.data_checks import QuestionsOfTorchNN
+from sardonyx.capture.function_overrides.function_mode import ModelCalls, ReplacedCalls
+from sardonyx.capture.function_overrides.overrides import ExportableCalls
+from sardonyx.capture.function_overrides.packed_sequences import PackedSequences, hint_for_lengths
+from sardonyx.capture.inputs.binding import PreparedInputs
+from sardonyx.capture.inputs.derived_dims import compute_roots
+from sardonyx.capture.recorder.data_access import ValueReads
+from sardonyx.capture.recorder.escaped_tensors import settle_kept
+from sardonyx.capture.recorder.example_values import ExampleValues
+from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedQuestions
 from sardonyx.capture.recorder.recorder import Recorder
-from sardonyx.capture.recorder.scripts import ScriptCalls
-from sardonyx.capture.recorder.value_reads import ValueReads
+from sardonyx.capture.recorder.scripted_calls import ScriptCalls
 from sardonyx.capture.refusals import fixed_dim_error, model_raises, place_of
-from sardonyx.capture.size_conditions import (
-    SizeCondition,
+from sardonyx.capture.side_effects.python_state import attributes_restored
+from sardonyx.capture.side_effects.restore import DataAsDetach
+from sardonyx.capture.side_effects.tensor_state import state_tensors
+from sardonyx.capture.symbolic_shapes.guards import (
     SymbolOrigin,
     check_conditions,
-    in_callers_names,
     notes_on_small_sizes,
     notes_on_texts,
     readable,
     text_place,
 )
-from sardonyx.capture.state import state_tensors
-from sardonyx.capture.watched_calls import ModelCalls, ReplacedCalls
 from sardonyx.errors import CaptureError, DynamicDimError, SardonyxError, first_line, format_message
 
 

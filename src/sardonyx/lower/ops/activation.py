@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import elementwise, noise, promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels import elementwise, random_numbers
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -54,7 +55,7 @@ def elu(
     b: Builder, self: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> Tensor:
     numbers = (scale,) if input_scale == 1 else (alpha, scale, input_scale)
-    x = b.cast(self, promote.computing_dtype(self.dtype, *numbers))
+    x = b.cast(self, type_promotion.computing_dtype(self.dtype, *numbers))
     if input_scale == 1:
         activated = b.Elu(x, alpha=alpha)
     else:  # input_scale touches the negative branch only
@@ -75,7 +76,7 @@ def gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
 
 @lowering("aten::softplus")
 def softplus(b: Builder, self: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    x = b.cast(self, promote.computing_dtype(self.dtype, beta, 1 / beta))
+    x = b.cast(self, type_promotion.computing_dtype(self.dtype, beta, 1 / beta))
     scaled = elementwise.multiply(b, x, beta)
     smooth = elementwise.multiply(b, elementwise.softplus(b, scaled), 1 / beta)
     if threshold < 20 or self.dtype == torch.float64:
@@ -97,7 +98,7 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 @lowering("aten::softshrink")
 def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     # ONNX Shrink turns NaN into 0.
-    x = b.cast(self, promote.computing_dtype(self.dtype, lambd))
+    x = b.cast(self, type_promotion.computing_dtype(self.dtype, lambd))
     bounds = b.scalar(-lambd, x.dtype), b.scalar(lambd, x.dtype)
     return b.cast(b.Sub(x, b.Clip(x, *bounds)), self.dtype)
 
@@ -109,7 +110,7 @@ def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @lowering("aten::threshold")
 def threshold(b: Builder, self: Tensor, threshold: Scalar, value: Scalar) -> Tensor:
-    x = b.cast(self, promote.computing_dtype(self.dtype, threshold))
+    x = b.cast(self, type_promotion.computing_dtype(self.dtype, threshold))
     below = b.LessOrEqual(x, b.scalar(threshold, x.dtype))
     return elementwise.where(b, below, b.scalar(value, self.dtype), self)
 
@@ -130,7 +131,7 @@ def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
 
 @lowering("aten::glu")
 def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
-    x = b.cast(self, promote.once_rounded_dtype(self.dtype))
+    x = b.cast(self, type_promotion.once_rounded_dtype(self.dtype))
     value, gate = b.Split(x, axis=dim % self.rank, num_outputs=2, outputs=2)
     return b.cast(b.Mul(value, b.Sigmoid(gate)), self.dtype)
 
@@ -141,6 +142,6 @@ def rrelu(
 ) -> Tensor:
     if not training:
         return leaky_relu(b, self, (lower + upper) / 2)
-    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     slope = b.Add(b.Mul(drawn, upper - lower), lower)
     return b.Where(b.Less(self, 0), b.Mul(self, slope), self)

@@ -8,8 +8,9 @@ from functools import partial
 
 import torch
 
-from sardonyx.lower import elementwise, loops, promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels import elementwise, loops
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -37,7 +38,7 @@ def sub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar
 
 def _with_scaled(b: Builder, op: str, x: Tensor, y: Tensor, alpha: Scalar) -> Tensor:
     """A sum or difference of `x` and `alpha * y`. Of halves, `alpha` is rounded, and the result."""
-    wide = promote.once_rounded_dtype(x.dtype)
+    wide = type_promotion.once_rounded_dtype(x.dtype)
     if wide == x.dtype or alpha == 1:
         return _combine(b, op, x, elementwise.multiply(b, y, alpha))
     factor = b.cast(b.scalar(alpha, x.dtype), wide)
@@ -51,7 +52,7 @@ def rsub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scala
 
 @lowering("aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor", "aten::multiply.Scalar")
 def mul(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    dtype = promote.result_dtype(self, other)
+    dtype = type_promotion.result_dtype(self, other)
     return elementwise.with_number(b, partial(_combine, b, "Mul"), self, other, dtype)
 
 
@@ -79,9 +80,9 @@ def div(
     if rounding_mode == "floor":
         return floor_divide(b, self, other)
     if rounding_mode == "trunc":
-        dtype = promote.result_dtype(self, other)
+        dtype = type_promotion.result_dtype(self, other)
         return elementwise.with_number(b, partial(_truncated_quotient, b), self, other, dtype)
-    return elementwise.with_number(b, b.Div, self, other, promote.float_dtype(self, other))
+    return elementwise.with_number(b, b.Div, self, other, type_promotion.float_dtype(self, other))
 
 
 def _truncated_quotient(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -98,11 +99,11 @@ def _divided(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
 @lowering("aten::floor_divide", "aten::floor_divide.Scalar")
 def floor_divide(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    dtype = promote.result_dtype(self, other)
+    dtype = type_promotion.result_dtype(self, other)
     wide = _wide_enough(dtype)
     # As in a product, only the divisor is not rounded to a half first.
     x = b.cast(b.scalar(self, dtype), wide)
-    y = b.cast(b.scalar(other, promote.computing_dtype(dtype, other)), wide)
+    y = b.cast(b.scalar(other, type_promotion.computing_dtype(dtype, other)), wide)
     if x.is_floating_point:
         return b.cast(_floor_divide_floats(b, x, y), dtype)
     # ONNX Div truncates, Mod takes the divisor's sign.
@@ -166,7 +167,7 @@ def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @lowering("aten::reciprocal")
 def reciprocal(b: Builder, self: Tensor) -> Tensor:
-    return b.Reciprocal(b.cast(self, promote.float_dtype(self)))
+    return b.Reciprocal(b.cast(self, type_promotion.float_dtype(self)))
 
 
 # -- powers ------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def reciprocal(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::pow.Tensor_Tensor", "aten::pow.Tensor_Scalar", "aten::pow.Scalar")
 def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
-    dtype = promote.result_dtype(self, exponent)
+    dtype = type_promotion.result_dtype(self, exponent)
     base = b.scalar(self, dtype)
     is_whole = not (dtype.is_floating_point or dtype.is_complex)
     if isinstance(exponent, (int, float)) and not is_whole:
@@ -194,7 +195,7 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     if exponent == 0.5:
         result = b.Sqrt(base)
     elif exponent == -0.5:
-        wide = promote.once_rounded_dtype(base.dtype)
+        wide = type_promotion.once_rounded_dtype(base.dtype)
         result = b.cast(b.Reciprocal(b.Sqrt(b.cast(base, wide))), base.dtype)
     elif exponent == -1:
         result = b.Reciprocal(base)
@@ -254,7 +255,7 @@ def square(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::hypot")
 def hypot(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    dtype = promote.result_dtype(self, other)
+    dtype = type_promotion.result_dtype(self, other)
     x, y = (b.Abs(operand) for operand in elementwise.rounded_once(b, b.promote(self, other)))
     longer, shorter = b.Max(x, y), b.Min(x, y)
     # Squares of the sides could overflow. Equal sides may be 0 or infinite, where 0/0 lurks.
@@ -297,7 +298,7 @@ def signbit(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::copysign.Tensor", "aten::copysign.Scalar")
 def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
-    dtype = promote.float_dtype(self, other)
+    dtype = type_promotion.float_dtype(self, other)
     magnitude = b.Abs(b.cast(self, dtype))
     if isinstance(other, (int, float)):
         return b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
@@ -354,8 +355,8 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
 
 @lowering("aten::ldexp.Tensor")
 def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    dtype = promote.float_dtype(self, other)
-    two = b.scalar(2, promote.float_dtype(other))
+    dtype = type_promotion.float_dtype(self, other)
+    two = b.scalar(2, type_promotion.float_dtype(other))
     scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
     return b.Mul(b.cast(self, dtype), scale)
 
@@ -396,7 +397,7 @@ def clamp(
     max: Tensor | Scalar | None = None,
 ) -> Tensor:
     given = [bound for bound in (min, max) if bound is not None]
-    dtype = promote.result_dtype(self, *given)
+    dtype = type_promotion.result_dtype(self, *given)
     x = b.cast(self, dtype)
     if any(isinstance(bound, float) and math.isnan(bound) for bound in given):
         return b.full_like(x, math.nan)

@@ -6,7 +6,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.capture.graph import Dim
+from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.random import native_dropout
 from sardonyx.lower.registry import lowering

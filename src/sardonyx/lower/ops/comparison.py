@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import elementwise, promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels import elementwise
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -78,7 +79,7 @@ def isin(
     sought = elements if elements is not None else element
     among = test_elements if test_elements is not None else test_element
     assert sought is not None and among is not None
-    x, y = b.promote(sought, among, dtype=promote.result_dtype(sought, among))
+    x, y = b.promote(sought, among, dtype=type_promotion.result_dtype(sought, among))
     equal = b.Equal(b.unsqueeze(x, [-1]), b.reshape(y, [-1]))
     # The largest of no matches is not defined; a sum of none is 0.
     count = b.ReduceSum(b.cast(equal, torch.int32), [x.rank], keepdims=0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import complex_arithmetic as arithmetic
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, from_pairs, to_pairs
+from sardonyx.lower.complex import arithmetic
+from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

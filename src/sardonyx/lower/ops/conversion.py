@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import conjugate, converted, real_part
+from sardonyx.lower.complex.values import conjugate, converted, real_part
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 

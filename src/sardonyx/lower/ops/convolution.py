@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.integer_convolution import convolve_integers, convolve_integers_transposed
+from sardonyx.lower.kernels.integer_convolution import (
+    convolve_integers,
+    convolve_integers_transposed,
+)
+from sardonyx.lower.kernels.windows import batched, per_axis, unbatched_like
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor
-from sardonyx.lower.windows import batched, per_axis, unbatched_like
 
 
 def _convolve(

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, conjugate, real_part
-from sardonyx.lower.contraction import diagonal
-from sardonyx.lower.reductions import accumulate
+from sardonyx.lower.complex.values import ComplexTensor, conjugate, real_part
+from sardonyx.lower.kernels.contraction import diagonal
+from sardonyx.lower.kernels.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
 
@@ -55,7 +55,7 @@ def cov(
     aweights: Tensor | None = None,
 ) -> Tensor:
     given = [w for w in (fweights, aweights) if w is not None]
-    dtype = promote.float_dtype(*given, self)
+    dtype = type_promotion.float_dtype(*given, self)
     x = b.cast(self, dtype)
     if x.rank < 2:
         x = b.reshape(x, [1, b.numel(x)])

@@ -9,12 +9,12 @@ from functools import partial
 import sympy
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.windows import floor_divided, index_range
+from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dim, Dims, Ints, Scalar, Tensor
-from sardonyx.lower.windows import floor_divided, index_range
 
 SMALL_COUNT = 1024
 """Up to this many elements a table of numbers is a constant; more are computed."""
@@ -71,7 +71,7 @@ def new_empty_strided(
 def full(
     b: Builder, size: Dims, fill_value: Tensor | Scalar, dtype: torch.dtype | None = None
 ) -> Tensor:
-    return b.full(size, fill_value, dtype or promote.result_dtype(fill_value))
+    return b.full(size, fill_value, dtype or type_promotion.result_dtype(fill_value))
 
 
 @lowering("aten::new_full")

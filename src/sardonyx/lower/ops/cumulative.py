@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.loops import body_input
-from sardonyx.lower.reductions import accumulation_dtype
+from sardonyx.lower.kernels.loops import body_input
+from sardonyx.lower.kernels.reductions import accumulation_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
@@ -30,7 +30,7 @@ def cumprod(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = N
 
 
 def _cumulate(b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
-    x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+    x = b.cast(self, dtype or type_promotion.sum_dtype(self.dtype))
     if x.rank == 0 or 0 in b.dims(x):
         return x
     wide = b.cast(x, accumulation_dtype(x.dtype))

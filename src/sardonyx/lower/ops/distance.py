@@ -6,9 +6,9 @@ import math
 
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import accumulation_dtype, reduce_dims, vector_norm
+from sardonyx.lower.kernels.reductions import accumulation_dtype, reduce_dims, vector_norm
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
@@ -21,7 +21,7 @@ _LARGE = 25
 def cosine_similarity(
     b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8
 ) -> Tensor:
-    dtype = promote.result_dtype(x1, x2)
+    dtype = type_promotion.result_dtype(x1, x2)
     left, right = b.promote(x1, x2, dtype=accumulation_dtype(dtype))
     # `dim` counts in the shape both broadcast to.
     rank = max(left.rank, right.rank)
@@ -55,7 +55,7 @@ def pairwise_distance(
     keepdim: bool = False,
 ) -> Tensor:
     # Integers are subtracted as such and wrap; `eps` makes floats of them.
-    difference = b.cast(b.Sub(*b.promote(x1, x2)), promote.float_dtype(x1, x2))
+    difference = b.cast(b.Sub(*b.promote(x1, x2)), type_promotion.float_dtype(x1, x2))
     return vector_norm(b, b.Add(difference, eps) if eps else difference, p, -1, keepdim)
 
 

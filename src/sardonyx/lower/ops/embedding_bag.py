@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from sardonyx.capture.graph import Dim
+from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import vector_norm
+from sardonyx.lower.kernels.reductions import vector_norm
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

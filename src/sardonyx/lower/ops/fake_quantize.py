@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.elementwise import truncate, where
-from sardonyx.lower.quantization import Grid, chosen_scale, fake_quantized, grid_of
+from sardonyx.lower.kernels.elementwise import truncate, where
+from sardonyx.lower.kernels.quantization import Grid, chosen_scale, fake_quantized, grid_of
 from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Tensor
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import sympy
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
+from sardonyx.lower.complex.values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.ops.resize import col2im
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
-from sardonyx.lower.windows import floor_divided
 
 _BY_ROOT_N, _BY_N = 1, 2
 """ATen's fft_norm_mode; 0 leaves the sums as they are."""
@@ -193,7 +193,7 @@ def _transform(
         "ortho": _BY_ROOT_N,
         "forward": _BY_N if forward else 0,
     }[norm]
-    x = b.cast(x, promote.float_dtype(x))
+    x = b.cast(x, type_promotion.float_dtype(x))
     if kind in ("irfft", "hfft"):
         if not axes:
             raise b.refuse("a real signal of no dims")

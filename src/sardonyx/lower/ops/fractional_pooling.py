@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.windows import batched, unbatched_like
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Ints, Tensor, product_of
-from sardonyx.lower.windows import batched, unbatched_like
 
 
 @lowering("aten::fractional_max_pool2d", "aten::fractional_max_pool3d")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import loops
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.contraction import matmul
-from sardonyx.lower.matrices import at, transposed
+from sardonyx.lower.kernels import loops
+from sardonyx.lower.kernels.contraction import matmul
+from sardonyx.lower.kernels.matrices import at, transposed
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.reductions import accumulation_dtype
 from sardonyx.lower.ops.sorting import places_among
-from sardonyx.lower.reductions import accumulation_dtype
 from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Dim, Tensor, product_of
 

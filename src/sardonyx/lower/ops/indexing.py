@@ -5,9 +5,9 @@ from __future__ import annotations
 import sympy
 import torch
 
-from sardonyx.lower import advanced_indexing
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import (
+from sardonyx.lower.kernels import advanced_indexing
+from sardonyx.lower.kernels.positions import (
     at_least_1d,
     axis_of,
     choose,

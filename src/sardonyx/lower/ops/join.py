@@ -10,11 +10,11 @@ from itertools import pairwise
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.positions import arange, is_number
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
-from sardonyx.lower.positions import arange, is_number
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor, product_of
-from sardonyx.lower.windows import floor_divided
 
 
 @lowering("aten::cat", "aten::concat", "aten::concatenate")

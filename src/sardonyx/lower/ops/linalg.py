@@ -6,14 +6,14 @@ import math
 
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import whole_like
-from sardonyx.lower.contraction import diagonal
-from sardonyx.lower.loops import repeat
-from sardonyx.lower.matrices import identity
+from sardonyx.lower.complex.values import whole_like
+from sardonyx.lower.kernels.contraction import diagonal
+from sardonyx.lower.kernels.loops import repeat
+from sardonyx.lower.kernels.matrices import identity
+from sardonyx.lower.kernels.reductions import accumulate, reduce_dims
 from sardonyx.lower.ops.view import matrices_flat
-from sardonyx.lower.reductions import accumulate, reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
@@ -24,7 +24,7 @@ _MOST_SQUARINGS = 1100
 
 @lowering("aten::trace")
 def trace(b: Builder, self: Tensor) -> Tensor:
-    x = b.cast(self, promote.sum_dtype(self.dtype))
+    x = b.cast(self, type_promotion.sum_dtype(self.dtype))
     rows, columns = b.dims(x)
     if rows == columns:
         return accumulate(b, "ReduceSum", diagonal(b, x, 0, 1), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.elimination import (
+from sardonyx.lower.kernels.elimination import (
     cholesky_factor,
     first_zero,
     inverse_of_triangle,
@@ -13,18 +13,18 @@ from sardonyx.lower.elimination import (
     order_of,
     permutation,
 )
-from sardonyx.lower.householder import reflect, reflections
-from sardonyx.lower.matrices import (
+from sardonyx.lower.kernels.householder import reflect, reflections
+from sardonyx.lower.kernels.matrices import (
     adjoint,
     identity,
     on_diagonal,
     shorter,
     triangle,
 )
-from sardonyx.lower.positions import arange
-from sardonyx.lower.reductions import reduce_dims
+from sardonyx.lower.kernels.positions import arange
+from sardonyx.lower.kernels.reductions import reduce_dims
+from sardonyx.lower.kernels.symmetric_elimination import ldl_factors
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.symmetric_elimination import ldl_factors
 from sardonyx.lower.values import Dim, Tensor
 
 

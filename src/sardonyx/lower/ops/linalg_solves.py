@@ -7,22 +7,22 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import conjugate
-from sardonyx.lower.elimination import (
+from sardonyx.lower.complex.values import conjugate
+from sardonyx.lower.kernels.elimination import (
     first_zero,
     lu_factors,
     order_of,
     solve_by_lu,
     solve_triangular,
 )
-from sardonyx.lower.jacobi import singular_values
-from sardonyx.lower.matrices import adjoint as adjoint_of
-from sardonyx.lower.matrices import identity, transposed
+from sardonyx.lower.kernels.jacobi import singular_values
+from sardonyx.lower.kernels.matrices import adjoint as adjoint_of
+from sardonyx.lower.kernels.matrices import identity, transposed
+from sardonyx.lower.kernels.positions import arange
+from sardonyx.lower.kernels.symmetric_elimination import solve_by_ldl
 from sardonyx.lower.ops.linalg_factorizations import from_lapack, lapack_pivots
 from sardonyx.lower.ops.reduction import linalg_matrix_norm
-from sardonyx.lower.positions import arange
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.symmetric_elimination import solve_by_ldl
 from sardonyx.lower.values import Tensor
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_blocks import blocks, each_once, from_blocks, from_solution
-from sardonyx.lower.complex_blocks import hermitian as hermitian_matrix
-from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.householder import reflect, reflections
-from sardonyx.lower.jacobi import (
+from sardonyx.lower.complex.blocks import blocks, each_once, from_blocks, from_solution
+from sardonyx.lower.complex.blocks import hermitian as hermitian_matrix
+from sardonyx.lower.complex.values import ComplexTensor
+from sardonyx.lower.kernels.householder import reflect, reflections
+from sardonyx.lower.kernels.jacobi import (
     SVD,
     eigenvalues_of_symmetric,
     is_wide,
     singular_value_decomposition,
     singular_values,
 )
-from sardonyx.lower.matrices import identity, on_diagonal, shorter, symmetric, transposed
-from sardonyx.lower.reductions import reduce_dims
+from sardonyx.lower.kernels.matrices import identity, on_diagonal, shorter, symmetric, transposed
+from sardonyx.lower.kernels.reductions import reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

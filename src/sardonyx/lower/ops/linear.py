@@ -7,12 +7,12 @@ from functools import cache, partial, reduce
 
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import conjugate
-from sardonyx.lower.contraction import Labelled, contract, diagonal, matmul
-from sardonyx.lower.elementwise import rounded_once
-from sardonyx.lower.reductions import accumulate
+from sardonyx.lower.complex.values import conjugate
+from sardonyx.lower.kernels.contraction import Labelled, contract, diagonal, matmul
+from sardonyx.lower.kernels.elementwise import rounded_once
+from sardonyx.lower.kernels.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Scalar, Tensor
 
@@ -239,7 +239,7 @@ def einsum(b: Builder, equation: str, tensors: list[Tensor], *, path: Ints | Non
     everywhere = [label for term in labels for label in {*term}]
     if any(everywhere.count(label) == 1 and label not in output for label in everywhere):
         # What only one operand has is summed before any product, and integers as in any sum.
-        tensors = [b.cast(x, promote.sum_dtype(x.dtype)) for x in tensors]
+        tensors = [b.cast(x, type_promotion.sum_dtype(x.dtype)) for x in tensors]
     operands = [_on_diagonals(b, x, term) for x, term in zip(tensors, labels, strict=True)]
     return contract(b, operands, output)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import elementwise
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels import elementwise
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.reductions import accumulate, accumulation_dtype, reduce_dims
 from sardonyx.lower.ops.linear import linear
-from sardonyx.lower.reductions import accumulate, accumulation_dtype, reduce_dims
 from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -59,7 +59,7 @@ def smooth_l1_loss(
     if beta == 0:
         return _reduced(b, size, reduction)
     dtype = size.dtype
-    size = b.cast(size, promote.computing_dtype(dtype, beta, 0.5 / beta, 0.5 * beta))
+    size = b.cast(size, type_promotion.computing_dtype(dtype, beta, 0.5 / beta, 0.5 * beta))
     near = b.Mul(b.Mul(size, size), 0.5 / beta)
     loss = b.Where(b.Less(size, beta), near, b.Sub(size, 0.5 * beta))
     return _reduced(b, b.cast(loss, dtype), reduction)
@@ -162,7 +162,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     # Integers are multiplied as such and wrap; the margin makes floats of them.
     behind = b.Mul(*b.promote(_difference(b, input2, input1), target))
-    behind = b.cast(behind, promote.float_dtype(input1, input2, target))
+    behind = b.cast(behind, type_promotion.float_dtype(input1, input2, target))
     return _reduced(b, b.Max(b.Add(behind, margin), 0), reduction)
 
 

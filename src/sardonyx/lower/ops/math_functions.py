@@ -6,10 +6,11 @@ import math
 
 import torch
 
-from sardonyx.lower import elementwise, promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.elementwise import Unary
+from sardonyx.lower.complex.values import ComplexTensor
+from sardonyx.lower.kernels import elementwise
+from sardonyx.lower.kernels.elementwise import Unary
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -59,7 +60,7 @@ def _rounded_once(function: Unary) -> Unary:
 
 
 def _sinc(b: Builder, x: Tensor) -> Tensor:
-    angle = b.Mul(b.cast(x, promote.computing_dtype(x.dtype, math.pi)), math.pi)
+    angle = b.Mul(b.cast(x, type_promotion.computing_dtype(x.dtype, math.pi)), math.pi)
     return b.cast(b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle)), x.dtype)
 
 
@@ -103,7 +104,7 @@ _OF_FLOATS: dict[str, Unary] = {
 def _register_of_floats(names: str, function: Unary) -> None:
     @lowering(*(f"aten::{name}" for name in names.split()))
     def of_floats(b: Builder, self: Tensor) -> Tensor:
-        return function(b, b.cast(self, promote.float_dtype(self)))
+        return function(b, b.cast(self, type_promotion.float_dtype(self)))
 
 
 for _names, _function in _OF_FLOATS.items():
@@ -112,7 +113,7 @@ for _names, _function in _OF_FLOATS.items():
 
 @lowering("aten::logit", "aten::special_logit")
 def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
-    x = b.cast(self, promote.float_dtype(self))
+    x = b.cast(self, type_promotion.float_dtype(self))
     if eps is not None:
         x = b.Clip(x, b.scalar(eps, x.dtype), b.scalar(1 - eps, x.dtype))
     return b.Log(b.Div(x, b.Sub(1, x)))
@@ -122,7 +123,7 @@ def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 def angle(b: Builder, self: Tensor) -> Tensor:
     if isinstance(self, ComplexTensor):
         return atan2(b, self.imag, self.real)
-    x = b.cast(self, promote.float_dtype(self))
+    x = b.cast(self, type_promotion.float_dtype(self))
     half_turn = b.Where(b.Less(x, 0), b.scalar(math.pi, x.dtype), b.scalar(0, x.dtype))
     return b.Where(b.IsNaN(x), x, half_turn)
 
@@ -212,8 +213,8 @@ for _name, (_test, _for_integers) in _TESTS.items():
 
 @lowering("aten::atan2", "aten::arctan2")
 def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    dtype = promote.float_dtype(self, other)
-    wide = promote.computing_dtype(dtype, math.pi)
+    dtype = type_promotion.float_dtype(self, other)
+    wide = type_promotion.computing_dtype(dtype, math.pi)
     y, x = (b.cast(operand, wide) for operand in b.promote(self, other, dtype=dtype))
     # At the origin and between infinities y / x is NaN: there only the quadrant counts.
     on_axis = b.And(b.Equal(y, 0), b.Not(b.IsNaN(x)))
@@ -230,8 +231,8 @@ def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 def _register_log_of_sum(name: str, base: float) -> None:
     @lowering(name)
     def log_of_sum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        dtype = promote.result_dtype(self, other)
-        wide = promote.once_rounded_dtype(dtype)
+        dtype = type_promotion.result_dtype(self, other)
+        wide = type_promotion.once_rounded_dtype(dtype)
         x, y = (b.cast(operand, wide) for operand in b.promote(self, other))
         # Equal operands may both be infinite.
         difference = b.Where(b.Equal(x, y), 0, b.Sub(x, y))
@@ -250,7 +251,7 @@ def _register_product_with_log(names: tuple[str, ...], logarithm: Unary) -> None
 
     @lowering(*names)
     def product_with_log(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        x, y = b.promote(self, other, dtype=promote.float_dtype(self, other))
+        x, y = b.promote(self, other, dtype=type_promotion.float_dtype(self, other))
         zero = b.And(b.Equal(x, 0), b.Not(b.IsNaN(y)))
         return b.Where(zero, 0, b.Mul(x, logarithm(b, y)))
 

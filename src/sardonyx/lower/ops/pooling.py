@@ -9,9 +9,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import first_result, lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
-from sardonyx.lower.windows import (
+from sardonyx.lower.kernels.windows import (
     PoolingAxis,
     adaptive_positions,
     batched,
@@ -24,6 +22,8 @@ from sardonyx.lower.windows import (
     sums_of_windows,
     unbatched_like,
 )
+from sardonyx.lower.registry import first_result, lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 
 _MAX_POOL_DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.uint8,

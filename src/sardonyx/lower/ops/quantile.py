@@ -7,10 +7,10 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.positions import at_least_1d, axis_of
 from sardonyx.lower.ops.arithmetic import lerp
 from sardonyx.lower.ops.indexing import gather_elements
 from sardonyx.lower.ops.sorting import top
-from sardonyx.lower.positions import at_least_1d, axis_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
 

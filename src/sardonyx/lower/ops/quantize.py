@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.quantization import chosen_scale, dequantized, grid_of, quantized
+from sardonyx.lower.kernels.quantization import chosen_scale, dequantized, grid_of, quantized
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

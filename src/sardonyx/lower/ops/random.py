@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from sardonyx.lower import noise
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import accumulation_dtype
+from sardonyx.lower.kernels import random_numbers
+from sardonyx.lower.kernels.reductions import accumulation_dtype
+from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dim, Dims, Tensor
 
 # -- uniform -----------------------------------------------------------------------------------
@@ -29,13 +29,13 @@ def _register_noise(
         return draw(b, b.dims(self), dtype or self.dtype)
 
 
-_register_noise("rand", noise.uniform)
-_register_noise("randn", noise.normal)
+_register_noise("rand", random_numbers.uniform)
+_register_noise("randn", random_numbers.normal)
 
 
 @lowering("aten::uniform")
 def uniform(b: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
-    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     if (from_, to) == (0, 1):
         return drawn
     return b.Add(b.Mul(drawn, to - from_), from_)
@@ -45,7 +45,7 @@ def _integers(b: Builder, low: Dim, high: Dim | Tensor, dims: Dims, dtype: torch
     """From [low, high); float64 tells the integers of every range apart."""
     first = b.scalar(low, torch.float64)
     span = b.Sub(b.scalar(high, torch.float64), first)
-    drawn = b.Floor(b.Mul(noise.uniform(b, dims, torch.float64), span))
+    drawn = b.Floor(b.Mul(random_numbers.uniform(b, dims, torch.float64), span))
     return b.cast(b.Add(drawn, first), dtype)
 
 
@@ -74,7 +74,7 @@ def random(b: Builder, self: Tensor, to: int | None, from_: int = 0) -> Tensor:
 
 @lowering("aten::randperm", "aten::randperm.generator")
 def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Tensor:
-    keys = noise.uniform(b, [n], torch.float64)
+    keys = random_numbers.uniform(b, [n], torch.float64)
     _, order = b.TopK(keys, b.size(n), axis=0, outputs=2)
     return b.cast(order, dtype or torch.int64)
 
@@ -84,14 +84,14 @@ def randperm(b: Builder, n: Dim, dtype: torch.dtype | None = torch.int64) -> Ten
 
 @lowering("aten::normal_functional")
 def normal_functional(b: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    return b.Add(b.Mul(noise.normal(b, b.dims(self), self.dtype), std), mean)
+    return b.Add(b.Mul(random_numbers.normal(b, b.dims(self), self.dtype), std), mean)
 
 
 @lowering("aten::normal.float_float")
 def normal_of_size(
     b: Builder, mean: float, std: float, size: Dims, dtype: torch.dtype | None = None
 ) -> Tensor:
-    drawn = noise.normal(b, size, dtype or torch.get_default_dtype())
+    drawn = random_numbers.normal(b, size, dtype or torch.get_default_dtype())
     return b.Add(b.Mul(drawn, std), mean)
 
 
@@ -101,7 +101,7 @@ def normal(b: Builder, mean: Tensor | float, std: Tensor | float = 1.0) -> Tenso
     dims = b.broadcast_shape(*given)
     if dims is None or any(d is None for d in dims):
         raise b.refuse("the shape of mean and std together is not known")
-    drawn = noise.normal(b, [d for d in dims if d is not None], given[0].dtype)
+    drawn = random_numbers.normal(b, [d for d in dims if d is not None], given[0].dtype)
     return b.Add(b.Mul(drawn, std), mean)
 
 
@@ -112,13 +112,13 @@ def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) ->
 
 @lowering("aten::exponential")
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
-    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     return b.Div(b.Log(b.Sub(1, drawn)), -lambd)
 
 
 @lowering("aten::cauchy")
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    turns = b.Sub(noise.uniform(b, b.dims(self), self.dtype), 0.5)
+    turns = b.Sub(random_numbers.uniform(b, b.dims(self), self.dtype), 0.5)
     return b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
 
 
@@ -129,21 +129,23 @@ def geometric(b: Builder, self: Tensor, p: float) -> Tensor:
         return b.full_like(self, 1)
     drawn_as = torch.float64 if self.is_integral else accumulation_dtype(self.dtype)
     failures = b.Floor(
-        b.Div(b.Log(b.Sub(1, noise.uniform(b, b.dims(self), drawn_as))), math.log1p(-p))
+        b.Div(b.Log(b.Sub(1, random_numbers.uniform(b, b.dims(self), drawn_as))), math.log1p(-p))
     )
     return b.cast(b.Add(failures, 1), self.dtype)
 
 
 @lowering("aten::_standard_gamma")
 def standard_gamma(b: Builder, self: Tensor) -> Tensor:
-    drawn = b.cast(noise.gamma(b, b.cast(self, accumulation_dtype(self.dtype))), self.dtype)
+    drawn = b.cast(
+        random_numbers.gamma(b, b.cast(self, accumulation_dtype(self.dtype))), self.dtype
+    )
     return b.Max(drawn, torch.finfo(self.dtype).tiny)
 
 
 @lowering("aten::_sample_dirichlet")
 def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
     # In float64, as PyTorch: small concentrations give numbers that float32 does not have.
-    drawn = noise.gamma(b, b.cast(self, torch.float64))
+    drawn = random_numbers.gamma(b, b.cast(self, torch.float64))
     shares = b.cast(b.Div(drawn, b.ReduceSum(drawn, [-1], keepdims=1)), self.dtype)
     limits = torch.finfo(self.dtype)
     return b.Min(b.Max(shares, limits.tiny), 1 - limits.eps / 2)
@@ -154,18 +156,18 @@ def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::bernoulli")
 def bernoulli(b: Builder, self: Tensor) -> Tensor:
-    drawn = noise.uniform(b, b.dims(self), self.dtype)
+    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     return b.cast(b.Less(drawn, self), self.dtype)
 
 
 @lowering("aten::bernoulli.p")
 def bernoulli_p(b: Builder, self: Tensor, p: float) -> Tensor:
-    return b.cast(noise.coin_tosses(b, b.dims(self), p), self.dtype)
+    return b.cast(random_numbers.coin_tosses(b, b.dims(self), p), self.dtype)
 
 
 @lowering("aten::bernoulli.Tensor")
 def bernoulli_tensor(b: Builder, self: Tensor, p: Tensor) -> Tensor:
-    drawn = noise.uniform(b, b.dims(self), p.dtype)
+    drawn = random_numbers.uniform(b, b.dims(self), p.dtype)
     return b.cast(b.Less(drawn, p), self.dtype)
 
 
@@ -173,7 +175,7 @@ def bernoulli_tensor(b: Builder, self: Tensor, p: Tensor) -> Tensor:
 def multinomial(b: Builder, self: Tensor, num_samples: Dim, replacement: bool = False) -> Tensor:
     if not replacement:
         # As PyTorch does: the largest of p / Exp(1) are a draw without replacement.
-        waits = b.Neg(b.Log(b.Sub(1, noise.uniform(b, b.dims(self), self.dtype))))
+        waits = b.Neg(b.Log(b.Sub(1, random_numbers.uniform(b, b.dims(self), self.dtype))))
         _, chosen = b.TopK(b.Div(self, waits), b.size(num_samples), axis=-1, outputs=2)
         return chosen
     if not isinstance(num_samples, int):
@@ -202,7 +204,7 @@ def native_dropout(
         return b.zeros_like(input), b.full_like(input, False, torch.bool)
     if b.numel(input) == 1:
         # ONNX Runtime's Dropout begins every run by dropping the first element.
-        tossed = noise.coin_tosses(b, b.dims(input), 1 - p)
+        tossed = random_numbers.coin_tosses(b, b.dims(input), 1 - p)
         return b.Mul(b.cast(tossed, input.dtype), b.Mul(input, 1 / (1 - p))), tossed
     kept, mask = b.Dropout(input, b.scalar(p, torch.float32), True, outputs=2)
     # ONNX Runtime removes a Dropout whose mask nobody reads, even one that is in training.
@@ -220,7 +222,7 @@ def feature_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
         return input
     if p == 1:
         return b.zeros_like(input)
-    kept = b.cast(noise.coin_tosses(b, _per_feature(b, input), 1 - p), input.dtype)
+    kept = b.cast(random_numbers.coin_tosses(b, _per_feature(b, input), 1 - p), input.dtype)
     return b.Mul(input, b.Mul(kept, 1 / (1 - p)))
 
 
@@ -242,5 +244,5 @@ def _alpha_dropout(b: Builder, x: Tensor, p: float, train: bool, noise_dims: Dim
         return b.zeros_like(x)
     limit = -1.7580993408473766
     scale = ((limit**2 * p + 1) * (1 - p)) ** -0.5
-    kept = noise.coin_tosses(b, noise_dims, 1 - p)
+    kept = random_numbers.coin_tosses(b, noise_dims, 1 - p)
     return b.Add(b.Mul(b.Where(kept, x, limit), scale), -limit * scale * p)

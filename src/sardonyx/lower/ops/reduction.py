@@ -7,11 +7,11 @@ from functools import reduce
 
 import torch
 
-from sardonyx.lower import promote
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import ComplexTensor
-from sardonyx.lower.jacobi import singular_values
-from sardonyx.lower.reductions import (
+from sardonyx.lower.complex.values import ComplexTensor
+from sardonyx.lower.kernels.jacobi import singular_values
+from sardonyx.lower.kernels.reductions import (
     accumulate,
     accumulation_dtype,
     may_be_empty,
@@ -35,7 +35,7 @@ def _register_total(name: str, overload: str, op: str) -> None:
         *,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        x = b.cast(self, dtype or promote.sum_dtype(self.dtype))
+        x = b.cast(self, dtype or type_promotion.sum_dtype(self.dtype))
         return accumulate(b, op, x, dim, keepdim)
 
 
@@ -55,7 +55,7 @@ def nansum(
     x = self
     if self.is_floating_point:
         x = b.Where(b.IsNaN(self), b.scalar(0, self.dtype), self)
-    x = b.cast(x, dtype or promote.sum_dtype(x.dtype))
+    x = b.cast(x, dtype or type_promotion.sum_dtype(x.dtype))
     return accumulate(b, "ReduceSum", x, dim, keepdim)
 
 
@@ -85,7 +85,7 @@ def count_nonzero(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Te
 
 @lowering("aten::logsumexp", "aten::special_logsumexp")
 def logsumexp(b: Builder, self: Tensor, dim: Ints | int, keepdim: bool = False) -> Tensor:
-    x = b.cast(self, promote.float_dtype(self))
+    x = b.cast(self, type_promotion.float_dtype(self))
     return accumulate(b, "ReduceLogSumExp", x, dim, keepdim)
 
 

@@ -14,15 +14,15 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
-from sardonyx.lower.windows import (
+from sardonyx.lower.kernels.windows import (
     batched,
     gather_windows,
     index_range,
     sliding_positions,
     unbatched_like,
 )
+from sardonyx.lower.registry import lowering
+from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx.lower import promote
-from sardonyx.lower.advanced_indexing import COMBINED_AS, scatter_along
+from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.positions import at_least_1d, axis_of, expand_to, is_number, sizes_of
+from sardonyx.lower.kernels.advanced_indexing import COMBINED_AS, scatter_along
+from sardonyx.lower.kernels.positions import at_least_1d, axis_of, expand_to, is_number, sizes_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -131,7 +131,7 @@ def index_add(
     updates = b.cast(source, self.dtype)
     if alpha != 1:
         # Of halves, alpha is rounded, and what is added up.
-        wide = promote.once_rounded_dtype(self.dtype)
+        wide = type_promotion.once_rounded_dtype(self.dtype)
         factor = b.cast(b.scalar(alpha, self.dtype), wide)
         updates = b.Mul(b.cast(updates, wide), factor)
         written = _scatter_slices(b, b.cast(self, wide), dim, index, updates, "add")

@@ -7,9 +7,9 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.positions import arange, axis_of
 from sardonyx.lower.ops.scatter import scatter_elements
 from sardonyx.lower.ops.sorting import places_among
-from sardonyx.lower.positions import arange, axis_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Scalar, Tensor
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.reductions import reduce_dims
+from sardonyx.lower.kernels.reductions import reduce_dims
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 

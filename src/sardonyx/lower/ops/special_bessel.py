@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.elementwise import Unary
+from sardonyx.lower.kernels import elementwise, series
+from sardonyx.lower.kernels.elementwise import Unary
+from sardonyx.lower.kernels.series import Rational
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.series import Rational
 from sardonyx.lower.values import Tensor
 
 # Rational functions of x^2 up to 5 and of 25 / x^2 beyond.

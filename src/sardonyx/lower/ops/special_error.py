@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from sardonyx.lower import elementwise, series
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.elementwise import lowering_in_floats
-from sardonyx.lower.series import Rational
+from sardonyx.lower.kernels import elementwise, series
+from sardonyx.lower.kernels.elementwise import lowering_in_floats
+from sardonyx.lower.kernels.series import Rational
 from sardonyx.lower.values import Tensor
 
 _ERFCX = (

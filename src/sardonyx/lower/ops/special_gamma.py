@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import torch
 
-from sardonyx.lower import elementwise, loops, series
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.elementwise import lowering_in_floats
+from sardonyx.lower.kernels import elementwise, loops, series
+from sardonyx.lower.kernels.elementwise import lowering_in_floats
 from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor

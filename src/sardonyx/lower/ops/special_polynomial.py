@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from sardonyx.lower import elementwise, loops
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels import elementwise, loops
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 

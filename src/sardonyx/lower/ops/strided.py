@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from sardonyx.lower.advanced_indexing import scatter_along
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.advanced_indexing import scatter_along
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor
 

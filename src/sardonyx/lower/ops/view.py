@@ -9,12 +9,12 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex_values import conjugate
-from sardonyx.lower.positions import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.complex.values import conjugate
+from sardonyx.lower.kernels.positions import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.kernels.windows import floor_divided
+from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.schemas import onnx_dtype
 from sardonyx.lower.values import Dims, Ints, Tensor
-from sardonyx.lower.windows import floor_divided
 
 # -- shape -----------------------------------------------------------------------------------------
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from sardonyx.lower.advanced_indexing import scatter_along
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.advanced_indexing import scatter_along
+from sardonyx.lower.kernels.positions import (
+    arange,
+    axis_of,
+    from_front,
+    is_number,
+    plus,
+    slice_start,
+)
 from sardonyx.lower.ops.view import diagonal_perm, matrices_flat
-from sardonyx.lower.positions import arange, axis_of, from_front, is_number, plus, slice_start
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.windows import index_range
 from sardonyx.lower.ops.special_bessel import i0
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
-from sardonyx.lower.windows import index_range
 
 Form = Callable[[Builder, Tensor, float | None, float | None], Tensor]
 """A window at places between 0 and 1, with its two numbers."""

@@ -1,0 +1,272 @@
+"""AtenGraph: the one form every capture produces and the lowering reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+
+from sardonyx._torch_private import OpOverload
+
+Dim: TypeAlias = int | sympy.Expr
+"""A size: a number, or an expression over the graph's size symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """Where in the user's program a node comes from."""
+
+    module_path: str = ""
+    class_path: str = ""
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    calls: tuple[str, ...] = field(default=(), compare=False)
+    """The calls of modules that were running, outermost first: `layers.0.linear@1` is the second
+    call of that module."""
+
+    @property
+    def file_line(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else ""
+
+    def describe(self) -> str:
+        """`encoder.head · my_model.py:57   h = torch.histc(x, bins=10)`"""
+        place = " · ".join(p for p in (self.module_path or "(the model)", self.file_line) if p)
+        return f"{place}   {self.text}" if self.text else place
+
+
+UNKNOWN_LOCATION = SourceLocation()
+READS_A_NUMBER = torch.ops.aten._local_scalar_dense.default
+"""Marks, until functionalization, where a number was read off a tensor: later writes of the tensor
+do not change the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    dtype: torch.dtype
+    shape: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        dims = ", ".join(str(d) for d in self.shape)
+        return f"{str(self.dtype).removeprefix('torch.')}[{dims}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceType(TensorType):
+    """A list of tensors whose length is known at run time: dtype and dims are those of each."""
+
+    def __str__(self) -> str:
+        return f"list of {TensorType.__str__(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnrankedType(TensorType):
+    """A tensor whose rank depends on the branch that was taken; its shape says nothing. Nothing
+    but an output of the graph is one."""
+
+    def __str__(self) -> str:
+        return f"{str(self.dtype).removeprefix('torch.')}[...]"
+
+
+class Value:
+    """A tensor in the graph, or a list of tensors. `fake` is its fake tensor where one was made."""
+
+    __slots__ = ("constant", "fake", "name", "producer", "type")
+
+    def __init__(
+        self,
+        name: str,
+        type: TensorType,
+        *,
+        fake: torch.Tensor | None = None,
+        constant: torch.Tensor | None = None,
+    ) -> None:
+        self.name = name
+        self.type = type
+        self.fake = fake
+        self.constant = constant
+        self.producer: Node | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    @property
+    def is_sequence(self) -> bool:
+        return isinstance(self.type, SequenceType)
+
+    @property
+    def has_shape(self) -> bool:
+        return not isinstance(self.type, (SequenceType, UnrankedType))
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+
+Argument: TypeAlias = Any
+"""A bound argument: Value, number, sympy expression, str, dtype, device, None, or a list."""
+
+
+class Node:
+    """One ATen call: its overload, its arguments by schema name, its results."""
+
+    __slots__ = ("arguments", "blocks", "location", "op", "outputs")
+
+    def __init__(
+        self,
+        op: OpOverload,
+        arguments: dict[str, Argument],
+        outputs: list[Value],
+        location: SourceLocation = UNKNOWN_LOCATION,
+        blocks: list[Block] | None = None,
+    ) -> None:
+        self.op = op
+        self.arguments = arguments
+        self.outputs = outputs
+        self.location = location
+        self.blocks = blocks or []
+        for output in outputs:
+            output.producer = self
+
+    @property
+    def name(self) -> str:
+        """`aten::add.Tensor`; the default overload has no suffix."""
+        return operator_name(self.op)
+
+    @property
+    def told_name(self) -> str:
+        """The name in messages: that of the class where it is a `torch.autograd.Function`, of the
+        operator where it is one form of its calls."""
+        namespace, _, rest = self.name.partition("::")
+        if namespace not in (FUNCTIONS_NAMESPACE, KEPT_NAMESPACE):
+            return self.name
+        told = FUNCTION_FORM.split(rest)[0]
+        return told if namespace == FUNCTIONS_NAMESPACE else told.replace("__", "::", 1)
+
+    def inputs(self) -> Iterator[Value]:
+        for argument in self.arguments.values():
+            if isinstance(argument, Value):
+                yield argument
+            elif isinstance(argument, (list, tuple)):
+                yield from values_in(argument)
+
+    def describe_inputs(self) -> str:
+        return ", ".join(f"{k}: {_describe(v)}" for k, v in self.arguments.items())
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(map(repr, self.outputs))
+        return f"{outputs} = {self.told_name}({self.describe_inputs()})"
+
+
+@dataclass(slots=True)
+class Block:
+    """A body of nodes with its own inputs and outputs; the graph itself is one."""
+
+    inputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Argument] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolSource:
+    """Where a size symbol is read at run time: a dim of a value, or a 0-d integer value itself."""
+
+    value: Value
+    axis: int | None
+
+
+@dataclass(slots=True)
+class AtenGraph(Block):
+    """The main block, with what only the whole graph has."""
+
+    parameters: dict[str, Value] = field(default_factory=dict)
+    """Parameters, buffers and lifted constants by state_dict name; each has its `constant`."""
+    symbols: dict[sympy.Symbol, SymbolSource] = field(default_factory=dict)
+    symbol_names: dict[sympy.Symbol, str] = field(default_factory=dict)
+    """The user's names for size symbols."""
+    mutated: list[Mutation] = field(default_factory=list)
+    captured_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """An input or buffer that the model writes, and its value at the end of the run."""
+
+    name: str
+    kind: str
+    final: Value
+    location: SourceLocation
+
+
+SCRIPT = "script"
+"""What graphs are captured by that were read, and not run: nothing is known of how tensors lie in
+memory."""
+FUNCTIONS_NAMESPACE = "sardonyx_autograd"
+"""Of operators that each stand for one form of calls of a `torch.autograd.Function`."""
+KEPT_NAMESPACE = "sardonyx_kept"
+"""Of operators that each stand for one form of calls of another."""
+FUNCTION_FORM = re.compile(r"__form_(?=\d+$)")
+"""Between the name of what is called and the number of the form."""
+
+
+def operator_name(op: OpOverload) -> str:
+    name: str = op._schema.name
+    overload: str = op._schema.overload_name
+    return f"{name}.{overload}" if overload else name
+
+
+def values_in(argument: Argument) -> Iterator[Value]:
+    if isinstance(argument, Value):
+        yield argument
+    elif isinstance(argument, (list, tuple)):
+        for item in argument:
+            yield from values_in(item)
+
+
+def is_symbolic(argument: Argument) -> bool:
+    """Whether an argument is, or holds, a size that is computed."""
+    if isinstance(argument, list):
+        return any(map(is_symbolic, argument))
+    return isinstance(argument, sympy.Basic)
+
+
+def map_values(argument: Argument, replace: Callable[[Value], Argument]) -> Argument:
+    """The argument with every Value in it replaced."""
+    if isinstance(argument, Value):
+        return replace(argument)
+    if isinstance(argument, (list, tuple)):
+        return [map_values(item, replace) for item in argument]
+    return argument
+
+
+def _describe(argument: Argument) -> str:
+    if isinstance(argument, Value):
+        return str(argument.type)
+    if isinstance(argument, list):
+        return "[" + ", ".join(_describe(item) for item in argument) + "]"
+    return str(argument)
+
+
+@dataclass(frozen=True)
+class RecordedGraph:
+    """The model as it was recorded; prints as its calls, one a line."""
+
+    graph: AtenGraph
+
+    def __str__(self) -> str:
+        inputs = ", ".join(map(repr, self.graph.inputs))
+        lines = [f"  {node!r}  # {node.location.describe()}" for node in self.graph.nodes]
+        outputs = ", ".join(map(repr, self.graph.outputs))
+        return "\n".join([f"graph({inputs}):", *lines, f"  return ({outputs})"])

@@ -1,0 +1,165 @@
+"""Source locations: from stack traces and module paths to what a user recognizes."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import CodeType, FrameType
+
+import torch
+
+from sardonyx.aten.graph import SourceLocation
+
+Place = tuple[str, int, str]
+"""File, line and the text of that line."""
+
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_COMPILER = (os.path.join(_TORCH_FOLDER, "_dynamo") + os.sep, _TORCH_FOLDER + "_compile.py")
+_BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
+"""The file whose frame calls the user's model."""
+_PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
+
+
+def is_users(file: str) -> bool:
+    return not (
+        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<", warnings.__file__))
+        or "/torch/fx/" in file
+    )
+
+
+@cache
+def from_stack_trace(trace: str) -> Place:
+    """(file, line, text) of the user's innermost frame in a Python-style stack trace."""
+    return _innermost(reversed(_PYTHON_FRAME.findall(trace)))
+
+
+@cache
+def from_source_range(text: str) -> Place:
+    """The same from TorchScript's forms: a trace lists the innermost frame first, a script has
+    the line that was compiled."""
+    return _innermost(_TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text))
+
+
+def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
+    fallback = ("", 0, "")
+    for file, number in frames:
+        if file == _BOUNDARY:
+            break  # what called the exporter is not the model
+        found = (file, int(number), linecache.getline(file, int(number)).strip())
+        if is_users(file):
+            return shortened(found)
+        if not fallback[0] and not file.startswith((_OWN_FOLDER, *_COMPILER)):
+            fallback = found
+    return shortened(fallback)
+
+
+def innermost_user_place(frame: FrameType | None) -> Place:
+    """The same for a running frame and its callers."""
+    fallback: tuple[str, int] | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        kind = _kind_of_file(file)
+        if kind == "boundary":
+            break
+        if kind == "user":
+            return _place(file, frame.f_lineno)
+        if fallback is None and kind == "torch":
+            fallback = file, frame.f_lineno
+        frame = frame.f_back
+    return ("", 0, "") if fallback is None else _place(*fallback)
+
+
+@cache
+def _kind_of_file(file: str) -> str:
+    if file == _BOUNDARY:
+        return "boundary"  # what called the exporter is not the model
+    if is_users(file):
+        return "user"
+    return "own" if file.startswith((_OWN_FOLDER, *_COMPILER)) else "torch"
+
+
+def _place(file: str, line: int) -> Place:
+    return _shortened_place(file, line, os.getcwd(), linecache.getline(file, line).strip())
+
+
+@cache
+def _shortened_place(file: str, line: int, folder: str, text: str) -> Place:
+    return shortened((file, line, text))
+
+
+def is_asked_by_torch(frame: FrameType | None) -> bool:
+    """Whether the code that runs is PyTorch's, and not that of a model."""
+    code = running_model_code(frame)
+    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
+
+
+def running_model_code(frame: FrameType | None) -> CodeType | None:
+    """The code that runs, apart from what dispatches and watches its calls."""
+    watching = (_OWN_FOLDER, warnings.__file__, _TORCH_FOLDER + "_ops.py")
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(watching):
+            return frame.f_code
+        frame = frame.f_back
+    return None
+
+
+def place_text(place: Place) -> str:
+    """`my_model.py:57   h = torch.histc(x, bins=10)`"""
+    file, line, text = shortened(place)
+    return f"{file}:{line}   {text}".rstrip() if file else ""
+
+
+def shortened(found: Place) -> Place:
+    """The file relative to the working folder or to where packages are installed."""
+    file, line, text = found
+    if "site-packages" + os.sep in file:
+        return file.split("site-packages" + os.sep)[-1], line, text
+    relative = os.path.relpath(file) if file and not file.startswith("<") else file
+    return (os.path.basename(file) if relative.startswith("..") else relative), line, text
+
+
+def _class_name(module: torch.nn.Module) -> str:
+    """TorchScript keeps the name of the class that it was made from."""
+    return str(getattr(module, "original_name", type(module).__name__))
+
+
+class ModuleNames:
+    """Class paths such as `AlexNet/Sequential[features]/Conv2d[0]` for module paths."""
+
+    def __init__(self, root_class: str, classes: Mapping[str, str]) -> None:
+        self._root = root_class
+        self.classes = classes
+        """Class names by module path."""
+        self._made: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, model: object) -> ModuleNames:
+        if not isinstance(model, torch.nn.Module):
+            return cls(getattr(model, "__name__", type(model).__name__), {})
+        return cls(_class_name(model), {path: _class_name(m) for path, m in model.named_modules()})
+
+    def class_path(self, module_path: str) -> str:
+        if module_path not in self._made:
+            parts = [self._root]
+            walked: list[str] = []
+            pending: list[str] = []
+            for name in module_path.split(".") if module_path else ():
+                walked.append(name)
+                pending.append(name)
+                class_name = self.classes.get(".".join(walked))
+                # A ModuleList or ModuleDict is never called itself, but is part of the path.
+                parts.append(f"{class_name or 'Module'}[{'.'.join(pending)}]")
+                pending = []
+            self._made[module_path] = "/".join(parts)
+        return self._made[module_path]
+
+    def location(
+        self, module_path: str, place: Place, calls: tuple[str, ...] = ()
+    ) -> SourceLocation:
+        return SourceLocation(module_path, self.class_path(module_path), *place, calls=calls)

@@ -1,0 +1,67 @@
+"""Expressions of sizes as a model's Python would have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+from sympy.printing.str import StrPrinter
+
+
+class _AsInPython(StrPrinter):  # type: ignore[misc]
+    """PyTorch's own functions of sizes; math.ceil(n / 2) is CeilToInt(IntTrueDiv(n, 2)) to it."""
+
+    def _quotient(self, expression: Any, operator: str = "/") -> str:
+        left, right = expression.args
+        level = sympy.printing.precedence.PRECEDENCE["Mul"]
+        return f"{self.parenthesize(left, level)} {operator} {self.parenthesize(right, level + 1)}"
+
+    def _argument(self, expression: Any) -> str:
+        return str(self._print(expression.args[0]))
+
+    def _print_IntTrueDiv(self, expression: Any) -> str:
+        return self._quotient(expression)
+
+    def _print_FloatTrueDiv(self, expression: Any) -> str:
+        return self._quotient(expression)
+
+    def _print_PythonMod(self, expression: Any) -> str:
+        return self._quotient(expression, "%")
+
+    def _print_ToFloat(self, expression: Any) -> str:
+        return self._argument(expression)
+
+    def _print_CeilToInt(self, expression: Any) -> str:
+        return f"ceil({self._argument(expression)})"
+
+    def _print_FloorToInt(self, expression: Any) -> str:
+        return f"floor({self._argument(expression)})"
+
+    def _print_TruncToInt(self, expression: Any) -> str:
+        return f"int({self._argument(expression)})"
+
+    def _print_RoundToInt(self, expression: Any) -> str:
+        return f"round({self._argument(expression)})"
+
+
+def text_of(expression: sympy.Basic) -> str:
+    return str(_AsInPython().doprint(expression))
+
+
+_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
+
+
+def in_callers_names(
+    text: str, names: Mapping[sympy.Symbol, str], of_data: str | None = "data"
+) -> str:
+    """What PyTorch says, its own symbols for sizes under the caller's names for them, and those for
+    what data decides under `of_data`."""
+    known = {symbol.name: name for symbol, name in names.items()}
+
+    def told(symbol: re.Match[str]) -> str:
+        unnamed = of_data if "u" in symbol[0] else None
+        return known.get(symbol[0], unnamed or symbol[0])
+
+    return _SYMBOL.sub(told, text)

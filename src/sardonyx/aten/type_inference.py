@@ -1,0 +1,158 @@
+"""Types from PyTorch: every node run on fake tensors, with symbols for dynamic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
+from sardonyx.aten.graph import (
+    Argument,
+    AtenGraph,
+    Node,
+    SourceLocation,
+    SymbolSource,
+    TensorType,
+    Value,
+)
+from sardonyx.aten.inference_cache import AlikeResults
+from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.schema import METADATA_WRITES, bind
+from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
+from sardonyx.aten.shape_rules.rules import SHAPE_RULES
+from sardonyx.aten.size_printing import in_callers_names
+from sardonyx.errors import CaptureError, format_message
+
+
+def type_of(tensor: torch.Tensor) -> TensorType:
+    return TensorType(tensor.dtype, tuple(_torch_private.dim_of(d) for d in tensor.shape))
+
+
+def has_symbols(arguments: Sequence[Any]) -> bool:
+    """Whether a symbolic number is among the arguments of a call."""
+    kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return any(
+        has_symbols(a) if isinstance(a, (list, tuple)) else isinstance(a, kinds) for a in arguments
+    )
+
+
+class TypeInference:
+    """Runs operators on fake tensors; makes the fake of a value when one is first needed.
+
+    In a mode of its own all fakes are on the host, wherever the model is: types are the same
+    there, and the kernels of other devices look at sizes they need not look at.
+    """
+
+    def __init__(self, mode: Any = None, *, on_host: bool = True) -> None:
+        self.mode = mode or _torch_private.new_fake_mode()
+        self._on_host = mode is None or on_host
+        self._names = 0
+        self._alike = AlikeResults(self.mode)
+
+    @classmethod
+    def for_graph(cls, graph: AtenGraph) -> TypeInference:
+        """In the fake mode the capture used, if it used one: its size symbols live there."""
+        values = [*graph.inputs, *graph.parameters.values()]
+        fakes = [v.fake for v in values if v.fake is not None]
+        modes = (_torch_private.fake_mode_of(fake) for fake in fakes)
+        on_host = all(fake.device.type == "cpu" for fake in fakes)
+        return cls(next((m for m in modes if m is not None), None), on_host=on_host)
+
+    def fake_of(self, value: Value) -> torch.Tensor:
+        if value.fake is None:
+            if value.constant is not None:
+                value.fake = _torch_private.fake_from(self.mode, self.stand_in(value.constant))
+            else:
+                sizes = [self.argument(d) for d in value.shape]
+                value.fake = _torch_private.fake_from_sizes(self.mode, sizes, value.dtype)
+        return value.fake
+
+    def stand_in(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor like this one, its content left open, where the fakes are."""
+        if not self._on_host or tensor.device.type == "cpu":
+            return tensor
+        return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+
+    def argument(
+        self, argument: Argument, fake_of: Callable[[Value], torch.Tensor] | None = None
+    ) -> Any:
+        """A bound argument as PyTorch takes it: fake tensors and SymInts."""
+        if isinstance(argument, torch.device) and self._on_host:
+            return torch.device("cpu")
+        if isinstance(argument, Value):
+            return (fake_of or self.fake_of)(argument)
+        if isinstance(argument, sympy.Expr):
+            return _torch_private.sym_int(self.mode, argument)
+        if isinstance(argument, sympy.Basic):  # a condition, which decides no type
+            return True
+        if isinstance(argument, list):
+            return [self.argument(a, fake_of) for a in argument]
+        return argument
+
+    def run(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
+        as_view = METADATA_WRITES.get(op._schema.name)
+        if as_view is not None:  # would change the fake of a value that earlier nodes read
+            op = as_view(op)
+        fakes = {name: self.argument(a) for name, a in arguments.items()}
+        for parameter in op._schema.arguments:
+            # No type depends on one; PyTorch has no symbolic ones.
+            if str(parameter.type) in ("float", "Optional[float]") and isinstance(
+                arguments.get(parameter.name), sympy.Expr
+            ):
+                fakes[parameter.name] = 1.0
+
+        def run() -> Any:
+            common = with_common_sizes(op, fakes, self.mode)
+            result = _torch_private.run_on_fakes(op, common, self.mode, SHAPE_RULES.get(op))
+            return with_open_sizes(op, common, result, self.mode)
+
+        if not op._schema.is_mutable:
+            return self._alike.of(op, fakes, run)
+        for fake in tensors_in(list(fakes.values())):
+            self._alike.forget(fake)  # its sizes may change
+        return run()
+
+    def call(
+        self,
+        graph: AtenGraph,
+        op: OpOverload,
+        args: Sequence[Argument],
+        location: SourceLocation,
+        kwargs: dict[str, Argument] | None = None,
+    ) -> Node:
+        """A new node for one call, its results typed; it is not put into the graph."""
+        arguments = bind(op, args, kwargs)
+        try:
+            result = self.run(op, arguments)
+        except Exception as error:
+            said = in_callers_names(str(error).splitlines()[0], graph.symbol_names)
+            raise CaptureError(
+                format_message(
+                    f"{op} cannot be run on these inputs: {said}",
+                    [("first", location.describe())],
+                )
+            ) from error
+        return self.node(graph, op, arguments, result, location)
+
+    def node(
+        self,
+        graph: AtenGraph,
+        op: OpOverload,
+        arguments: dict[str, Argument],
+        result: Any,
+        location: SourceLocation,
+    ) -> Node:
+        outputs = [self.value(graph, fake) for fake in tensors_in(result)]
+        return Node(op, arguments, outputs, location)
+
+    def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:
+        self._names += 1
+        value = Value(f"t{self._names}", type_of(fake), fake=fake)
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, sympy.Symbol):
+                graph.symbols.setdefault(size, SymbolSource(value, axis))
+        return value

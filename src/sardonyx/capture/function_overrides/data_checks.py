@@ -1,0 +1,62 @@
+"""What torch.nn asks of the data of its inputs, answered so that the recording holds for all."""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.nn.modules import transformer
+
+from sardonyx.aten.graph import SourceLocation
+from sardonyx.aten.location import running_model_code
+from sardonyx.capture.function_overrides.function_mode import ModelCalls, ReplacedCalls
+
+_ANSWERED_NO = {
+    (functional.__file__, "gaussian_nll_loss"),
+    (transformer.__file__, "_detect_is_causal_mask"),
+}
+"""Is a variance negative: an error, which a file cannot raise. Is this mask the causal one: then
+PyTorch would drop it and build its own, so "no" is right for every mask."""
+
+
+_ASKED_OF_MASK = "(mask == causal_comparison).all()"
+
+
+def is_answered_no(place: SourceLocation) -> bool:
+    """Whether a script asks at a place for what a running model is told "no"."""
+    return _ASKED_OF_MASK in place.text and place.file.endswith("torch/nn/modules/transformer.py")
+
+
+def seen_from_within(function: Any) -> Any:
+    """`function` without its own look for modes, which leaves none of them for its body."""
+    looks = dict.fromkeys(("has_torch_function", "has_torch_function_variadic"), lambda *_: False)
+    names = {**function.__globals__, **looks}
+    return FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+_GAUSSIAN_NLL_LOSS = seen_from_within(functional.gaussian_nll_loss)
+
+
+_ASKING = frozenset((torch.Tensor.__bool__, functional.gaussian_nll_loss))
+
+
+class QuestionsOfTorchNN(ReplacedCalls):
+    """Answers where torch.nn itself turns a tensor into a Python bool, which data decides."""
+
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _ASKING
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func == torch.Tensor.__bool__:
+            asking = running_model_code(sys._getframe(1))
+            if asking is not None and (asking.co_filename, asking.co_name) in _ANSWERED_NO:
+                return False
+        if func == functional.gaussian_nll_loss:
+            with ModelCalls([self]):
+                return _GAUSSIAN_NLL_LOSS(*args, **kwargs)
+        return func(*args, **kwargs)

@@ -1,0 +1,265 @@
+"""Calls that torch.export has no record for, made by ones it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.aten.shape_rules.layers import kernel_for
+from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
+from sardonyx.capture.function_overrides.index_masks import with_plain_masks
+from sardonyx.capture.function_overrides.resize import RESIZED_AS_VIEWS
+from sardonyx.capture.function_overrides.symbolic_variants import OPEN_FORMS
+from sardonyx.capture.function_overrides.symint_operators import RECORDED_WITH_SYMBOLS
+
+
+class ExportableCalls(ReplacedCalls):
+    """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
+    for numbers are read, and masks beside other tensors are given by the places they mark. Slices
+    are taken before they are written. Sizes that PyTorch would take for numbers stay symbols."""
+
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if func in _INDEXED:
+            parts = args[1] if isinstance(args[1], tuple) else (args[1],)
+            return any(map(_is_unplain, parts)) or (
+                func is torch.Tensor.__setitem__ and _has_open_slice(args[0], parts)
+            )
+        return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func in _INDEXED:
+            tensor, index, *assigned = args
+            index = _with_read_bounds(index)
+            tensor, index = with_plain_masks(tensor, index, *assigned)
+            tensor, index = _recordable(tensor, index)
+            if assigned:
+                tensor, index = _sliced(tensor, index)
+            return func(tensor, index, *assigned)
+        if func in RECORDED_WITH_SYMBOLS:
+            return RECORDED_WITH_SYMBOLS[func](func, *args, **kwargs)
+        if func in RESIZED_AS_VIEWS:
+            return RESIZED_AS_VIEWS[func](func, *args, **kwargs)
+        return _REPLACED.get(func, func)(*args, **kwargs)
+
+
+def _is_unplain(part: Any) -> bool:
+    if isinstance(part, slice):
+        return any(isinstance(b, torch.Tensor) for b in (part.start, part.stop, part.step))
+    return isinstance(part, (torch.Tensor, torch.SymInt, list))
+
+
+def _with_read_bounds(index: Any) -> Any:
+    """Bounds of slices that are tensors, as the numbers that they hold."""
+    if isinstance(index, tuple):
+        return tuple(map(_with_read_bounds, index))
+    if not isinstance(index, slice) or not _is_unplain(index):
+        return index
+    bounds = (index.start, index.stop, index.step)
+    return slice(*(b.item() if isinstance(b, torch.Tensor) else b for b in bounds))
+
+
+_INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+
+
+def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    indices = list(index) if isinstance(index, tuple) else [index]
+    for position in reversed([p for p, i in enumerate(indices) if _is_number(i)]):
+        dim = _dim_indexed_at(position, indices, tensor.dim())
+        at: Any = indices[position]
+        number: Any = at.item() if isinstance(at, torch.Tensor) else at
+        tensor = tensor.select(dim, number)
+        del indices[position]
+    if sum(isinstance(i, (torch.Tensor, list)) for i in indices) > 1:
+        indices = [place for i in indices for place in _places(i)]
+    return tensor, tuple(indices) if isinstance(index, tuple) or not indices else index
+
+
+def _has_open_slice(tensor: torch.Tensor, parts: Sequence[Any]) -> bool:
+    slices = [part for part in parts if isinstance(part, slice) and part != slice(None)]
+    sizes = [*tensor.shape, *(bound for s in slices for bound in (s.start, s.stop, s.step))]
+    return bool(slices) and any(isinstance(size, torch.SymInt) for size in sizes)
+
+
+def _sliced(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+    """What tensor[index] = ... writes, and where in it, without slices. PyTorch leaves out those
+    that are as long as the dim, and takes dynamic sizes to be 2 at least."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not _has_open_slice(tensor, parts):
+        return tensor, index
+    for position, part in enumerate(parts):
+        if isinstance(part, slice):
+            dim = _dim_indexed_at(position, parts, tensor.dim())
+            bounds = (part.start, part.stop, 1 if part.step is None else part.step)
+            tensor = torch.ops.aten.slice.Tensor(tensor, dim, *bounds)
+            parts[position] = slice(None)
+    return tensor, tuple(parts)
+
+
+def _dim_indexed_at(position: int, indices: Sequence[Any], rank: int) -> int:
+    before = indices[:position]
+    if any(i is Ellipsis for i in before):
+        return rank - sum(map(_dims_taken, indices[position:]))
+    return sum(map(_dims_taken, before))
+
+
+def _dims_taken(index: Any) -> int:
+    if index is None or index is Ellipsis or isinstance(index, bool):
+        return 0
+    if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8):
+        return index.dim()
+    return 1
+
+
+def _is_number(index: Any) -> bool:
+    return isinstance(index, torch.SymInt) or (
+        isinstance(index, torch.Tensor)
+        and not _torch_private.is_transformed(index)
+        and index.dim() == 0
+        and not index.dtype.is_floating_point
+        and index.dtype not in (torch.bool, torch.uint8)
+    )
+
+
+def _places(index: Any) -> Sequence[Any]:
+    """The index tensors that a mask stands for."""
+    if isinstance(index, torch.Tensor) and index.dtype == torch.bool and index.dim() > 0:
+        return index.nonzero(as_tuple=True)
+    return [index]
+
+
+def _equal(input: torch.Tensor, other: torch.Tensor) -> Any:
+    if input.shape != other.shape:
+        return False
+    return (input == other).all().item()
+
+
+def _allclose(
+    input: torch.Tensor,
+    other: torch.Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Any:
+    return torch.isclose(input, other, rtol, atol, equal_nan).all().item()
+
+
+def _group_norm(
+    input: torch.Tensor,
+    num_groups: int,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """Without its look at the size of the batch, which data may decide."""
+    return torch.group_norm(input, num_groups, weight, bias, eps)
+
+
+def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+    """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
+    ask for their values."""
+    if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        number: Any = data
+        return torch.scalar_tensor(number, dtype=dtype or _dtype_of([data]), device=device)
+    if isinstance(data, (list, tuple)) and _has_symbol(data):
+        dtype = dtype or _dtype_of(_numbers(data))
+        return torch.stack([_row(item, dtype, device) for item in data])
+    return torch.as_tensor(data, dtype=dtype, device=device)
+
+
+def _tensor(data: Any, **options: Any) -> torch.Tensor:
+    is_list = isinstance(data, (list, tuple))
+    if (is_list and _has_symbol(data)) or isinstance(data, _NUMBERS):
+        return _as_tensor(data, options.get("dtype"), options.get("device"))
+    return torch.tensor(data, **options)
+
+
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def _row(item: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+    if isinstance(item, (list, tuple)):
+        return torch.stack([_row(inner, dtype, device) for inner in item])
+    if isinstance(item, torch.Tensor):
+        return item.to(device=device, dtype=dtype)
+    return torch.scalar_tensor(item, dtype=dtype, device=device)
+
+
+def _has_symbol(data: Sequence[Any]) -> bool:
+    return any(isinstance(n, (torch.Tensor, *_NUMBERS)) for n in _numbers(data))
+
+
+def _numbers(data: Sequence[Any]) -> list[Any]:
+    return [
+        number
+        for item in data
+        for number in (_numbers(item) if isinstance(item, (list, tuple)) else [item])
+    ]
+
+
+def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
+    kinds = [n.dtype if isinstance(n, torch.Tensor) else _kind(n) for n in numbers]
+    dtype = kinds[0]
+    for kind in kinds[1:]:
+        dtype = torch.promote_types(dtype, kind)
+    return dtype
+
+
+def _kind(number: Any) -> torch.dtype:
+    if isinstance(number, (bool, torch.SymBool)):
+        return torch.bool
+    return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.get_default_dtype()
+
+
+def _with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
+    def attended(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        with kernel_for(query, key, value):
+            return attend(query, key, value, *args, **kwargs)
+
+    return attended
+
+
+def _deepcopy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+    if id(tensor) not in memo:
+        memo[id(tensor)] = tensor.clone()
+    copy: torch.Tensor = memo[id(tensor)]
+    return copy
+
+
+def _same_memory(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach()
+
+
+def _reduced(tensor: torch.Tensor, protocol: int) -> Any:
+    """copy.copy(x) is another tensor of the same memory."""
+    if _torch_private.is_fake(tensor):
+        return _same_memory, (tensor,)
+    return tensor.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+
+_REPLACED: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.__deepcopy__: _deepcopy,
+    torch.Tensor.__reduce_ex__: _reduced,
+    **OPEN_FORMS,
+    torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
+    torch.nn.functional.group_norm: _group_norm,
+    **{
+        attend: _with_kernel(attend)
+        for attend in (
+            torch.nn.functional.scaled_dot_product_attention,
+            torch.nn.functional.multi_head_attention_forward,
+        )
+    },
+    torch.as_tensor: _as_tensor,
+    torch.asarray: _as_tensor,
+    torch.tensor: _tensor,
+    torch.Tensor.new_tensor: lambda x, data, **options: _tensor(
+        data, **{"dtype": x.dtype, "device": x.device, **options}
+    ),
+    torch.equal: _equal,
+    torch.Tensor.equal: _equal,
+    torch.allclose: _allclose,
+    torch.Tensor.allclose: _allclose,
+}

@@ -1,0 +1,230 @@
+"""Fake tensors and symbolic numbers that outlive the run, in a cache or a global: the holder gets
+what eager PyTorch would have put there, or the export is refused and names it."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CellType, FrameType, MemberDescriptorType
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.aten.control_flow import all_nodes
+from sardonyx.aten.graph import Value, values_in
+from sardonyx.capture.recorder.example_values import ExampleValues
+from sardonyx.capture.recorder.recorder import Recorder
+from sardonyx.errors import CaptureError, format_message
+
+
+def settle_kept(
+    recorder: Recorder,
+    results: Sequence[Any],
+    numbers: Sequence[weakref.ref[Any]],
+    values: Callable[[], ExampleValues],
+) -> None:
+    """`results` and what the recorder knows are the only places where fake tensors and the symbolic
+    numbers of the model may be left; anywhere else are `values` instead."""
+    if _kept(recorder, results) or _kept_numbers(recorder, results, numbers):
+        gc.collect()  # what is only in cycles is no longer held
+        kept: list[Any] = [*_kept(recorder, results)]
+        kept += _kept_numbers(recorder, results, numbers)
+        if kept:
+            own = {id(c) for c in _containers([results, *recorder.example.containers()])}
+            _Holders(recorder, values(), own, kept).settle()
+
+
+def _kept_numbers(
+    recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
+) -> list[Any]:
+    """Those that more refer to than our own containers."""
+    found = {id(n): n for reference in numbers if (n := reference()) is not None}
+    if not found:
+        return []
+    counts: Counter[int] = Counter()
+    own = [results, *recorder.example.containers()]
+    for container in {id(c): c for c in _containers(own)}.values():
+        items = container.values() if isinstance(container, dict) else container
+        counts.update(key for key in map(id, items) if key in found)
+    # The dict, and the argument of getrefcount.
+    return [found[key] for key in [*found] if sys.getrefcount(found[key]) > counts[key] + 2]
+
+
+def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
+    """The fake tensors that more refer to than the recorder and the results."""
+    own = list(_own_references(recorder, results))
+    counts = Counter(map(id, own))
+    fakes = {id(fake): fake for fake in own}
+    del own
+    # The dict, and the argument of getrefcount.
+    keys = [key for key in fakes if sys.getrefcount(fakes[key]) > counts[key] + 2]
+    return [fakes[key] for key in keys]
+
+
+def _own_references(recorder: Recorder, results: Sequence[Any]) -> Iterator[torch.Tensor]:
+    mode = recorder.mode
+    found = (recorder.references(), recorder.example.references(), _leaves(results))
+    for source in found:
+        for tensor in source:
+            if _torch_private.is_fake_of(mode, tensor):
+                yield tensor
+    for value in _values(recorder):
+        if value.fake is not None:
+            yield value.fake
+
+
+def _values(recorder: Recorder) -> Iterable[Value]:
+    graph = recorder.graph
+    known = (*graph.inputs, *graph.parameters.values(), *recorder.tensors.values())
+    found = {id(value): value for value in known}
+    for node in all_nodes(graph.nodes):
+        for value in (*node.inputs(), *node.outputs):
+            found[id(value)] = value
+        for block in node.blocks:
+            for value in (*block.inputs, *values_in(block.outputs)):
+                found[id(value)] = value
+    return found.values()
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    """The lists, tuples and dicts in a value, itself among them."""
+    if isinstance(value, (list, tuple, dict)):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _containers(item)
+
+
+class _Holders:
+    """Puts what eager PyTorch has in the place of tensors and numbers that are kept."""
+
+    def __init__(
+        self, recorder: Recorder, values: ExampleValues, own: set[int], kept: list[Any]
+    ) -> None:
+        """`own`: the ids of our own containers."""
+        self._recorder = recorder
+        self._example = values
+        self._own = own | {id(kept)}
+        self._kept = {id(item): item for item in kept}
+        self._own.add(id(self._kept))
+        self._made: dict[int, Any] = {}
+        """By the id of an item, what is put in its place."""
+
+    def settle(self) -> None:
+        is_frozen = bool(gc.get_freeze_count())
+        gc.unfreeze()  # a cache is older than the export
+        try:
+            self._clear_caches()
+            for holder in self._holders_of(self._kept.values()):
+                try:
+                    self._replace(holder)
+                except (AttributeError, TypeError) as error:  # of a slice, a partial
+                    raise self._refusal(holder) from error
+        finally:
+            if is_frozen:
+                gc.freeze()
+
+    def _holders_of(self, items: Iterable[Any]) -> list[Any]:
+        return [holder for holder in gc.get_referrers(*items) if not self._is_own(holder)]
+
+    def _is_own(self, holder: Any) -> bool:
+        kind = type(holder)
+        return (
+            isinstance(holder, FrameType)
+            or id(holder) in self._own
+            or kind.__module__.startswith(("sardonyx.", *_torch_private.HOLD_FAKES))
+            or self._recorder.tensors.is_own_container(holder)
+        )
+
+    def _clear_caches(self) -> None:
+        """Those of functools.lru_cache with an entry that holds an item, or whose key does."""
+        holders = self._holders_of(self._kept.values())
+        holders += self._holders_of([h for h in holders if isinstance(h, tuple)])
+        entries = [h for h in holders if type(h).__name__ == "_lru_list_elem"]
+        tables = self._holders_of(entries)
+        for holder in (*holders, *entries, *tables, *self._holders_of(tables)):
+            if isinstance(holder, functools._lru_cache_wrapper):
+                holder.cache_clear()
+
+    def _replace(self, holder: Any, steps: int = 3) -> None:
+        if isinstance(holder, dict):
+            classes = [c for c in gc.get_referrers(holder) if isinstance(c, type)]
+            for key, value in list(holder.items()):
+                if id(value) in self._kept:
+                    other = self._other(value, holder)
+                    owner = next((c for c in classes if vars(c).get(key) is value), None)
+                    if owner is None:
+                        holder[key] = other
+                    else:  # Python looks attributes of classes up in a cache of its own
+                        setattr(owner, key, other)
+            if any(id(key) in self._kept for key in holder):
+                entries = [(self._other(key, holder), value) for key, value in holder.items()]
+                holder.clear()
+                holder.update(entries)
+        elif isinstance(holder, (list, deque)):
+            for place, item in enumerate(holder):
+                if id(item) in self._kept:
+                    holder[place] = self._other(item, holder)
+        elif isinstance(holder, CellType):
+            holder.cell_contents = self._other(holder.cell_contents, holder)
+        elif isinstance(holder, (set, frozenset)):
+            raise self._refusal(holder)
+        elif isinstance(holder, tuple):
+            make: Callable[[list[Any]], Any] = getattr(holder, "_make", type(holder))
+            self._kept[id(holder)] = holder
+            self._made[id(holder)] = make([self._other(part, holder) for part in holder])
+            for outer in self._holders_of([holder]) if steps else ():
+                self._replace(outer, steps - 1)
+        else:
+            attributes = getattr(holder, "__dict__", None)
+            if isinstance(attributes, dict):
+                self._replace(attributes)
+            kind: type = type(holder)
+            for slot in _slots(kind):
+                if id(getattr(holder, slot.__name__, None)) in self._kept:
+                    slot.__set__(holder, self._other(getattr(holder, slot.__name__), holder))
+
+    def _other(self, item: Any, holder: Any) -> Any:
+        """What is put in the place of an item; of anything else, that itself."""
+        if id(item) not in self._kept:
+            return item
+        if id(item) not in self._made:
+            try:
+                is_tensor = isinstance(item, torch.Tensor)
+                real = self._example.of(item).clone() if is_tensor else self._example.plain(item)
+            except Exception as error:
+                raise self._refusal(holder) from error
+            self._made[id(item)] = real
+        return self._made[id(item)]
+
+    def _refusal(self, holder: Any) -> CaptureError:
+        kind = type(holder)
+        return CaptureError(
+            format_message(
+                "the model keeps a tensor or a size of this run in a"
+                f" {kind.__module__}.{kind.__qualname__} that outlives it, where the recording"
+                " cannot put what eager PyTorch has",
+                [("try", "a buffer of the model, or a tensor that is made before the export")],
+            )
+        )
+
+
+@functools.cache
+def _slots(kind: type) -> list[MemberDescriptorType]:
+    held = [held for base in kind.__mro__ for held in vars(base).values()]
+    return [slot for slot in held if isinstance(slot, MemberDescriptorType)]

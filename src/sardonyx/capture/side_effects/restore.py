@@ -1,0 +1,203 @@
+"""Export is pure: what a capture may touch, put back as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import random
+import warnings
+from collections.abc import Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
+from sardonyx.errors import CaptureError, FinalCaptureError
+from sardonyx.options import TrainingMode
+
+
+@contextlib.contextmanager
+def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
+    """The modules that the model reaches in the mode asked for; each one's own flag is restored."""
+    if training is TrainingMode.PRESERVE:
+        yield
+        return
+    wanted = training is TrainingMode.TRAINING
+    modules = list(modules_reached(model))
+    before = [(module, module.training) for module in modules]
+    token = _mode_wanted.set(wanted)
+    try:
+        if isinstance(model, torch.nn.Module):
+            model.train(wanted)
+        for module in modules:
+            module.training = wanted
+        yield
+    finally:
+        _mode_wanted.reset(token)
+        for module, flag in before:
+            module.training = flag
+
+
+_mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
+    "mode_wanted", default=None
+)
+
+
+def check_mode(module: torch.nn.Module) -> None:
+    """Of a module that the model calls: the mode asked for has reached it."""
+    wanted = _mode_wanted.get()
+    if wanted is not None and module.training != wanted:
+        mode = "training" if wanted else "evaluation"
+        raise FinalCaptureError(
+            f"the model calls a {type(module).__qualname__} that is not one of its modules, and"
+            f" that is not in {mode} mode: call its .{'train' if wanted else 'eval'}() first, or"
+            " make it an attribute of the model"
+        )
+
+
+def modules_reached(model: Any) -> Iterator[torch.nn.Module]:
+    """Those of a model, and those that it refers to: in plain lists and dicts, or, where it is a
+    function, by its variables, its arguments and the object it is a method of."""
+    seen: set[int] = set()
+    found: list[tuple[Any, int]] = [(model, _MOST_STEPS)]
+    while found:
+        value, steps = found.pop()
+        if id(value) in seen or steps == 0:
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.nn.Module):
+            for module in value.modules():
+                seen.add(id(module))
+                yield module
+                if not isinstance(module, torch.jit.ScriptModule):
+                    found += [(held, steps - 1) for held in vars(module).values()]
+        elif isinstance(value, (list, tuple)):
+            found += [(item, steps - 1) for item in value]
+        elif type(value) is dict:
+            found += [(item, steps - 1) for item in value.values()]
+        elif isinstance(value, functools.partial):
+            found += [(item, steps) for item in (value.func, *value.args, *value.keywords.values())]
+        elif isinstance(value, MethodType):
+            found += [(value.__self__, steps), (value.__func__, steps)]
+        elif isinstance(value, FunctionType):
+            found += [(held, steps - 1) for held in _held_by(value)]
+
+
+_MOST_STEPS = 4
+
+
+def _held_by(function: FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # not set yet
+            yield cell.cell_contents
+    for name in function.__code__.co_names:
+        yield function.__globals__.get(name)
+    yield from function.__defaults__ or ()
+
+
+@contextlib.contextmanager
+def undisturbed(model: Any) -> Iterator[None]:
+    """Runs the body without gradients and without the fused paths of torch.nn; the model, random
+    numbers and global flags are afterwards as before."""
+    devices = sorted({b.device.index or 0 for b in _tensors_of(model) if b.device.type == "cuda"})
+    with (
+        torch.random.fork_rng(devices),
+        torch.inference_mode(False),
+        torch.no_grad(),
+        _torch_private.in_onnx_export(),
+        _torch_private.transforms_left_in_the_end(),
+        _torch_private.quiet_loggers(),
+        warnings.catch_warnings(),
+        _global_state_restored(),
+        gradients_restored(model),
+    ):
+        warnings.simplefilter("ignore")
+        torch.backends.mha.set_fastpath_enabled(False)
+        yield
+
+
+@contextlib.contextmanager
+def _global_state_restored() -> Iterator[None]:
+    fastpath = torch.backends.mha.get_fastpath_enabled()
+    dtype = torch.get_default_dtype()
+    states = RandomStates()
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fastpath)
+        torch.set_default_dtype(dtype)
+        states.restore()
+
+
+class RandomStates:
+    """Of all generators of random numbers, when it is made."""
+
+    def __init__(self) -> None:
+        self._python, self._numpy = random.getstate(), numpy.random.get_state()
+        self._torch = torch.get_rng_state()
+
+    def restore(self) -> None:
+        random.setstate(self._python)
+        numpy.random.set_state(self._numpy)
+        torch.set_rng_state(self._torch)
+
+
+@contextlib.contextmanager
+def gradients_restored(model: Any) -> Iterator[None]:
+    """Which parameters require gradients."""
+    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    before = [parameter.requires_grad for parameter in parameters]
+    try:
+        yield
+    finally:
+        for parameter, flag in zip(parameters, before, strict=True):
+            if parameter.requires_grad != flag:
+                parameter.requires_grad_(flag)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor was written; tensors made in inference mode do not count."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+class DataAsDetach(ReplacedCalls):
+    """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
+
+    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return func in _OF_MEMORY
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func == _READ_DATA:
+            return args[0].detach()
+        if func == _EXCHANGE_DATA:
+            raise CaptureError(
+                "x.data = y exchanges the memory of a tensor, which no capture records;"
+                " write x.data.copy_(y)"
+            )
+        if func in _CHANGES_MEMORY:
+            raise CaptureError(
+                f"x.{func.__name__}() changes the memory of a tensor, which no capture records;"
+                " make a new tensor"
+            )
+        return func(*args, **kwargs)
+
+
+_READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
+_EXCHANGE_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+_CHANGES_MEMORY = (
+    torch.Tensor.resize_,
+    torch.Tensor.resize_as_,
+    torch.Tensor.set_,
+    torch.resize_as_,
+)
+_OF_MEMORY = frozenset((_READ_DATA, _EXCHANGE_DATA, *_CHANGES_MEMORY))
+
+
+def _tensors_of(model: Any) -> Iterator[torch.Tensor]:
+    if isinstance(model, torch.nn.Module):
+        yield from model.parameters()
+        yield from model.buffers()

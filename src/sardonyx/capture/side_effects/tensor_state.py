@@ -1,0 +1,197 @@
+"""The tensors a model holds: which they are, and how they survive a run of the model."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sardonyx import _torch_private
+from sardonyx.aten.location import is_asked_by_torch
+from sardonyx.aten.pytree import tensors_in
+from sardonyx.capture.function_overrides.function_mode import addresses
+from sardonyx.capture.side_effects.python_state import attributes_restored
+
+
+def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, buffers and the tensors that are plain attributes, by their path."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    yield from model.named_parameters()
+    yield from model.named_buffers()
+    for path, module in model.named_modules():
+        for name, attribute in vars(module).items():
+            if isinstance(attribute, torch.Tensor):
+                yield f"{path}.{name}" if path else name, attribute
+
+
+@contextlib.contextmanager
+def state_kept(model: Any) -> Iterator[None]:
+    """Runs the model's own code; the tensors that were there before hold what they held, and the
+    model holds those."""
+    before = _BeforeWrites(model)
+    try:
+        with attributes_restored(model), before:
+            yield
+    finally:
+        before.restore()
+
+
+_Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+class _BeforeWrites(TorchFunctionMode):
+    """Copies a tensor that was not made during the run when it is about to be written."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        strided = [t for _, t in state_tensors(model) if t.layout == torch.strided]
+        self._places = [(tensor, _place(tensor)) for tensor in strided]
+        """`transpose_` and the like change how a tensor lies, not what is in memory."""
+        self._made: set[int] = set()
+        self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        for tensor in (*_written_unseen(model), *filter(_may_be_known_outside, strided)):
+            self._keep(tensor)
+
+    def restore(self) -> None:
+        for tensor, place in self._places:
+            if _place(tensor) != place:
+                with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+                    tensor.as_strided_(*place)
+        for memory, content in self._kept.values():
+            # Writing an unchanged tensor would still disturb an autograd graph that saved it.
+            if not torch.equal(memory, content):
+                memory.copy_(content)
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch.compiler.is_dynamo_compiling():
+            return func(*args, **kwargs)
+        given = list(tensors_in((*args, *kwargs.values())))
+        shown = given[:1] if _shows_memory(func) else []
+        for tensor in (*_written_by(func, given, args, kwargs), *shown):
+            self._keep(tensor)
+        result = func(*args, **kwargs)
+        self._made |= addresses(tensors_in(result)) - addresses(given)
+        return result
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        address = _torch_private.memory_address(tensor)
+        if address and address not in self._made and address not in self._kept:
+            memory = _torch_private.whole_memory(tensor)
+            self._kept[address] = (memory, memory.clone())
+
+
+def _written_unseen(model: Any) -> Iterator[torch.Tensor]:
+    """What operators of the user's may write, and TorchScript, without a call that we see."""
+    if isinstance(model, torch.nn.Module):
+        yield from model.buffers()
+        for module in model.modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                yield from module.parameters()
+
+
+_ASKED_BY_TORCH_TOO = ("data_ptr", "untyped_storage", "storage", "_typed_storage")
+_SHOWS_MEMORY = frozenset(("numpy", "__array__", "__dlpack__", *_ASKED_BY_TORCH_TOO))
+_LARGEST_COPIED = 1 << 16
+
+
+def _may_be_known_outside(tensor: torch.Tensor) -> bool:
+    """Whether an array may be the same memory. Not large ones, which are weights that lie in a file
+    or were written to one."""
+    return (
+        bool(_torch_private.memory_address(tensor))
+        and _torch_private.has_foreign_memory(tensor)
+        and tensor.untyped_storage().nbytes() <= _LARGEST_COPIED
+    )
+
+
+_STATISTICS_SWITCHES = {
+    "batch_norm": "training",
+    "native_batch_norm": "training",
+    "instance_norm": "use_input_stats",
+}
+
+
+def _shows_memory(func: Any) -> bool:
+    """Whether the model lets code outside of PyTorch see the memory of a tensor."""
+    name = getattr(func, "__name__", "")
+    if name not in _SHOWS_MEMORY:
+        return False
+    return name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(sys._getframe(2))
+
+
+def _written_by(
+    func: Any, given: list[torch.Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[torch.Tensor]:
+    """The tensors that a call may write, by what its name and its switches tell."""
+    name = getattr(func, "__name__", "")
+    if not given:
+        return
+    if isinstance(func, _torch_private.OpOverload):
+        name = name.split(".")[0]  # `add_` of `add_.Tensor`
+        yield from _written_by_schema(func, args, kwargs)
+    if kwargs.get("out") is not None:
+        yield from tensors_in(kwargs["out"])
+    if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
+        yield from given
+    elif (
+        _ends_in_place(name)
+        or any(a is True for a in args)
+        or any(a is True for a in kwargs.values())
+    ):
+        # F.relu(x, inplace=True) is one of those; torch.nn.init names all that it is given.
+        yield from tensors_in(args[0]) if args else given
+
+
+def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a norm may write its running statistics: its sixth argument says whether to."""
+    if name not in _STATISTICS_SWITCHES:
+        return False
+    given = kwargs.get(_STATISTICS_SWITCHES[name], args[5] if len(args) > 5 else None)
+    return given is not False
+
+
+def _renormalizes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an embedding changes the weights it reads: `max_norm` is the fourth argument."""
+    if name not in ("embedding", "embedding_bag"):
+        return False
+    max_norm = kwargs.get("max_norm", args[3] if len(args) > 3 else None)
+    return isinstance(max_norm, (int, float)) and not isinstance(max_norm, bool)
+
+
+def _written_by_schema(
+    op: _torch_private.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[torch.Tensor]:
+    for index, argument in enumerate(op._schema.arguments):
+        if argument.is_write:
+            yield from tensors_in(args[index] if index < len(args) else kwargs.get(argument.name))
+
+
+def _ends_in_place(name: str) -> bool:
+    if name.startswith("__"):
+        return name == "__setitem__" or name in _IN_PLACE_ARITHMETIC
+    return name.endswith("_")
+
+
+_IN_PLACE_ARITHMETIC = frozenset(
+    f"__i{name}__"
+    for name in (
+        "add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
+        "lshift", "rshift",
+    )
+)  # fmt: skip
+
+
+def _place(tensor: torch.Tensor) -> _Place:
+    return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset())

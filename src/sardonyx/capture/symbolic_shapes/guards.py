@@ -1,0 +1,248 @@
+"""What a recording took for granted about dynamic sizes: refused where it fixes one, said where it
+only narrows one."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from types import FrameType
+from typing import Any, TypeVar
+
+import sympy
+
+from sardonyx import _torch_private
+from sardonyx.aten.location import Place, is_users, place_text
+from sardonyx.aten.size_printing import text_of
+from sardonyx.capture.flat_model import SizeCondition
+from sardonyx.errors import DynamicDimError, format_message
+
+
+class SmallComputedSizeError(DynamicDimError):
+    """A size that follows from dynamic ones is 0 or 1 in the example, and the recording is for
+    that one only."""
+
+    sizes: tuple[int, ...] = ()
+    """Of the dynamic dims it follows from, as recorded."""
+
+
+def text_place(frame: FrameType) -> Place | None:
+    """Where the model's code makes text of a size. What is printed is no part of the results; nor
+    is what a library logs."""
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    text = linecache.getline(*place).strip()
+    is_models = is_users(place[0]) and not _is_of_python(place[0])
+    return (*place, text) if is_models and not text.startswith("print(") else None
+
+
+def _is_of_python(file: str) -> bool:
+    return file.startswith(os.path.dirname(os.__file__)) and "site-packages" not in file
+
+
+def notes_on_texts(
+    texts: Mapping[sympy.Basic, Place], origins: Mapping[sympy.Symbol, SymbolOrigin]
+) -> list[str]:
+    return [
+        f"the model makes text of {readable(expression, origins)} at {place_text(place)}: what it"
+        " decides by that text is not recorded"
+        for expression, place in texts.items()
+        if expression.free_symbols
+    ]
+
+
+def notes_on_small_sizes(
+    answers: Mapping[sympy.Basic, Place],
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
+) -> list[str]:
+    """Which of what the model was told for sizes from 2 on is otherwise for one of 0 or 1."""
+    return [
+        _decided_by(readable(expression, origins), place)
+        for expression, place in answers.items()
+        if _fails_at_small_sizes(expression, origins, sizes)
+    ]
+
+
+def _fails_at_small_sizes(
+    expression: sympy.Basic,
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
+) -> bool:
+    symbols = sorted(expression.free_symbols & origins.keys() & sizes.keys(), key=str)
+    tried = [[sizes[s], *range(origins[s].least, 2)] for s in symbols[:_MOST_SYMBOLS]]
+    return any(
+        at_sizes(expression, {**sizes, **dict(zip(symbols, small, strict=False))}) == sympy.false
+        for small in product(*tried)
+    )
+
+
+_MOST_SYMBOLS = 4
+
+
+def _decided_by(text: str, place: Place) -> str:
+    at = place_text(place)
+    return f"the recording holds where {text}: the model decides by it{at and f' at {at}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolOrigin:
+    """What a size symbol is to the caller: its name, and whether it must stay free."""
+
+    name: str
+    required: bool
+    least: int = 0
+
+
+def check_conditions(
+    conditions: Iterable[SizeCondition],
+    origins: Mapping[sympy.Symbol, SymbolOrigin],
+    sizes: Mapping[sympy.Symbol, int],
+) -> list[str]:
+    """Notes on what the recording holds for; DynamicDimError where it holds for one size only.
+
+    A condition of an operator that every valid input fulfils (a view that divides) is nothing to
+    report. `sizes` are those of the example.
+    """
+    notes: dict[str, None] = {}
+    first_of: dict[str, sympy.Symbol] = {}
+    for symbol, origin in origins.items():
+        first_of.setdefault(origin.name, symbol)
+    for condition in conditions:
+        # Dims of one name are one size, which the capture that made a symbol of each need not know.
+        expression = condition.expression.xreplace(
+            {
+                s: first_of[origins[s].name]
+                for s in condition.expression.free_symbols & origins.keys()
+            }
+        )
+        symbols = expression.free_symbols & origins.keys()
+        fixed = {s for s in symbols if _fixes(expression, s, sizes)}
+        text = readable(expression, origins)
+        place = place_text(condition.place)
+        if any(origins[s].required for s in fixed):
+            names = sorted(origins[s].name for s in fixed)
+            if _is_small(expression):
+                refusal = _narrowed_to_one(SmallComputedSizeError, text, place, names)
+                refusal.sizes = tuple(sizes[s] for s in fixed)
+                raise refusal
+            raise _narrowed_to_one(DynamicDimError, text, place, names)
+        at = f" at {place}" if place else ""
+        if symbols and (condition.in_model_code or fixed):
+            notes[_decided_by(text, condition.place)] = None
+        elif symbols and _counts_pieces(expression, symbols, sizes):
+            notes[f"the recording holds where {text}: an operator gives so many tensors{at}"] = None
+        elif _makes_one(expression, origins):
+            notes[f"the recording holds where {text}: an operator takes them for one size{at}"] = (
+                None
+            )
+    return list(notes)
+
+
+def _makes_one(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> bool:
+    """Whether two dims that the caller gave a name each become one, or one and the piece that the
+    other cuts: where an operator broadcasts, a size of 1 in one of them would be valid, too."""
+    if not isinstance(expression, sympy.Eq):
+        return False
+    sides = {_torch_private.if_it_fits(side) for side in expression.args}
+    return len(sides) == 2 and all(side in origins and origins[side].required for side in sides)
+
+
+def _counts_pieces(
+    expression: sympy.Basic, symbols: set[sympy.Symbol], sizes: Mapping[sympy.Symbol, int]
+) -> bool:
+    """Whether a quotient of sizes, rounded up, must be a number, and is another one for some
+    sizes: 9 elements make 3 chunks where 4 are asked for."""
+    if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
+        return False
+    quotients = [a for a in expression.args if type(a).__name__ == "FloorDiv"]
+    if not any(quotient.args[0].is_Add for quotient in quotients):
+        return False
+    return any(False in _outcomes(expression, s, sizes, least=2) for s in symbols)
+
+
+_SIZES_TRIED = 64
+_Refusal = TypeVar("_Refusal", bound=DynamicDimError)
+
+
+def _fixes(
+    expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]
+) -> bool:
+    """Whether an equation of sizes and a number holds for none of the next larger sizes, or for
+    none of those from twice the size on.
+
+    Tried rather than solved: `p // (p // 4) == 4` holds for every p that was padded to four. A
+    symbol that simply is a number is reported with its dim, not here.
+    """
+    if not isinstance(expression, sympy.Eq) or symbol not in sizes:
+        return False
+    if symbol in expression.args or not any(a.is_Integer for a in expression.args):
+        return False
+    size = sizes[symbol]
+    if True not in _outcomes(expression, symbol, sizes, least=size + 1):
+        return True
+    return not any(_outcomes(expression, symbol, sizes, least=2 * size + 2))
+
+
+def are_special(
+    shape: Iterable[Any], sizes: Mapping[sympy.Symbol, int], larger: Mapping[sympy.Symbol, int]
+) -> bool:
+    """Whether some size of a result is 0 or 1 where the dynamic ones are these, and not where they
+    are larger."""
+    return any(
+        at_sizes(size, sizes) in (0, 1) and at_sizes(size, larger) not in (0, 1)
+        for size in shape
+        if isinstance(size, sympy.Expr) and size not in sizes
+    )
+
+
+def _is_small(equation: sympy.Basic) -> bool:
+    """Whether a size must be 0 or 1, or several times that: 20 * n == 20."""
+    left, right = equation.args
+    return any(
+        side in (0, 1) or (side.is_Integer and other.as_coeff_Mul()[0] == side)
+        for side, other in ((left, right), (right, left))
+    )
+
+
+def _outcomes(
+    expression: sympy.Basic, symbol: sympy.Symbol, sizes: Mapping[sympy.Symbol, int], least: int
+) -> Iterator[bool]:
+    """Whether a condition holds at sizes from `least` on, those at which it means nothing left
+    out; the other sizes are those of the example."""
+    for size in range(least, max(least, sizes.get(symbol, 0) + 1) + _SIZES_TRIED):
+        outcome = at_sizes(expression, {**sizes, symbol: size})
+        if outcome is not None:
+            yield outcome == sympy.true
+
+
+def at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> sympy.Basic | None:
+    """A condition where sizes are these; None where it means nothing."""
+    try:
+        return expression.xreplace({s: sympy.Integer(n) for s, n in sizes.items()})
+    except ZeroDivisionError:
+        return None
+
+
+def _narrowed_to_one(kind: type[_Refusal], text: str, place: str, names: list[str]) -> _Refusal:
+    return kind(
+        format_message(
+            f"{', '.join(names)} was asked to be dynamic, but the recording is for {text} only",
+            [
+                ("by", place),
+                ("try", "torch.sym_int(n) for int(n), and no Python number that depends on a size"),
+            ],
+        )
+    )
+
+
+def readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:
+    """A condition in the caller's names."""
+    named = expression.xreplace(
+        {s: sympy.Symbol(origins[s].name) for s in expression.free_symbols if s in origins}
+    )
+    if isinstance(named, (sympy.Eq, sympy.Ne)):
+        left, right = map(text_of, named.args)
+        return f"{left} {'==' if isinstance(named, sympy.Eq) else '!='} {right}"
+    return text_of(named)

@@ -1,0 +1,138 @@
+"""What a given ExportedProgram holds for: its ranges, and what it asserts, or took for granted when
+it was recorded, of sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from sardonyx import _torch_private
+from sardonyx.capture.flat_model import SizeCondition
+from sardonyx.capture.symbolic_shapes.guards import (
+    SymbolOrigin,
+    at_sizes,
+    check_conditions,
+    readable,
+)
+
+
+def notes_on_given(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> list[str]:
+    """`names` are those of the sizes of its inputs."""
+    if not names:
+        return []
+    origins = {symbol: SymbolOrigin(name, required=False) for symbol, name in names.items()}
+    conditions = list(_recorded(program))
+    notes = check_conditions(conditions, origins, _torch_private.hints_of(program))
+    told = [condition.expression for condition in conditions]
+    asserted = [c for c in _asserted(program) if c not in told and c.free_symbols <= names.keys()]
+    told += asserted
+    said = [
+        *(readable(condition, origins) for condition in asserted),
+        *_ranges(program, names, told),
+        *_remainders(program, names, told),
+    ]
+    notes += [f"the recording holds where {text}: the ExportedProgram says so" for text in said]
+    return list(dict.fromkeys(notes))
+
+
+def _recorded(program: ExportedProgram) -> Iterator[SizeCondition]:
+    """Those that torch.export noted; a program that was read from a file has none."""
+    mode = _torch_private.mode_of_program(program)
+    if mode is not None:
+        for guard in _torch_private.guards(mode):
+            if not guard.is_layout_check:
+                place = guard.place or ("", 0, "")
+                yield SizeCondition(guard.expression, place, guard.in_model_code)
+
+
+def _asserted(program: ExportedProgram) -> Iterator[sympy.Basic]:
+    """What it checks when it runs: the model's own conditions, and operators' on their inputs; of
+    both the plain ones."""
+    for node in program.graph.nodes:
+        if node.target == torch.ops.aten._assert_scalar.default:
+            condition = getattr(node.args[0], "meta", {}).get("val")
+            expression = _torch_private.dim_of(condition)
+            if isinstance(expression, sympy.Basic) and _is_plain(expression):
+                yield expression
+
+
+def _is_plain(condition: sympy.Basic) -> bool:
+    """Whether it is about a size, or about what a number leaves of one."""
+    sides = [side for side in condition.args if not side.is_Integer]
+    return len(sides) == 1 and (sides[0].is_Symbol or _is_remainder(sides[0]))
+
+
+def _is_remainder(side: sympy.Basic) -> bool:
+    if type(side).__name__ not in _REMAINDERS:
+        return False
+    size, divisor = side.args
+    return bool(size.is_Symbol and divisor.is_Integer)
+
+
+_REMAINDERS = ("Mod", "PythonMod")
+
+
+def _ranges(
+    program: ExportedProgram,
+    names: Mapping[sympy.Symbol, str],
+    conditions: Sequence[sympy.Basic],
+) -> Iterator[str]:
+    """The bounds of sizes that no condition has told of. To PyTorch sizes are at least 2 where
+    nothing is said of them; that alone is no bound."""
+    for symbol, allowed in program.range_constraints.items():
+        if symbol not in names:
+            continue
+        least = int(allowed.lower) if allowed.lower.is_Integer else 0
+        most = int(allowed.upper) if allowed.upper.is_Integer else None
+        own = [c for c in conditions if _is_inequality(c) and c.free_symbols == {symbol}]
+        bounds_below = least > 2 and not _is_bound(own, symbol, least, least - 1)
+        if most is not None and not _is_bound(own, symbol, most, most + 1):
+            yield f"{f'{least} <= ' if least else ''}{names[symbol]} <= {most}"
+        elif bounds_below:
+            yield f"{names[symbol]} >= {least}"
+
+
+def _is_inequality(condition: sympy.Basic) -> bool:
+    return isinstance(condition, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge))
+
+
+def _is_bound(
+    conditions: Sequence[sympy.Basic], symbol: sympy.Symbol, last: int, beyond: int
+) -> bool:
+    return any(
+        at_sizes(condition, {symbol: last}) == sympy.true
+        and at_sizes(condition, {symbol: beyond}) == sympy.false
+        for condition in conditions
+    )
+
+
+def _remainders(
+    program: ExportedProgram,
+    names: Mapping[sympy.Symbol, str],
+    conditions: Sequence[sympy.Basic],
+) -> Iterator[str]:
+    """Of what PyTorch writes to a file with a program: the plainest, where it is all that is left
+    of what was noted."""
+    recorded = set(map(str, conditions))
+    inputs = {
+        node.name: node.meta.get("val") for node in program.graph.find_nodes(op="placeholder")
+    }
+    for text in _torch_private.texts_of_guards(program):
+        found = _REMAINDER_OF_SIZE.fullmatch(text)
+        tensor = inputs.get(found["input"]) if found is not None else None
+        if found is None or not isinstance(tensor, torch.Tensor):
+            continue
+        symbol = _torch_private.dim_of(tensor.shape[int(found["axis"])])
+        condition = f"Mod({{}}, {found['by']}) == {found['left']}"
+        written = f"Eq(Mod({symbol}, {found['by']}), {found['left']})"
+        if symbol in names and written not in recorded:
+            yield condition.format(names[symbol])
+
+
+_REMAINDER_OF_SIZE = re.compile(
+    r"\(?L\['(?P<input>\w+)'\]\.size\(\)\[(?P<axis>\d+)\] % (?P<by>\d+)\)? == (?P<left>\d+)"
+)

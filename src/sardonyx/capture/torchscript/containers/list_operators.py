@@ -1,0 +1,278 @@
+"""Operators on tensors that take, or give, a list whose length is known at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from sardonyx.aten import sequences
+from sardonyx.aten.graph import Argument, Dim, Value
+from sardonyx.capture.torchscript.containers.list_contents import can_be_split, known_length
+from sardonyx.capture.torchscript.control_flow.patterns import OpenDims
+from sardonyx.capture.torchscript.types.values import (
+    ComputedNumber,
+    DynamicItems,
+    DynamicRows,
+    ScriptList,
+)
+from sardonyx.errors import CaptureError
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.interpreter.reader import GraphReader
+
+_aten = torch.ops.aten
+
+
+class ListOperators:
+    """Each method is one operator; None where no list of dynamic length is concerned."""
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._lists = reader.lists
+
+    def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
+        """`unpacked` is the number of variables that a list it gives is at once unpacked into."""
+        operator = _TAKING.get(name)
+        if operator is not None and operands:
+            items = _dynamic_items(operands[0])
+            return None if items is None else operator(self, items, *operands[1:])
+        giving = _GIVING.get(name)
+        if giving is None or not isinstance(operands[0], Value):
+            return None
+        if unpacked is not None:
+            return self._split_into(unpacked, *operands) if name == "aten::split" else None
+        return giving(self, *operands)
+
+    # -- lists as tensors ------------------------------------------------------------------------
+
+    def concatenated(self, items: DynamicItems, dim: int = 0) -> Value:
+        content = items.content
+        if items.is_sequence:
+            return self._concat(content, dim, new_dim=False)
+        axis = dim % max(content.type.rank - 1, 1)
+        sizes = list(content.shape[1:])
+        sizes[axis] = sizes[axis] * content.shape[0]
+        moved = content if axis == 0 else self._call(_aten.movedim.int, content, 0, axis)
+        # The list still holds its items, and does not see what is written to this tensor.
+        return self._call(_aten.clone.default, self._call(_aten.reshape.default, moved, sizes))
+
+    def stacked(self, items: DynamicItems, dim: int = 0) -> Value:
+        if items.is_sequence:
+            return self._concat(items.content, dim, new_dim=True)
+        axis = dim % items.content.type.rank
+        moved = items.content
+        if axis:
+            moved = self._call(_aten.movedim.int, moved, 0, axis)
+        return self._call(_aten.clone.default, moved)
+
+    def hstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        return self.concatenated(items, min(rank - 1, 1)) if rank else self.stacked(items)
+
+    def vstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        made = self.stacked(items) if rank < 2 else self.concatenated(items)
+        return made if rank else self._call(_aten.unsqueeze.default, made, 1)
+
+    def dstacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        made = self.stacked(items, rank) if rank < 3 else self.concatenated(items, 2)
+        for _ in range(2 - rank):
+            made = self._call(_aten.unsqueeze.default, made, 0)
+        return made
+
+    def column_stacked(self, items: DynamicItems) -> Value:
+        rank = _item_rank(items)
+        made = self.stacked(items, rank) if rank < 2 else self.concatenated(items, 1)
+        return made if rank else self._call(_aten.unsqueeze.default, made, 0)
+
+    def padded(
+        self,
+        items: DynamicItems,
+        batch_first: bool = False,
+        padding_value: Argument = 0.0,
+        padding_side: str = "right",
+    ) -> Value:
+        """`pad_sequence`: each item is filled up to the longest one."""
+        numbers, lists = self._reader.numbers, self._lists
+        count = lists.length(items)
+
+        def longer(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            length = lists.at(items, iteration).shape[0]
+            return [numbers.compute("prim::max", [carried[0], length], torch.int64)]
+
+        (longest,) = self._reader.repeat(count, [0], longer)
+        sizes = [numbers.as_scalar(longest), *_item_dims(items)[1:]]
+        if any(size is None for size in sizes):
+            raise CaptureError("pad_sequence takes a list of tensors of unknown sizes")
+
+        def filled(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            item = lists.at(items, iteration)
+            dtype = item.dtype
+            whole = self._reader.emit(_aten.full.default, [sizes, padding_value], dtype=dtype)[0]
+            bounds = [0, item.shape[0]]
+            if padding_side == "left":
+                bounds = [sizes[0] - item.shape[0], sizes[0]]
+            made = self._call(_aten.slice_scatter.default, whole, item, 0, *bounds)
+            lists.insert(carried[0], None, made)
+            return [carried[0]]
+
+        (made,) = self._reader.repeat(count, [lists.new(())], filled)
+        return self.stacked(made.state, 0 if batch_first else 1)
+
+    def _concat(self, sequence: Value, dim: int, *, new_dim: bool) -> Value:
+        rank = len(sequence.shape) + (1 if new_dim else 0)
+        axis = dim % max(rank, 1)
+        dims: list[Any] = list(sequence.shape)
+        if new_dim:
+            dims.insert(axis, None)
+        else:
+            dims[axis] = None
+        return self._reader.emit_typed(
+            sequences.SEQUENCE_CONCAT, [sequence, axis, new_dim], sequence.dtype, tuple(dims)
+        )
+
+    # -- tensors as lists ------------------------------------------------------------------------
+
+    def unbound(self, tensor: Value, dim: int = 0) -> Argument:
+        axis = dim % tensor.type.rank
+        if isinstance(tensor.shape[axis], int):
+            return None
+        if axis:
+            tensor = self._call(_aten.movedim.int, tensor, axis, 0)
+        return self._lists.new(DynamicItems(tensor, of_numbers=False))
+
+    def split(self, tensor: Value, size: Argument, dim: int = 0) -> Argument:
+        if isinstance(size, ScriptList):
+            return self.split_with_sizes(tensor, size, dim)
+        axis = dim % tensor.type.rank
+        whole = tensor.shape[axis]
+        if isinstance(whole, int) and isinstance(size, int):
+            return None
+        count = self._reader.numbers.divided_up(whole, size)
+        return self._pieces(tensor, axis, size, count)
+
+    def _split_into(self, count: int, tensor: Value, size: Argument, dim: int = 0) -> Argument:
+        """The same, where the program takes the number of pieces for granted."""
+        axis = dim % tensor.type.rank
+        is_known = isinstance(tensor.shape[axis], int) and isinstance(size, int)
+        if is_known or isinstance(size, ScriptList):
+            return None
+        numbers = self._reader.numbers
+        ends = [numbers.compute("aten::mul", [size, i], torch.int64) for i in range(count + 1)]
+        bounds = [numbers.as_scalar(end) for end in ends]
+        return self._lists.new(
+            [
+                self._call(_aten.slice.Tensor, tensor, axis, start, end)
+                for start, end in pairwise(bounds)
+            ]
+        )
+
+    def _pieces(self, tensor: Value, axis: int, size: Argument, count: Argument) -> Argument:
+        """Of one size but for the last; one at least."""
+        numbers = self._reader.numbers
+        others = numbers.compute("aten::add", [count, -1], torch.int64)
+        others = numbers.compute("prim::max", [others, 0], torch.int64)
+        used = numbers.compute("aten::mul", [others, size], torch.int64)
+        last = numbers.compute("aten::sub", [tensor.shape[axis], used], torch.int64)
+        equal = self._reader.emit(
+            _aten.full.default, [[numbers.as_scalar(others)], numbers.as_scalar(size)],
+            dtype=torch.int64,
+        )[0]  # fmt: skip
+        end = self._call(_aten.reshape.default, numbers.as_tensor(last, torch.int64), [1])
+        sizes = self._reader.emit(_aten.cat.default, [[equal, end], 0])[0]
+        return self._split(tensor, sizes, axis)
+
+    def split_with_sizes(self, tensor: Value, sizes: Argument, dim: int = 0) -> Argument:
+        state = sizes.state
+        if not isinstance(state, DynamicItems) or known_length(state) is not None:
+            return None
+        return self._split(tensor, state.content, dim % tensor.type.rank)
+
+    def chunk(self, tensor: Value, chunks: Argument, dim: int = 0) -> Argument:
+        axis = dim % tensor.type.rank
+        whole = tensor.shape[axis]
+        if isinstance(chunks, int) and (isinstance(whole, int) or _is_multiple(whole, chunks)):
+            return None
+        numbers = self._reader.numbers
+        size = numbers.divided_up(whole, chunks)
+        # Nothing is divided into empty pieces, as many as were asked for.
+        step = numbers.compute("prim::max", [size, 1], torch.int64)
+        count = numbers.divided_up(whole, step)
+        is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
+        count_tensor = self._call(
+            _aten.where.self,
+            *(numbers.as_tensor(n) for n in (is_empty, chunks, count)),
+        )
+        return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
+
+    def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
+        if not can_be_split(tensor.dtype):
+            return self._split_by_loop(tensor, sizes, axis)
+        dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
+        made = self._reader.emit_typed(
+            sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
+        )
+        return self._lists.new(DynamicItems(made, of_numbers=False))
+
+    def _split_by_loop(self, tensor: Value, sizes: Value, axis: int) -> Argument:
+        numbers, lists = self._reader.numbers, self._lists
+        held = DynamicItems(sizes, of_numbers=True)
+
+        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            start, parts = carried
+            end = numbers.compute("aten::add", [start, lists.at(held, iteration)], torch.int64)
+            bounds = [numbers.as_scalar(bound) for bound in (start, end)]
+            lists.insert(parts, None, self._call(_aten.slice.Tensor, tensor, axis, *bounds))
+            return [end, parts]
+
+        return self._reader.repeat(sizes.shape[0], [0, lists.new(())], body)[1]
+
+    def _call(self, op: Any, *arguments: Argument) -> Value:
+        return self._reader.emit(op, list(arguments))[0]
+
+
+def _dynamic_items(operand: Argument) -> DynamicItems | None:
+    if not isinstance(operand, ScriptList) or isinstance(operand.state, tuple):
+        return None
+    if isinstance(operand.state, DynamicRows):
+        raise CaptureError("an operator takes a list of tensors, and this is one of other things")
+    assert isinstance(operand.state, DynamicItems)
+    return operand.state
+
+
+def _item_dims(items: DynamicItems) -> tuple[Any, ...]:
+    shape = items.content.shape
+    return shape if items.is_sequence else shape[1:]
+
+
+def _item_rank(items: DynamicItems) -> int:
+    return len(_item_dims(items))
+
+
+def _is_multiple(size: Dim, count: int) -> bool:
+    return count == 1 or (isinstance(size, sympy.Expr) and bool((size / count).is_integer))
+
+
+_TAKING: dict[str, Callable[..., Argument]] = {
+    "aten::cat": ListOperators.concatenated,
+    "aten::concat": ListOperators.concatenated,
+    "aten::concatenate": ListOperators.concatenated,
+    "aten::stack": ListOperators.stacked,
+    "aten::hstack": ListOperators.hstacked,
+    "aten::vstack": ListOperators.vstacked,
+    "aten::row_stack": ListOperators.vstacked,
+    "aten::dstack": ListOperators.dstacked,
+    "aten::column_stack": ListOperators.column_stacked,
+    "aten::pad_sequence": ListOperators.padded,
+}
+_GIVING: dict[str, Callable[..., Argument]] = {
+    "aten::unbind": ListOperators.unbound,
+    "aten::split": ListOperators.split,
+    "aten::split_with_sizes": ListOperators.split_with_sizes,
+    "aten::chunk": ListOperators.chunk,
+}

@@ -1,0 +1,429 @@
+"""Lists of a TorchScript program.
+
+A list whose length is known is a Python list of what it holds: nothing of it reaches the file. Of
+the others those of numbers, and of tensors of one shape, are one tensor that has them stacked along
+its first dim. What is left are sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+
+import torch
+
+from sardonyx.aten import sequences
+from sardonyx.aten.graph import Argument, Value
+from sardonyx.capture.torchscript.containers.list_contents import (
+    ListContents,
+    is_any_known,
+    is_list_of_numbers,
+    known_length,
+)
+from sardonyx.capture.torchscript.containers.rows import row_of
+from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
+from sardonyx.capture.torchscript.control_flow.patterns import (
+    CannotJoin,
+    DynamicListOf,
+    DynamicRowsOf,
+    ListOf,
+    Maybe,
+    OpenDims,
+    Pattern,
+    as_dynamic,
+    dynamic_pattern,
+    join_dynamic,
+    pattern_of,
+    state_pattern,
+)
+from sardonyx.capture.torchscript.types.values import (
+    ChosenConstant,
+    ComputedNumber,
+    Dynamic,
+    DynamicItems,
+    DynamicRows,
+    ListItems,
+    Mutable,
+    Origin,
+    ScriptDict,
+    ScriptList,
+    Uninitialized,
+)
+from sardonyx.errors import CaptureError
+
+_aten = torch.ops.aten
+
+
+class ScriptLists(ListContents):
+    # -- what is asked of a list -----------------------------------------------------------------
+
+    def length(self, items: ListItems) -> Argument:
+        if isinstance(items, tuple):
+            return len(items)
+        if isinstance(items, DynamicRows):
+            return self.length(items.columns[0])
+        if items.is_sequence:
+            length = self._reader.emit_typed(
+                sequences.SEQUENCE_LENGTH, [items.content], torch.int64, ()
+            )
+            return ComputedNumber(length)
+        return items.content.shape[0]
+
+    def item(self, target: ScriptList, index: Argument) -> Argument:
+        return self.at(target.state, index, Origin(target, index, target.state))
+
+    def at(self, items: ListItems, index: Argument, origin: Origin | None = None) -> Argument:
+        """`origin`: where what is read is to be changed, where a copy of it is."""
+        _check_index(items, index)
+        if isinstance(items, tuple):
+            if isinstance(index, int):
+                return items[index]
+            if not is_list_of_numbers(items):
+                self._reader.blocks.ask_to_unroll(index)
+            if len(items) > 1 and all(isinstance(item, (str, Enum)) for item in items):
+                return ChosenConstant(self._from_start(index, len(items)), items)
+            items = self.as_dynamic(items)
+        if isinstance(items, DynamicRows):
+            parts = tuple(self.at(column, index) for column in items.columns)
+            return row_of(parts, items.form, self._reader.heap.new, origin)
+        position = self._reader.numbers.as_scalar(index)
+        content = items.content
+        if items.is_sequence:
+            return self._reader.emit_typed(
+                sequences.SEQUENCE_AT, [content, position], content.dtype, content.shape
+            )
+        found = self._reader.emit(_aten.select.int, [content, 0, position])[0]
+        return ComputedNumber(found) if items.of_numbers else found
+
+    def known_items(self, items: ListItems) -> tuple[Argument, ...] | None:
+        """One value for each item, where their number is known."""
+        if isinstance(items, tuple):
+            return items
+        length = known_length(items)
+        return None if length is None else tuple(self.at(items, i) for i in range(length))
+
+    def sliced(
+        self, items: ListItems, start: Argument, end: Argument, step: Argument = 1
+    ) -> ListItems:
+        if isinstance(items, tuple):
+            if all(b is None or isinstance(b, int) for b in (start, end, step)):
+                return items[start:end:step]
+            if not items:
+                return items
+            items = self.as_dynamic(items)
+        if not isinstance(step, int) or step == 0:
+            raise CaptureError("a list of dynamic length is sliced by a step that is not known")
+        if step < 0:
+            first, last = (self._from_behind(items, bound) for bound in (start, end))
+            return self.sliced(self.reversed(items), first, last, -step)
+        if isinstance(items, DynamicRows):
+            return _of_columns(items, lambda c: self.sliced(c, start, end, step))
+        if not items.is_sequence:
+            return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
+        return self._slice_of_sequence(items, start, end, step)
+
+    def _from_behind(self, items: Dynamic, bound: Argument) -> Argument:
+        """A bound of a slice that goes backwards, counted in the reversed list."""
+        if bound is None:
+            return None
+        if not isinstance(bound, int):
+            raise CaptureError("a list of dynamic length is sliced backwards by computed bounds")
+        if bound < 0:
+            return -bound - 1
+        numbers = self._reader.numbers
+        place = numbers.compute("aten::sub", [self.length(items), bound + 1], torch.int64)
+        return numbers.compute("prim::max", [place, 0], torch.int64)
+
+    def _part(self, stacked: Value, start: Argument, end: Argument, step: int = 1) -> Value:
+        numbers = self._reader.numbers
+        bounds = [None if b is None else numbers.as_scalar(b) for b in (start, end)]
+        return self._reader.emit(_aten.slice.Tensor, [stacked, 0, *bounds, step])[0]
+
+    def _slice_of_sequence(
+        self, items: DynamicItems, start: Argument, end: Argument, step: int
+    ) -> ListItems:
+        numbers, length = self._reader.numbers, self.length(items)
+        first = self._bounded(0 if start is None else start, length)
+        last = length if end is None else self._bounded(end, length)
+        span = numbers.compute("aten::sub", [last, first], torch.int64)
+        count = numbers.divided_up(span, step)
+        count = numbers.compute("prim::max", [count, 0], torch.int64)
+
+        def item(iteration: Argument) -> Argument:
+            offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
+            return self.at(items, numbers.compute("aten::add", [first, offset], torch.int64))
+
+        return self._gathered(count, item)
+
+    def _gathered(
+        self, count: Argument, item: Callable[[Argument], Argument], start: ListItems = ()
+    ) -> ListItems:
+        """The list of what a function of the place gives, after what it holds at the start."""
+
+        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            self.insert(carried[0], None, item(iteration))
+            return [carried[0]]
+
+        (made,) = self._reader.repeat(count, [self.new(start)], body)
+        result: ListItems = made.state
+        return result
+
+    def _bounded(self, index: Argument, length: Argument) -> Argument:
+        """A bound of a slice as Python reads it: from the end where it is negative, and inside."""
+        numbers = self._reader.numbers
+        if isinstance(index, int) and index >= 0:
+            return numbers.compute("prim::min", [index, length], torch.int64)
+        from_end = numbers.compute("aten::add", [index, length], torch.int64)
+        if isinstance(index, int):
+            return numbers.compute("prim::max", [from_end, 0], torch.int64)
+        position = self._reader.emit(
+            _aten.where.self,
+            [
+                numbers.as_tensor(numbers.compute("aten::lt", [index, 0], torch.bool)),
+                numbers.as_tensor(from_end),
+                numbers.as_tensor(index),
+            ],
+        )[0]
+        positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
+        return numbers.compute("prim::min", [positive, length], torch.int64)
+
+    # -- what changes a list ---------------------------------------------------------------------
+
+    def insert(self, target: ScriptList, position: Argument, item: Argument) -> None:
+        """Before a position; None for the end."""
+        self._reader.heap.set(target, self._with_item(target.state, position, item))
+
+    def erase(self, target: ScriptList, position: Argument) -> None:
+        self._reader.heap.set(target, self._without(target.state, position))
+
+    def set(self, target: ScriptList, position: Argument, item: Argument) -> None:
+        self._reader.heap.set(target, self._with_replaced(target.state, position, item))
+
+    def extend(self, target: ScriptList, other: ListItems) -> None:
+        self._reader.heap.set(target, self.joined(target.state, other))
+
+    def _with_item(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
+        if isinstance(items, tuple):
+            if position is None or isinstance(position, int):
+                held = list(items)
+                held.insert(len(held) if position is None else position, item)
+                return tuple(held)
+            items = self.as_dynamic(items, like=item)
+        if isinstance(items, DynamicRows):
+            items = self._with_row(items, item)
+            parts = iter(self.parts(item, items.form))
+            return _of_columns(items, lambda c: self._with_item(c, position, next(parts)))
+        item = self._filled(item, dynamic_pattern(items, is_any_known))
+        dims: OpenDims = ()
+        if not items.of_numbers:
+            items, dims = self._fitting(items, item)
+        if not items.is_sequence:
+            one = self.stack([item], items)
+            if position is None:
+                return self.cat([items.content, one], items)
+            place = self._bounded(position, self.length(items))
+            before = self._part(items.content, None, place)
+            return self.cat([before, one, self._part(items.content, place, None)], items)
+        index = None
+        if position is not None:
+            index = self._reader.numbers.as_scalar(self._bounded(position, self.length(items)))
+        sequence = items.content
+        return DynamicItems(self.inserted(sequence, item, index, dims), of_numbers=False)
+
+    def _with_row(self, items: DynamicRows, item: Argument) -> DynamicRows:
+        """The list as one that can hold the item, too."""
+        is_optional = items.form.kind == "optional"
+        if isinstance(item, Uninitialized) or (is_optional and item is None):
+            return items
+        here = dynamic_pattern(items, is_any_known)
+        held = pattern_of(item, is_any_known)
+        if is_optional and not isinstance(held, Maybe):
+            held = Maybe(held)
+        common = _common(here, ListOf((held,)))
+        assert isinstance(common, DynamicRowsOf)
+        if common.form == items.form:
+            return items
+        made = self.converted(items, common)
+        assert isinstance(made, DynamicRows)
+        return made
+
+    def _fitting(self, items: DynamicItems, item: Argument) -> tuple[DynamicItems, OpenDims]:
+        """The list as one that can hold the item, too, and the dims that both have."""
+        here = dynamic_pattern(items, is_any_known)
+        there = as_dynamic(state_pattern((item,), is_any_known), like=here)
+        common = _common(here, there)
+        assert isinstance(common, DynamicListOf)
+        return DynamicItems(self.dynamic_content(items, common), of_numbers=False), common.dims
+
+    def _without(self, items: ListItems, position: Argument) -> ListItems:
+        _check_index(items, position)
+        if isinstance(items, tuple):
+            if isinstance(position, int):
+                held = list(items)
+                del held[position]
+                return tuple(held)
+            items = self.as_dynamic(items)
+        if isinstance(items, DynamicRows):
+            return _of_columns(items, lambda c: self._without(c, position))
+        if items.is_sequence:
+            return DynamicItems(self._erased(items.content, position), of_numbers=False)
+        if position in (0, -1):
+            bounds = (1, None) if position == 0 else (None, -1)
+            return DynamicItems(self._part(items.content, *bounds), items.of_numbers)
+        place = self._bounded(position, self.length(items))
+        after = self._reader.numbers.compute("aten::add", [place, 1], torch.int64)
+        parts = [
+            self._part(items.content, None, place),
+            self._part(items.content, after, None),
+        ]
+        return self.cat(parts, items)
+
+    def _erased(self, sequence: Value, position: Argument) -> Value:
+        index = self._reader.numbers.as_scalar(position)
+        return self._reader.emit_typed(
+            sequences.SEQUENCE_ERASE,
+            [sequence, index],
+            sequence.dtype,
+            sequence.shape,
+            is_sequence=True,
+        )
+
+    def replaced(self, holder: Mutable, place: Argument, item: Mutable) -> ListItems:
+        """What a list, or a dict of computed keys, holds with an item at a place."""
+        if isinstance(holder, ScriptDict):
+            key = self.at(holder.state.columns[0], place)
+            return self._with_replaced(holder.state, place, (key, item))
+        return self._with_replaced(holder.held, place, item)
+
+    def _with_replaced(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
+        _check_index(items, position)
+        if isinstance(items, tuple):
+            if isinstance(position, int):
+                held = list(items)
+                held[position] = item
+                return tuple(held)
+            if not is_list_of_numbers(items):
+                self._reader.blocks.ask_to_unroll(position)
+            items = self.as_dynamic(items, like=item)
+        if isinstance(items, DynamicRows):
+            items = self._with_row(items, item)
+            parts = iter(self.parts(item, items.form))
+            return _of_columns(items, lambda c: self._with_replaced(c, position, next(parts)))
+        content = items.content
+        item = self._filled(item, dynamic_pattern(items, is_any_known))
+        if items.of_numbers:
+            number = self._reader.numbers.as_tensor(item, content.dtype)
+            index = self._reader.numbers.as_tensor(position)
+            made = self._reader.emit(_aten.index_put.default, [content, [index], number])[0]
+            return DynamicItems(made, of_numbers=True)
+        items, _ = self._fitting(items, item)
+        content = items.content
+        if not items.is_sequence:
+            place = self._reader.numbers.as_scalar(self._from_start(position, content.shape[0]))
+            made = self._reader.emit_typed(
+                sequences.ITEMS_SET, [content, item, place], content.dtype, content.shape
+            )
+            return DynamicItems(made, of_numbers=False)
+        if not isinstance(position, int) or position < 0:
+            position = self._from_start(position, self.length(items))
+        erased = DynamicItems(self._erased(content, position), of_numbers=False)
+        return self._with_item(erased, position, item)
+
+    def _from_start(self, position: Argument, length: Argument) -> Argument:
+        if isinstance(position, int) and position >= 0:
+            return position
+        return self._bounded(position, length)
+
+    def joined(self, first: ListItems, second: ListItems) -> ListItems:
+        if isinstance(second, tuple) and (isinstance(first, tuple) or not second):
+            return first + second if isinstance(first, tuple) else first
+        if isinstance(first, tuple) and not first:
+            return second
+        if isinstance(second, tuple):
+            for item in second:
+                first = self._with_item(first, None, item)
+            return first
+        start = _dynamic(first) if not isinstance(first, tuple) else self._like(first, second)
+        if isinstance(start, DynamicRows) and isinstance(second, DynamicRows):
+            others = iter(second.columns)
+            return _of_columns(start, lambda c: self.joined(c, next(others)))
+        assert isinstance(start, DynamicItems) and isinstance(second, DynamicItems)
+        common = join_dynamic(
+            dynamic_pattern(start, is_any_known), dynamic_pattern(second, is_any_known)
+        )
+        assert isinstance(common, DynamicListOf)
+        if not common.is_sequence:
+            return self.cat([start.content, second.content], start)
+        held = DynamicItems(self.dynamic_content(start, common), of_numbers=False)
+        return self._gathered(self.length(second), partial(self.at, second), held)
+
+    def _like(self, items: tuple[Argument, ...], other: Dynamic) -> Dynamic:
+        like = dynamic_pattern(other, is_any_known)
+        return self.converted(items, as_dynamic(state_pattern(items, is_any_known), like=like))
+
+    def repeated(self, items: ListItems, times: Argument) -> ListItems:
+        if isinstance(items, tuple) and (isinstance(times, int) or not items):
+            return items * times if isinstance(times, int) else items
+
+        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
+            self.extend(carried[0], items)
+            return [carried[0]]
+
+        if is_list_of_numbers(items):
+            numbers = self.as_dynamic(items)
+            assert isinstance(numbers, DynamicItems)
+            count = self._reader.numbers.compute("prim::max", [times, 0], torch.int64)
+            size = self._reader.numbers.as_scalar(count)
+            made = self._reader.emit(_aten.repeat.default, [numbers.content, [size]])[0]
+            return DynamicItems(made, of_numbers=True)
+        (made,) = self._reader.repeat(times, [self.new(())], body)
+        result: ListItems = made.state
+        return result
+
+    def reversed(self, items: ListItems) -> ListItems:
+        if isinstance(items, tuple):
+            return items[::-1]
+        if isinstance(items, DynamicRows):
+            return _of_columns(items, self.reversed)
+        content = items.content
+        if items.of_numbers:
+            return DynamicItems(self._reader.emit(_aten.flip.default, [content, [0]])[0], True)
+        if not items.is_sequence:
+            made = self._reader.emit_typed(
+                sequences.ITEMS_REVERSE, [content], content.dtype, content.shape
+            )
+            return DynamicItems(made, of_numbers=False)
+        held, numbers = items, self._reader.numbers
+
+        def item(iteration: Argument) -> Argument:
+            place = numbers.compute("aten::sub", [-1, iteration], torch.int64)
+            return self.at(held, place)
+
+        return self._gathered(self.length(items), item)
+
+
+def _dynamic(items: ListItems) -> Dynamic:
+    assert not isinstance(items, tuple)
+    return items
+
+
+def _of_columns(items: DynamicRows, change: Callable[[ListItems], ListItems]) -> DynamicRows:
+    return replace(items, columns=tuple(_dynamic(change(column)) for column in items.columns))
+
+
+def _common(here: DynamicListOf | DynamicRowsOf, item: Pattern) -> DynamicListOf | DynamicRowsOf:
+    """The pattern of lists that hold what a list holds, and the item of another one."""
+    try:
+        return join_dynamic(here, as_dynamic(item, like=here))
+    except CannotJoin as reason:
+        raise CaptureError(f"a list of dynamic length holds different types: {reason}") from reason
+
+
+def _check_index(items: ListItems, index: Argument) -> None:
+    length = known_length(items)
+    if length == 0 and (isinstance(items, tuple) or isinstance(index, int)):
+        raise ModelRaises("list index out of range")
+    if length is not None and isinstance(index, int) and not -length <= index < length:
+        raise CaptureError(f"list index {index} of a list of {length}")

@@ -1,0 +1,286 @@
+"""What follows a place of a program, read once for each way that the program may have taken there.
+
+A branch can leave two types, a squeeze or an argument two ranks, and a loop other types than it
+found. The rest of the program is then read in each branch, where its types are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from sardonyx.aten.graph import Argument, Dim, SourceLocation, Value
+from sardonyx.capture.torchscript.control_flow.blocks import FOREVER, Loop, Readings, TypesChange
+from sardonyx.capture.torchscript.control_flow.patterns import CannotJoin
+from sardonyx.capture.torchscript.types.values import AnyRank, ScriptList
+from sardonyx.errors import CaptureError, format_message
+
+if TYPE_CHECKING:
+    from sardonyx.capture.torchscript.interpreter.reader import GraphReader
+
+SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_"})
+MOST_COPIES = 6
+"""Branches, one inside the other, that each take a copy of what follows them."""
+
+
+class TwoTypes(CannotJoin):
+    """What a call gives has another type where an operand, by a condition, is this than where it
+    is that."""
+
+    def __init__(
+        self,
+        message: str,
+        names: list[str],
+        operand: Argument,
+        condition: Argument,
+        ways: list[Argument],
+    ) -> None:
+        super().__init__(message)
+        self.names = names
+        self.operand = operand
+        self.condition = condition
+        self.ways = ways
+
+
+class BranchesDiffer(CaptureError):
+    """The branches of an if leave types that cannot be joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSqueeze:
+    """`x.squeeze()`: dims that are dropped, and dims that are dropped where their size, which is
+    dynamic, is 1 at run time."""
+
+    tensor: Value
+    dropped: tuple[int, ...]
+    open: tuple[int, ...]
+
+
+class ReadsApart:
+    """The ways of a reader to take what follows apart; `rest` reads it."""
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._copies = 0
+        self.loops = 0
+        """Of which iterations are read one by one, as long as that leaves no more ranks than
+        what follows can be read for."""
+        self._sizes_of_one: dict[Dim, bool] = {}
+
+    @property
+    def is_at_limit(self) -> bool:
+        return self._copies >= MOST_COPIES
+
+    def branch(
+        self,
+        condition: Argument,
+        readings: Readings,
+        location: SourceLocation,
+        ends: dict[str, bool],
+        refusal: Callable[[CannotJoin], CaptureError],
+        copies: int = 1,
+    ) -> list[Argument]:
+        """What one of two readings of the rest gives; `refusal` is raised where they cannot be
+        joined at the end of the program."""
+        self._copies += copies
+        try:
+            return self._reader.blocks.branch(condition, readings, location, **ends)
+        except CannotJoin as reason:
+            if ends["at_end"]:
+                raise refusal(reason) from reason
+            raise
+        finally:
+            self._copies -= copies
+
+    def squeezed(
+        self,
+        node: Any,
+        squeeze: OpenSqueeze,
+        rest: Callable[[], list[Argument]],
+        ends: dict[str, bool],
+    ) -> list[Argument]:
+        """What follows is read once for each rank that the tensor may have."""
+        reader = self._reader
+        location = reader.here = reader.location(node)
+        if not squeeze.open:
+            view = squeeze.tensor
+            if squeeze.dropped:
+                view = reader.emit(torch.ops.aten.squeeze.dims, [view, list(squeeze.dropped)])[0]
+            self._set_squeezed(node, view)
+            return rest()
+        *others, axis = squeeze.open
+        size = squeeze.tensor.shape[axis]
+
+        def dropped() -> list[Argument]:
+            view = reader.emit(torch.ops.aten.select.int, [squeeze.tensor, axis, 0])[0]
+            before = tuple(a if a < axis else a - 1 for a in squeeze.dropped)
+            return self.squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, ends)
+
+        def kept() -> list[Argument]:
+            return self.squeezed(node, replace(squeeze, open=tuple(others)), rest, ends)
+
+        known = self._sizes_of_one.get(size)
+        if known is not None:
+            return dropped() if known else kept()
+        asked = {squeeze.tensor.shape[a] for a in squeeze.open} - self._sizes_of_one.keys()
+        if self._copies + len(asked) > MOST_COPIES:
+            if self.loops:
+                raise BranchesDiffer(
+                    format_message(
+                        "there are too many ranks that a squeeze() may leave",
+                        [("at", location.describe())],
+                    )
+                )
+            dims = (*squeeze.dropped, *squeeze.open)
+            self._set_squeezed(node, reader.any_rank.squeezed(squeeze.tensor, dims))
+            return rest()
+        condition = reader.numbers.compute("aten::eq", [size, 1], torch.bool)
+        readings = [
+            partial(self._where_one, size, True, dropped),
+            partial(self._where_one, size, False, kept),
+        ]
+        refusal = partial(different_types, location=location)
+        return self.branch(condition, readings, location, ends, refusal)
+
+    def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
+        held = self._reader.env[node.inputsAt(0).debugName()]
+        is_changed = node.kind() == "aten::squeeze_" and view is not held
+        self._reader.set(node, self._reader.reshape(node, view) if is_changed else view)
+
+    def first_iterations(
+        self,
+        node: Any,
+        refusal: TypesChange,
+        rest: Callable[[], list[Argument]],
+        ends: dict[str, bool],
+    ) -> list[Argument]:
+        """A loop that leaves other types than it found, its first iterations read one by one: what
+        follows is read once for each number of them, until the types stay. Where they never do, the
+        loop carries tensors of any rank."""
+        reader = self._reader
+        location = reader.here = reader.location(node)
+        count, condition, *start = reader.inputs_of(node)
+        (block,) = node.blocks()
+        symbols = dict(reader.graph.symbols)
+        go_on = partial(reader.go_on, node, rest)
+
+        def entered(
+            done: int, left: Argument, goes_on: Argument, carried: Sequence[Argument]
+        ) -> list[Argument]:
+            if self.is_at_limit:
+                raise refusal
+            is_entered = goes_on
+            if left != FOREVER:
+                is_any = reader.numbers.compute("aten::gt", [left, 0], torch.bool)
+                is_entered = reader.numbers.compute("aten::__and__", [is_any, goes_on], torch.bool)
+                left = reader.numbers.compute("aten::sub", [left, 1], torch.int64)
+
+            def one_more() -> list[Argument]:
+                goes_on, *after = reader.iteration(block, done, carried)
+                following = partial(reader.iteration, block, done=done + 1)
+                try:
+                    with reader.attempt():
+                        loop = Loop(left, goes_on, after, following, location)
+                        results = reader.blocks.loop(loop)
+                except TypesChange:
+                    return entered(done + 1, left, goes_on, after)
+                return go_on(results)
+
+            readings: list[Callable[[], list[Argument]]]
+            readings = [one_more, partial(go_on, carried)]
+            return self.branch(is_entered, readings, location, ends, lambda _: refusal)
+
+        reason: Exception
+        self.loops += 1
+        try:
+            with reader.attempt():
+                return entered(0, count, condition, start)
+        except (CannotJoin, TypesChange, BranchesDiffer) as error:
+            reason = error
+        finally:
+            self.loops -= 1
+        reader.graph.symbols = symbols
+        reader.here = location
+        try:
+            with reader.attempt():
+                body = partial(reader.iteration, block)
+                loop = Loop(count, condition, start, body, location)
+                results = reader.blocks.loop_of_any_rank(loop)
+        except (CannotJoin, TypesChange):
+            if isinstance(reason, TypesChange):
+                raise refusal from reason
+            raise reason from None
+        return go_on(results)
+
+    def operand(
+        self,
+        node: Any,
+        choice: TwoTypes,
+        again: Callable[[], list[Argument]],
+        ends: dict[str, bool],
+    ) -> list[Argument]:
+        """A call that gives another type where an operand is this than where it is that: it and
+        what follows are read once for each."""
+        location = self._reader.here = self._reader.location(node)
+        refusal = CaptureError(format_message(str(choice), [("at", location.describe())]))
+        if self.is_at_limit:
+            raise refusal from choice
+
+        def reading(way: Argument) -> list[Argument]:
+            self._reader.env.update(dict.fromkeys(choice.names, way))
+            try:
+                return again()
+            finally:
+                self._reader.env.update(dict.fromkeys(choice.names, choice.operand))
+
+        readings = [partial(reading, way) for way in choice.ways]
+        return self.branch(choice.condition, readings, location, ends, lambda _: refusal)
+
+    def _where_one(
+        self, size: Dim, is_one: bool, reading: Callable[[], list[Argument]]
+    ) -> list[Argument]:
+        """Where a size is 1, or is not: other tensors may have it, too."""
+        self._sizes_of_one[size] = is_one
+        try:
+            return reading()
+        finally:
+            del self._sizes_of_one[size]
+
+
+def different_types(reason: CannotJoin, location: SourceLocation) -> BranchesDiffer:
+    return BranchesDiffer(
+        format_message(
+            f"the branches of an if leave different types: {reason}",
+            [("at", location.describe())],
+        )
+    )
+
+
+def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
+    """None where the sizes of all dims concerned are known."""
+    if not isinstance(operands[0], Value) or not operands[0].has_shape:
+        return None
+    tensor, *dims = operands
+    rank = len(tensor.shape)
+    axes: Sequence[Argument] = range(rank)
+    if dims:
+        axes = dims[0].state if isinstance(dims[0], ScriptList) else (dims[0],)
+    if not all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+        return None
+    axes = sorted({axis % rank for axis in axes})
+    if all(isinstance(tensor.shape[axis], int) for axis in axes):
+        return None
+    return OpenSqueeze(
+        tensor,
+        tuple(axis for axis in axes if tensor.shape[axis] == 1),
+        tuple(axis for axis in axes if _may_be_one(tensor.shape[axis])),
+    )
+
+
+def _may_be_one(size: Dim) -> bool:
+    return isinstance(size, sympy.Expr) and (size - 1).is_zero is not False

@@ -1,0 +1,172 @@
+"""Lists that a loop only appends to: the items are stacked by the loop itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import sympy
+import torch
+
+from sardonyx.aten import sequences
+from sardonyx.aten.control_flow import values_read
+from sardonyx.aten.graph import Argument, Block, Node, Value
+from sardonyx.capture.torchscript.containers.rows import parts_of
+from sardonyx.capture.torchscript.control_flow.patterns import DynamicListOf, DynamicRowsOf, Pattern
+from sardonyx.capture.torchscript.types.values import (
+    Dynamic,
+    DynamicItems,
+    DynamicRows,
+    ListItems,
+)
+
+_aten = torch.ops.aten
+
+
+@dataclass(slots=True)
+class Appended:
+    """What one iteration appends to a list: an item, or one for each place of its tuples."""
+
+    pattern: DynamicListOf | DynamicRowsOf
+    items: list[Value]
+
+    def stacked(self, contents: Sequence[Value]) -> Dynamic:
+        """The list of what all iterations appended, by the stacked items."""
+        return _filled(self.pattern, iter(contents))
+
+
+def _filled(pattern: DynamicListOf | DynamicRowsOf, contents: Iterator[Value]) -> Dynamic:
+    if isinstance(pattern, DynamicRowsOf):
+        return DynamicRows(tuple(_filled(c, contents) for c in pattern.columns), pattern.form)
+    return DynamicItems(next(contents), pattern.of_numbers)
+
+
+def is_list_in_file(pattern: Pattern) -> bool:
+    """Whether a list of the pattern is a sequence, or has one in it."""
+    if isinstance(pattern, DynamicRowsOf):
+        return any(map(is_list_in_file, pattern.columns))
+    return isinstance(pattern, DynamicListOf) and pattern.is_sequence
+
+
+def take_appended(
+    block: Block,
+    start: ListItems,
+    pattern: Pattern,
+    given: Sequence[Value],
+    returned: Sequence[Value],
+    is_known: Callable[[sympy.Basic], bool],
+) -> Appended | None:
+    """What the body of a loop appends to a list that it does nothing else with, and of which it
+    need not know any more: `start` is what it holds before the loop, `given` the list at the start
+    of an iteration, `returned` at its end."""
+    if not isinstance(pattern, (DynamicListOf, DynamicRowsOf)) or not given:
+        return None
+    found = [_append(block, *ends) for ends in zip(given, returned, strict=True)]
+    appends = [append for append in found if append is not None]
+    if len(appends) < len(given) or not all(_is_stackable(a, is_known) for a in appends):
+        return None
+    if not _joins(pattern, start, iter(appends)):
+        return None
+    if _is_read(block, [*given, *returned], [append.node for append in appends]):
+        return None
+    block.nodes = [n for n in block.nodes if all(n is not append.node for append in appends)]
+    return Appended(pattern, [append.item for append in appends])
+
+
+def _joins(
+    pattern: DynamicListOf | DynamicRowsOf, start: ListItems, appends: Iterator[_Append]
+) -> bool:
+    """Whether what the list holds before the loop can be stacked with what is appended."""
+    if isinstance(pattern, DynamicRowsOf):
+        columns = _columns(start, pattern)
+        if columns is None:
+            return False
+        pairs = zip(pattern.columns, columns, strict=True)
+        # Not lazily: each takes its appends.
+        found = [_joins(p, column, appends) for p, column in pairs]
+        return all(found)
+    item = next(appends).item
+    if isinstance(start, DynamicItems):
+        return not start.is_sequence and start.content.shape[1:] == item.shape
+    assert isinstance(start, tuple)
+    return pattern.of_numbers or all(
+        held.has_shape and held.shape == item.shape and held.dtype == item.dtype for held in start
+    )
+
+
+def _columns(start: ListItems, pattern: DynamicRowsOf) -> Sequence[ListItems] | None:
+    if isinstance(start, DynamicRows):
+        return start.columns if start.form == pattern.form else None
+    assert isinstance(start, tuple)
+    if start and pattern.form.kind == "array":
+        return None
+    rows = [parts_of(item, pattern.form) for item in start]
+    return [tuple(row[place] for row in rows) for place in range(pattern.form.count)]
+
+
+@dataclass(slots=True)
+class _Append:
+    node: Node
+    item: Value
+
+
+def _append(block: Block, given: Value, returned: Value) -> _Append | None:
+    node = returned.producer
+    if node is None or not any(node is n for n in block.nodes):
+        return None
+    arguments = node.arguments
+    if node.op is sequences.SEQUENCE_INSERT:
+        if arguments["sequence"] is given and arguments["position"] is None:
+            return _Append(node, arguments["item"])
+        return None
+    name = {sequences.ITEMS_JOIN: "stacked", _aten.cat.default: "tensors"}.get(node.op)
+    parts = [] if name is None else arguments[name]
+    if len(parts) != 2 or parts[0] is not given or parts[1].producer is None:
+        return None
+    one = parts[1].producer
+    if one.op is sequences.ITEMS_STACK and len(one.arguments["items"]) == 1:
+        return _Append(node, one.arguments["items"][0])
+    if one.op is _aten.reshape.default and not one.arguments["self"].shape:
+        return _Append(node, one.arguments["self"])
+    return None
+
+
+def _is_stackable(append: _Append, is_known: Callable[[sympy.Basic], bool]) -> bool:
+    item = append.item
+    return (
+        item.has_shape
+        and not item.dtype.is_complex
+        and all(isinstance(d, int) or is_known(d) for d in item.shape)
+    )
+
+
+def _is_read(block: Block, lists: Sequence[Value], appends: Sequence[Node]) -> bool:
+    """Whether more than the appends looks at the lists, or asks how long they are."""
+    values = set(lists)
+    lengths = {s for v in lists if v.has_shape for s in _symbols(v.shape[0])}
+    for node in block.nodes:
+        if any(node is append for append in appends):
+            continue
+        if any(value in values for value in values_read(node)) or lengths & _sizes_read(node):
+            return True
+    if any(lengths & set(_symbols(output)) for output in block.outputs):
+        return True
+    returned = [output for output in block.outputs if isinstance(output, Value)]
+    return sum(output in values for output in returned) > len(appends)
+
+
+def _sizes_read(node: Node) -> set[sympy.Symbol]:
+    read = {s for argument in node.arguments.values() for s in _symbols(argument)}
+    for block in node.blocks:
+        for inner in block.nodes:
+            read |= _sizes_read(inner)
+        read |= {s for output in block.outputs for s in _symbols(output)}
+    return read
+
+
+def _symbols(argument: Argument) -> Iterator[sympy.Symbol]:
+    if isinstance(argument, sympy.Basic):
+        yield from argument.free_symbols
+    elif isinstance(argument, (list, tuple)):
+        for item in argument:
+            yield from _symbols(item)

@@ -1,0 +1,167 @@
+"""Which lists, dicts and objects of a TorchScript program may be one and the same.
+
+After a branch or a loop a variable holds a new object, with what either side left in it. Where the
+program would hold the object of one side itself, a change of the one is a change of the other: that
+cannot be followed, and is refused when it is seen.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from sardonyx.aten.graph import Argument, SourceLocation
+from sardonyx.capture.torchscript.types.values import MaybeNone, Mutable
+from sardonyx.errors import CaptureError, format_message
+
+
+def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
+    """What was read in a block, with the states that its objects had at the end of it."""
+    if isinstance(argument, tuple):
+        items = tuple(settled(item, changes) for item in argument)
+        return items if any(a is not b for a, b in zip(items, argument, strict=True)) else argument
+    if isinstance(argument, MaybeNone):
+        content = settled(argument.content, changes)
+        same = content is argument.content
+        return argument if same else replace(argument, content=content)
+    if not isinstance(argument, Mutable):
+        return argument
+    before = changes.get(argument, argument.held)
+    after = before
+    if isinstance(before, dict):
+        after = {key: settled(item, changes) for key, item in before.items()}
+        if all(after[key] is item for key, item in before.items()):
+            after = before
+    elif isinstance(before, tuple):
+        after = settled(before, changes)
+    if after is argument.held:
+        return argument
+    made = copy.copy(argument)
+    made.held = after
+    made.original = argument.original or argument
+    return made
+
+
+def copied(argument: Argument) -> Argument:
+    """With objects of its own, which later changes leave alone."""
+    if isinstance(argument, tuple):
+        return tuple(copied(item) for item in argument)
+    if isinstance(argument, MaybeNone):
+        return replace(argument, content=copied(argument.content))
+    if not isinstance(argument, Mutable):
+        return argument
+    made = copy.copy(argument)
+    if isinstance(argument.held, dict):
+        made.held = {key: copied(item) for key, item in argument.held.items()}
+    elif isinstance(argument.held, tuple):
+        made.held = copied(argument.held)
+    return made
+
+
+def entangle(result: Argument, side: Argument) -> None:
+    """`result` may be `side` itself: neither is to be changed where the other is read later."""
+    for young, old in _pairs(result, side):
+        if young is not old:
+            if old.is_copied:
+                young.entangled, young.is_copied = old.entangled, True
+            old.entangled = old.entangled or _CHANGED
+            old.maybe = (*old.maybe, young)
+            young.maybe_of = (*young.maybe_of, old)
+
+
+def states_in(arguments: Sequence[Argument]) -> dict[Mutable, Any]:
+    """What each of the objects in arguments holds."""
+    return {one: one.held for argument in arguments for one, _ in _pairs(argument, argument)}
+
+
+def check_copies(
+    before: dict[Mutable, Any], given: Argument, after: Argument, location: SourceLocation
+) -> bool:
+    """What an iteration changed of an object that it was given is not to be what another one left
+    in a list that holds a copy of it. `before`: what it held at the start. Whether one carries on
+    what such a list holds."""
+    is_any_copied = False
+    for young, old in _pairs(given, after):
+        is_any_copied |= old.is_copied
+        if old.is_copied and young.held is not before.get(young, young.held):
+            raise CaptureError(format_message(old.entangled, [("in", location.describe())]))
+    return is_any_copied
+
+
+OtherNames: TypeAlias = set[tuple[int, int | Mutable]]
+"""Objects that the next iteration is given, by their number: each may be another one that it is
+given, or an object from outside the loop."""
+
+
+def other_names(given: Sequence[Argument], after: Sequence[Argument], age: int) -> OtherNames:
+    """Of what an iteration that began at an age was given, and left."""
+    numbers = {young: number for number, young in enumerate(_objects_in(given))}
+    left: list[tuple[int, set[Mutable]]] = []
+    for argument, handed_on in zip(given, after, strict=True):
+        for young, old in _pairs(argument, handed_on):
+            left.append((numbers[young], _may_be(old, numbers)))
+    found: OtherNames = set()
+    for place, (number, objects) in enumerate(left):
+        outside = {o for o in objects if o.serial < age and o not in numbers}
+        found |= {(number, other) for other in outside}
+        inside = objects - outside
+        found |= {(number, n) for n, others in left[:place] if n != number and inside & others}
+    return found
+
+
+@contextmanager
+def related_names(given: Sequence[Argument], names: OtherNames) -> Iterator[None]:
+    """In an iteration: where one of two objects that may be the same is changed, the other is not
+    to be read."""
+    objects = list(_objects_in(given))
+    before: dict[Mutable, tuple[Mutable, ...]] = {}
+    for number, other in names:
+        pair = (objects[number], objects[other] if isinstance(other, int) else other)
+        for one, same in (pair, pair[::-1]):
+            before.setdefault(one, one.other_names)
+            one.other_names = (*one.other_names, same)
+    try:
+        yield
+    finally:
+        for one, objects_before in before.items():
+            one.other_names = objects_before
+
+
+def _objects_in(arguments: Sequence[Argument]) -> Iterator[Mutable]:
+    for argument in arguments:
+        for found, _ in _pairs(argument, argument):
+            yield found
+
+
+def _may_be(argument: Mutable, given: Container[Mutable]) -> set[Mutable]:
+    """Itself, and what else it may be; of other names those of what an iteration was given."""
+    found: set[Mutable] = set()
+    pending = [argument]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += (*one.maybe_of, *(one.other_names if one in given else ()))
+    return found
+
+
+def _pairs(result: Argument, side: Argument) -> Iterator[tuple[Mutable, Mutable]]:
+    result, side = (a.content if isinstance(a, MaybeNone) else a for a in (result, side))
+    if isinstance(result, Mutable) and isinstance(side, Mutable):
+        yield result, side
+        result, side = result.held, side.held
+    if isinstance(result, tuple) and isinstance(side, tuple):
+        for one, other in zip(result, side, strict=False):
+            yield from _pairs(one, other)
+    elif isinstance(result, dict) and isinstance(side, dict):
+        for key in (key for key in result if key in side):
+            yield from _pairs(result[key], side[key])
+
+
+_CHANGED = (
+    "a list, dict or object that another variable holds too, in one branch or iteration only, is"
+    " changed afterwards: copy it there"
+)

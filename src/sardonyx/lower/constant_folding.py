@@ -1,0 +1,135 @@
+"""Fold in torch: a node whose inputs are all constants is run once, here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.aten.control_flow import map_blocks, values_read
+from sardonyx.aten.graph import Argument, AtenGraph, Node, Value, is_symbolic
+
+SMALL_BYTES = 4096
+"""A folded constant up to this size never counts as growing the file."""
+
+
+def _no_node(name: str) -> bool:
+    return False
+
+
+def fold_constants(
+    graph: AtenGraph, *, fold_parameters: bool, keeps: Callable[[str], bool] = _no_node
+) -> None:
+    """Replaces nodes by their results; the values keep their identity and become constants.
+
+    `keeps` says of which operators every call stays a node.
+    """
+    uses: dict[int, int] = {}
+    for node in graph.nodes:
+        for value in values_read(node):
+            uses[id(value)] = uses.get(id(value), 0) + 1
+    parameters = {id(v) for v in graph.parameters.values()}
+
+    def folded(nodes: list[Node]) -> list[Node]:
+        return _folded(nodes, uses, parameters, fold_parameters, keeps)
+
+    graph.nodes = map_blocks(graph.nodes, folded)
+
+
+def _folded(
+    nodes: list[Node],
+    uses: dict[int, int],
+    parameters: set[int],
+    fold_parameters: bool,
+    keeps: Callable[[str], bool],
+) -> list[Node]:
+    kept: list[Node] = []
+    for node in nodes:
+        if keeps(node.name) or not _foldable(node, parameters, fold_parameters):
+            kept.append(node)
+            continue
+        results = _run(node)
+        if results is None or _grows(node, results, uses):
+            kept.append(node)
+            continue
+        for output, result in zip(node.outputs, results, strict=True):
+            output.constant = result
+            output.producer = None
+    return kept
+
+
+def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
+    inputs = list(node.inputs())
+    if node.blocks or not all(_has_data(v) for v in inputs):
+        return False
+    if not fold_parameters and any(id(v) in parameters for v in inputs):
+        return False
+    if not inputs and not _is_small_creation(node):
+        return False
+    if node.name.startswith("aten::empty"):  # what it holds is not the model's
+        return False
+    if node.name.startswith("quantized_decomposed::dequantize"):  # runtimes want the integers
+        return False
+    tags = node.op.tags
+    if torch.Tag.nondeterministic_seeded in tags:
+        return False
+    return not any(map(is_symbolic, node.arguments.values()))
+
+
+def _has_data(value: Value) -> bool:
+    return (
+        value.constant is not None
+        and not _torch_private.is_fake(value.constant)
+        and value.constant.device.type != "meta"
+    )
+
+
+def _is_small_creation(node: Node) -> bool:
+    return (
+        len(node.outputs) == 1
+        and all(isinstance(d, int) for d in node.outputs[0].shape)
+        and _bytes_of(node.outputs[0]) <= SMALL_BYTES
+    )
+
+
+def _bytes_of(value: Value) -> int:
+    count = value.dtype.itemsize
+    for d in value.shape:
+        count *= int(d)
+    return count
+
+
+def _run(node: Node) -> list[torch.Tensor] | None:
+    def concrete(argument: Argument) -> Any:
+        if isinstance(argument, Value):
+            return argument.constant
+        if isinstance(argument, list):
+            return [concrete(a) for a in argument]
+        return argument
+
+    arguments = {name: concrete(a) for name, a in node.arguments.items()}
+    positional = [arguments[a.name] for a in node.op._schema.arguments if not a.kwarg_only]
+    keyword = {a.name: arguments[a.name] for a in node.op._schema.arguments if a.kwarg_only}
+    try:
+        with torch.no_grad():
+            result = node.op(*positional, **keyword)
+    except (RuntimeError, LookupError, ValueError, TypeError):
+        return None  # it may stand in a branch that is never taken
+    results = list(result) if isinstance(result, (list, tuple)) else [result]
+    tensors = [r for r in results if isinstance(r, torch.Tensor)]
+    return tensors if len(tensors) == len(node.outputs) else None
+
+
+def _grows(node: Node, results: list[torch.Tensor], uses: dict[int, int]) -> bool:
+    """Whether the results need more room in the file than the inputs they alone read."""
+    made = sum(r.nbytes for r in results)
+    if made <= SMALL_BYTES:
+        return False
+    freed = sum(
+        v.constant.nbytes
+        for v in {id(v): v for v in node.inputs()}.values()
+        if v.constant is not None and uses[id(v)] == 1
+    )
+    return made > freed

@@ -1,0 +1,119 @@
+"""Convolutions of integers, which ONNX has no operator for: exact sums of products that wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.contraction import Labelled, contract
+from sardonyx.lower.kernels.windows import gather_windows, sliding_positions
+from sardonyx.lower.values import Tensor, product_of
+
+_BATCH, _GROUP, _IN, _OUT = range(4)
+
+
+def convolve_integers(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    pads: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """`x` (N, C, D1, ...) by `weight` (out, C / groups, k1, ...); all starts, then all ends."""
+    rows = weight.dim(0) // groups
+    grouped = b.reshape(weight, [groups, rows, *b.dims(weight)[1:]])
+    spatial = len(kernel)
+    return _contracted(
+        b, _padded(b, x, pads), grouped, (_GROUP, _OUT, _IN), kernel, stride, dilation, spatial
+    )
+
+
+def convolve_integers_transposed(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """The sliding form of it: the elements `stride` apart, the kernel turned around."""
+    spatial = len(kernel)
+    rows = weight.dim(0) // groups
+    grouped = b.reshape(weight, [groups, rows, *b.dims(weight)[1:]])
+    for axis in range(3, 3 + spatial):
+        grouped = b.with_shape(b.slice(grouped, axis, -1, None, step=-1), b.dims(grouped))
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    starts = [r - p for r, p in zip(reach, padding, strict=True)]
+    ends = [s + e for s, e in zip(starts, output_padding, strict=True)]
+    spread = _padded(b, _spread(b, x, stride), [*starts, *ends])
+    ones = [1] * spatial
+    return _contracted(b, spread, grouped, (_GROUP, _IN, _OUT), kernel, ones, dilation, spatial)
+
+
+def _contracted(
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    weight_labels: tuple[int, int, int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    spatial: int,
+) -> Tensor:
+    groups = weight.dim(0)
+    batch, channels, *sizes = b.dims(x)
+    positions = [
+        sliding_positions(b, size, *window)
+        for size, *window in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
+    windows = gather_windows(b, x, positions)
+    dims = b.dims(windows)
+    windows = b.reshape(windows, [batch, groups, channels // groups, *dims[2:]])
+    counts = [10 + 2 * axis for axis in range(spatial)]
+    within = [label + 1 for label in counts]
+    pairs = [label for pair in zip(counts, within, strict=True) for label in pair]
+    result = contract(
+        b,
+        [
+            Labelled(windows, (_BATCH, _GROUP, _IN, *pairs)),
+            Labelled(weight, (*weight_labels, *within)),
+        ],
+        [_BATCH, _GROUP, _OUT, *counts],
+    )
+    rows = product_of([groups, weight.dim(weight_labels.index(_OUT))])
+    return b.reshape(result, [batch, rows, *b.dims(result)[3:]])
+
+
+def _padded(b: Builder, x: Tensor, pads: Sequence[int]) -> Tensor:
+    if not any(pads):
+        return x
+    spatial = len(pads) // 2
+    starts, ends = pads[:spatial], pads[spatial:]
+    made = b.Pad(x, [0, 0, *starts, 0, 0, *ends])
+    grown = [s + e for s, e in zip(starts, ends, strict=True)]
+    sizes = [d + g for d, g in zip(b.dims(x)[2:], grown, strict=True)]
+    return b.with_shape(made, [*b.dims(x)[:2], *sizes])
+
+
+def _spread(b: Builder, x: Tensor, stride: Sequence[int]) -> Tensor:
+    """`x` with its elements `stride` apart and zeros between them."""
+    for axis, step in enumerate(stride, start=2):
+        if step == 1:
+            continue
+        dims = b.dims(x)
+        size = dims[axis]
+        rank = len(dims) + 1
+        ends = [step - 1 if a == axis + 1 else 0 for a in range(rank)]
+        apart = b.Pad(b.unsqueeze(x, [axis + 1]), [*[0] * rank, *ends])
+        apart = b.with_shape(apart, [*dims[: axis + 1], step, *dims[axis + 1 :]])
+        merged = b.reshape(apart, [*dims[:axis], size * step, *dims[axis + 1 :]])
+        length = (size - 1) * step + 1
+        cropped = b.slice(merged, axis, 0, length)
+        x = b.with_shape(cropped, [*dims[:axis], length, *dims[axis + 1 :]])
+    return x
