@@ -11,6 +11,7 @@ import warnings
 import numpy
 import pytest
 import torch
+from torch import nn
 
 import sardonyx
 
@@ -247,3 +248,61 @@ def test_exports_of_several_threads_leave_python_and_torch_as_they_were():
     for thread in threads:
         thread.join()
     assert watched() == before
+
+
+class KeepsTraining(nn.Module):
+    """Its own `train()` keeps a part in training mode, as MC dropout and some adapters do."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(5)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.train(True)
+        return self
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+@BOTH
+def test_the_mode_is_what_the_model_s_own_train_sets(capture):
+    model, x = KeepsTraining().eval(), torch.randn(6, 5)
+    program = sardonyx.export(model, (x,), capture=capture, verify=True)
+    torch.testing.assert_close(program(x), model(x))
+
+
+class InAPlainList(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = [nn.Linear(5, 5), nn.BatchNorm1d(5)]
+
+    def forward(self, x):
+        return self.parts[1](self.parts[0](x))
+
+
+@BOTH
+def test_a_module_that_train_does_not_reach_gets_the_mode_and_a_note(capture):
+    model, x = InAPlainList().eval(), torch.randn(6, 5)
+    program = sardonyx.export(model, (x,), capture=capture, verify=True)
+    [note] = program.notes
+    assert "BatchNorm1d that model.eval() does not reach" in note
+    assert model.parts[1].training
+    torch.testing.assert_close(program(x), model.parts[1].eval()(model.parts[0](x)))
+
+
+@BOTH
+def test_modules_made_in_forward(capture):
+    def activations(x):
+        return nn.Softmax(-1)(nn.ReLU()(x)) + nn.Upsample(scale_factor=1)(x[None])[0]
+
+    def dropped(x):
+        return nn.Dropout()(x)
+
+    x = torch.randn(2, 3)
+    program = sardonyx.export(activations, (x,), capture=capture, verify=True)
+    assert not program.notes
+    with pytest.raises(sardonyx.CaptureError, match="not in evaluation mode") as refusal:
+        sardonyx.export(dropped, (x,), capture=capture)
+    assert "return nn.Dropout()(x)" in str(refusal.value)

@@ -61,3 +61,18 @@ def test_a_model_without_provenance_is_refused_all_the_same(tmp_path):
     with pytest.raises(NotRunnableError) as failure:
         Session(path).run({"x": torch.zeros(5, 4)})
     assert "\n  at " not in str(failure.value)
+
+
+def test_a_file_that_fails_where_pytorch_runs_is_a_disagreement():
+    """With the note that explains it: the branch of the example's size has too short a table."""
+
+    def shifted(x):
+        table = torch.arange(12.0)
+        if x.shape[0] > 12:
+            table = torch.arange(40.0)
+        return x + table[: x.shape[0]]
+
+    with pytest.raises(sardonyx.VerificationError, match="PyTorch runs at b=13") as failure:
+        sardonyx.export(shifted, (torch.randn(5),), dynamic_axes={"x": {0: "b"}}, verify=True)
+    assert not isinstance(failure.value, NotRunnableError)
+    assert "the recording holds where b <= 12" in str(failure.value)

@@ -66,6 +66,7 @@ def capture(
     """`functions` notes the torch.autograd.Functions that become one node; without it, none do.
     `is_whole` says of a node that it will not be taken apart by PyTorch later."""
     functions = functions or FunctionCalls(lambda kind: False)
+    mode_notes: list[str] = []
     if isinstance(model, ExportedProgram):
         recorded = from_exported_program(model, options)
     else:
@@ -81,7 +82,11 @@ def capture(
         args, kwargs = fake_weights.with_values(args), fake_weights.with_values(kwargs)
         inputs = prepare_inputs(forward, args, kwargs, options)
         _check_meta_device(model, inputs, options)
-        with undisturbed(model), model_mode(model, options.training), functions.recorded():
+        with (
+            undisturbed(model),
+            model_mode(model, options.training) as mode_notes,
+            functions.recorded(),
+        ):
             way = way_of(model, options.capture)
             record = partial(attempts.record, way=way)
             if way != "script":  # which has every size and number in its conditions
@@ -101,6 +106,7 @@ def capture(
     graph.mutated = [m for m in graph.mutated if m.name not in unkept]
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
     notes = [
+        *mode_notes,
         *recorded.notes,
         *recorded.output.notes,
         *functions.notes,

@@ -14,7 +14,7 @@ from sardonyx.aten import pytree
 from sardonyx.aten.signature import InputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
-from sardonyx.errors import VerificationError, first_line, format_message
+from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
@@ -161,7 +161,12 @@ class _Checker:
     def compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
     ) -> None:
-        actual = self.run_onnx(self.signature.flatten(args, dict(kwargs)))
+        try:
+            actual = self.run_onnx(self.signature.flatten(args, dict(kwargs)))
+        except NotRunnableError as error:
+            if not self.runs:
+                raise
+            raise VerificationError(self._runs_there_no_more(label, error)) from error
         pairs = self._pairs(expected, actual)
         paired = {pair.name for pair in pairs}
         for name in self.signature.state_outputs:
@@ -188,6 +193,18 @@ class _Checker:
             if comparison.name not in random and comparison.name not in self.unknown
         ]
         self.runs.append(Run(label, tuple(values)))
+
+    def _runs_there_no_more(self, label: str, error: NotRunnableError) -> str:
+        """The message where the file ran at the example, and fails at inputs PyTorch takes."""
+        return format_message(
+            f"PyTorch runs at {label}, and the file does not",
+            [
+                ("runtime", str(error).splitlines()),
+                ("cause", self.reads.causes()),
+                ("notes", self.notes),
+                ("try", _advice([], self.notes, self.reads.causes())),
+            ],
+        )
 
     def compare_other_inputs(self) -> None:
         """At a larger and a smaller size, or where no other size can be had at other values."""
@@ -393,7 +410,7 @@ def _advice(
         return _WITHOUT_BAKING
     if any("the recording holds where" in note for note in notes):
         return _WITHIN_NOTES
-    is_near = all(c.max_abs != float("inf") for c in different)
+    is_near = bool(different) and all(c.max_abs != float("inf") for c in different)
     return _WITH_TOLERANCE if is_near else ""
 
 

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import functools
 import random
+import sys
 import warnings
 from collections.abc import Iterator
 from types import FunctionType, MethodType
@@ -15,27 +16,35 @@ import numpy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.location import innermost_user_place, place_text
 from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
-from sardonyx.errors import CaptureError, FinalCaptureError
+from sardonyx.errors import CaptureError, FinalCaptureError, format_message
 from sardonyx.options import TrainingMode
 
 
 @contextlib.contextmanager
-def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
-    """The modules that the model reaches in the mode asked for; each one's own flag is restored."""
+def model_mode(model: Any, training: TrainingMode) -> Iterator[list[str]]:
+    """The model in the mode asked for, as its own `train()` sets it. Flags are put back.
+
+    Gives a note for each module that the model only refers to, which `model.train()` does not
+    reach: it gets the mode, too."""
     if training is TrainingMode.PRESERVE:
-        yield
+        yield []
         return
     wanted = training is TrainingMode.TRAINING
-    modules = list(modules_reached(model))
-    before = [(module, module.training) for module in modules]
+    before = [(module, module.training) for module in modules_reached(model)]
+    registered: set[int] = set()
+    notes: list[str] = []
     token = _mode_wanted.set(wanted)
     try:
-        if isinstance(model, torch.nn.Module):
-            model.train(wanted)
-        for module in modules:
-            module.training = wanted
-        yield
+        for module, flag in before:
+            if id(module) in registered:
+                continue
+            registered.update(map(id, module.modules()))
+            module.train(wanted)
+            if module is not model and flag != wanted and isinstance(model, torch.nn.Module):
+                notes += _notes_on_mode(module, wanted)
+        yield notes
     finally:
         _mode_wanted.reset(token)
         for module, flag in before:
@@ -47,16 +56,43 @@ _mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
 )
 
 
+def _notes_on_mode(module: torch.nn.Module, wanted: bool) -> Iterator[str]:
+    if not any(_asks_for_mode(type(part)) for part in module.modules()):
+        return
+    name, call = type(module).__qualname__, "train" if wanted else "eval"
+    yield (
+        f"the model holds a {name} that model.{call}() does not reach (it is in a list or dict that"
+        f" is no ModuleList or ModuleDict): it is exported as after its own {call}()"
+    )
+
+
 def check_mode(module: torch.nn.Module) -> None:
-    """Of a module that the model calls: the mode asked for has reached it."""
+    """Of a module that the model calls, and that it neither has nor refers to: where its code asks
+    for the mode, the one asked for must have reached it."""
     wanted = _mode_wanted.get()
-    if wanted is not None and module.training != wanted:
-        mode = "training" if wanted else "evaluation"
-        raise FinalCaptureError(
+    if wanted is None or module.training == wanted or not _asks_for_mode(type(module)):
+        return
+    mode = "training" if wanted else "evaluation"
+    raise FinalCaptureError(
+        format_message(
             f"the model calls a {type(module).__qualname__} that is not one of its modules, and"
-            f" that is not in {mode} mode: call its .{'train' if wanted else 'eval'}() first, or"
-            " make it an attribute of the model"
+            f" that is not in {mode} mode",
+            [
+                ("at", place_text(innermost_user_place(sys._getframe(1)))),
+                ("try", f"its .{'train' if wanted else 'eval'}() before the call"),
+                ("", "or make it an attribute of the model"),
+            ],
         )
+    )
+
+
+def _asks_for_mode(kind: type[torch.nn.Module]) -> bool:
+    functions = (
+        function
+        for base in kind.__mro__[: kind.__mro__.index(torch.nn.Module)]
+        for function in vars(base).values()
+    )
+    return any("training" in f.__code__.co_names for f in functions if isinstance(f, FunctionType))
 
 
 def modules_reached(model: Any) -> Iterator[torch.nn.Module]:
