@@ -72,9 +72,9 @@ class WriteDiagonal(nn.Module):
 
 @row(
     "Write to `y.diagonal()`",
-    sardonyx="right numbers",
+    sardonyx="correct",
     dynamo="no export",
-    torchscript="**wrong numbers**",
+    torchscript="**wrong**",
 )
 def test_write_to_y_diagonal(export: Exporters) -> None:
     model, x = WriteDiagonal(), torch.randn(4, 4)
@@ -96,9 +96,9 @@ class WriteViews(nn.Module):
 
 @row(
     "Write to `y.t()`, `y.chunk(2)[0]`, `out=y[:, 2:6]`",
-    sardonyx="right numbers",
-    dynamo="right numbers",
-    torchscript="**wrong numbers**",
+    sardonyx="correct",
+    dynamo="correct",
+    torchscript="**wrong**",
 )
 def test_write_to_y_t_y_chunk_2_0_out_y_2_6(export: Exporters) -> None:
     model, x = WriteViews(), torch.randn(4, 4)
@@ -143,9 +143,9 @@ class Running(nn.Module):
 
 @row(
     "A buffer that `forward` writes",
-    sardonyx="right numbers; a note, or its new value with `state_outputs=True`",
-    dynamo="right numbers; the new value is lost",
-    torchscript="**wrong numbers**, and your buffer is changed",
+    sardonyx="correct; a note, or its new value with `state_outputs=True`",
+    dynamo="correct; the new value is lost",
+    torchscript="**wrong**, and your buffer is changed",
 )
 def test_a_buffer_that_forward_writes(export: Exporters) -> None:
     x = torch.ones(3)
@@ -168,8 +168,8 @@ def test_a_buffer_that_forward_writes(export: Exporters) -> None:
 
 @row(
     "`TransformerEncoderLayer`, dynamic batch, example of batch 1",
-    sardonyx="right numbers and dims",
-    dynamo="right numbers; the file says the output's batch is 1",
+    sardonyx="correct and dims",
+    dynamo="correct; the file says the output's batch is 1",
     torchscript="no export",
 )
 def test_transformerencoderlayer_dynamic_batch_example_of_batch_1(export: Exporters) -> None:
@@ -194,12 +194,12 @@ class Recurrence(nn.Module):
 
 
 @row(
-    "A dynamic dim that the model fixes",
+    "A dynamic dim that the model specializes",
     sardonyx="refused, with the line of the model",
     dynamo="refused, without the line",
-    torchscript="**wrong numbers** at other sizes",
+    torchscript="**wrong** at other sizes",
 )
-def test_a_dynamic_dim_that_the_model_fixes(export: Exporters) -> None:
+def test_a_dynamic_dim_that_the_model_specializes(export: Exporters) -> None:
     model, x = Recurrence(), torch.randn(2, 4)
     options = {"input_names": ["x"], "dynamic_axes": {"x": {0: "time"}}}
     refusal = export.sardonyx(model, x, **options).error
@@ -223,7 +223,7 @@ class BySize(nn.Module):
 @row(
     "`if x.shape[0] > 3:`, that dim dynamic",
     sardonyx="one branch; a note of the sizes it holds for, and the line",
-    dynamo="one branch, without a word",
+    dynamo="one branch, silently",
     torchscript="one branch, with a warning",
 )
 def test_if_x_shape_0_3_that_dim_dynamic(export: Exporters) -> None:
@@ -289,12 +289,12 @@ class Encoder(nn.Module):
 
 
 @row(
-    "What a node says of its origin",
+    "Provenance stored on a node",
     sardonyx="module and line",
     dynamo="module, line, and absolute paths of your machine",
     torchscript="module",
 )
-def test_what_a_node_says_of_its_origin(export: Exporters) -> None:
+def test_provenance_stored_on_a_node(export: Exporters) -> None:
     model, x, here = Encoder(), torch.randn(2, 4), str(Path(__file__).parent).encode()
     ours = export.sardonyx(model, x)
     said = [{p.key: p.value for p in node.metadata_props} for node in ours.proto.graph.node]
@@ -419,9 +419,9 @@ class WritesInALoop(nn.Module):
 
 @row(
     "A scripted loop that writes `row = out[0]`",
-    sardonyx="right numbers",
+    sardonyx="correct",
     dynamo="no export",
-    torchscript="**wrong numbers**",
+    torchscript="**wrong**",
 )
 def test_a_scripted_loop_that_writes_row_out_0(export: Exporters) -> None:
     x = torch.ones(3, 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import shlex
 import textwrap
 from pathlib import Path
@@ -29,28 +28,15 @@ def python_blocks(text: str) -> list[str]:
 def test_python_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    blocks = python_blocks(README)
-    assert len(blocks) >= 4
-    exec(blocks[0], names)
+    [example] = python_blocks(README)
+    exec(example, names)
     assert (tmp_path / "model.onnx").is_file()
     assert "input: float32[batch, 4]" in capsys.readouterr().out
-    # In a file: torch.jit.script reads the source of what it compiles.
-    program = tmp_path / "readme.py"
-    program.write_text("\n".join(blocks))
-    runpy.run_path(str(program), run_name="readme")
 
 
 def test_first_example_is_short():
     code = [line for line in python_blocks(README)[0].splitlines() if line.strip()]
     assert len(code) <= 5
-
-
-def test_dims_keep_the_names_the_readme_says():
-    names: dict[str, object] = {}
-    blocks = python_blocks(README)
-    exec("import torch, sardonyx\n" + next(b for b in blocks if "class Score" in b), names)
-    (weights,) = names["program"].model.graph.outputs
-    assert f"`{weights.name}` is `[{', '.join(map(str, weights.shape))}]`" in README
 
 
 def test_command_lines_of_the_readme_run(tmp_path, monkeypatch):
