@@ -1,4 +1,4 @@
-"""Operators on tensors that take, or give, a list whose length is known at run time."""
+"""ATen operators that take or return a list of dynamic length."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, Dim, Value
 from sardonyx.capture.torchscript.containers.list_contents import can_be_split, known_length
 from sardonyx.capture.torchscript.control_flow.patterns import OpenDims
+from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
     ScriptList,
 )
-from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
@@ -35,7 +35,7 @@ class ListOperators:
         self._lists = reader.lists
 
     def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
-        """`unpacked` is the number of variables that a list it gives is at once unpacked into."""
+        """`unpacked`: the number of variables that the result is unpacked into."""
         operator = _TAKING.get(name)
         if operator is not None and operands:
             items = _dynamic_items(operands[0])
@@ -108,7 +108,7 @@ class ListOperators:
         (longest,) = self._reader.repeat(count, [0], longer)
         sizes = [numbers.as_scalar(longest), *_item_dims(items)[1:]]
         if any(size is None for size in sizes):
-            raise CaptureError("pad_sequence takes a list of tensors of unknown sizes")
+            raise ScriptRefusal("pad_sequence takes a list of tensors of unknown sizes")
 
         def filled(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             item = lists.at(items, iteration)
@@ -157,7 +157,7 @@ class ListOperators:
         return self._pieces(tensor, axis, size, count)
 
     def _split_into(self, count: int, tensor: Value, size: Argument, dim: int = 0) -> Argument:
-        """The same, where the program takes the number of pieces for granted."""
+        """The same, where the program unpacks a fixed number of pieces."""
         axis = dim % tensor.type.rank
         is_known = isinstance(tensor.shape[axis], int) and isinstance(size, int)
         if is_known or isinstance(size, ScriptList):
@@ -200,7 +200,7 @@ class ListOperators:
             return None
         numbers = self._reader.numbers
         size = numbers.divided_up(whole, chunks)
-        # Nothing is divided into empty pieces, as many as were asked for.
+        # An empty dim is divided into `chunks` empty pieces.
         step = numbers.compute("prim::max", [size, 1], torch.int64)
         count = numbers.divided_up(whole, step)
         is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
@@ -240,7 +240,7 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
     if not isinstance(operand, ScriptList) or isinstance(operand.state, tuple):
         return None
     if isinstance(operand.state, DynamicRows):
-        raise CaptureError("an operator takes a list of tensors, and this is one of other things")
+        raise ScriptRefusal("an operator takes a list of tensors, and this is one of tuples")
     assert isinstance(operand.state, DynamicItems)
     return operand.state
 

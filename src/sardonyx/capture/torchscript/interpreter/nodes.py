@@ -31,9 +31,9 @@ from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
 from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.quantized.reader import LoopBody
-from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.refusals import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
