@@ -206,7 +206,9 @@ class NodeWriter:
                     )
                 ) from error
             if isinstance(error, IndexError):
-                # Of dims: what PyTorch itself says, whatever the sizes are.
+                if _is_select_of_open_dim(op, arguments):
+                    return self._selected(op, arguments)
+                # The dim does not exist, whatever the sizes are.
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
@@ -224,6 +226,15 @@ class NodeWriter:
                 self.conditions.append(SizeCondition(guard.expression, place, False))
         return self.inference.node(self.graph, op, arguments, result, location)
 
+    def _selected(self, op: Any, arguments: dict[str, Argument]) -> Node:
+        """`x[5]` of a dynamic dim, which the example is too short for: PyTorch does not check an
+        index that is computed."""
+        number = torch.tensor(arguments["index"])
+        index = Value("index", type_of(number), constant=number)
+        symbol = _torch_private.dim_of(_torch_private.new_data_dependent_size(self.inference.mode))
+        self.graph.symbols[symbol] = SymbolSource(index, None)
+        return self._inferred(op, {**arguments, "index": symbol})
+
     def _in_its_block(self) -> AbstractContextManager[None]:
         if self.graph.nodes is self._outermost:
             return contextlib.nullcontext()
@@ -239,6 +250,14 @@ def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
         if kind.kind() in ("IntType", "FloatType") and is_symbolic(arguments.get(parameter.name)):
             return str(parameter.name)
     return None
+
+
+def _is_select_of_open_dim(op: Any, arguments: dict[str, Argument]) -> bool:
+    if op is not torch.ops.aten.select.int:
+        return False
+    shape, dim = arguments["self"].shape, arguments["dim"]
+    is_dim = -len(shape) <= dim < len(shape)
+    return is_dim and isinstance(shape[dim], sympy.Basic) and isinstance(arguments["index"], int)
 
 
 _DIVISIONS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "IntTrueDiv"})

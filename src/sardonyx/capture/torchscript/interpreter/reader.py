@@ -108,19 +108,25 @@ class GraphReader(NodeWriter):
                 format_message(f"the model raises: {error}", [("at", error.place())])
             ) from error
         except CannotJoin as reason:
-            raise CaptureError(f"values of different types meet: {reason}") from reason
+            refusal = ScriptRefusal(f"values of different types meet: {reason}", reason.hint)
+            raise refusal.located(self.here) from reason
         except (CaptureError, UnsupportedOperatorError) as error:
-            others = self._further_refusals(list(graph.nodes()))
-            is_ours = isinstance(error, (TypesChange, BranchesDiffer, ScriptRefusal))
-            kind = CaptureError if is_ours else type(error)
-            if not others:
-                raise (kind(str(error)) if is_ours else error) from error.__cause__
-            lines = [line for each in (error, *others) for line in str(each).splitlines()]
-            count = 1 + len(others)
-            raise kind(
-                format_message(f"{count} places of the program have no ONNX form", [("", lines)])
-            ) from error
+            if isinstance(error, ScriptRefusal):
+                error = error.located(self.here)
+            raise self._with_further_refusals(error, list(graph.nodes())) from error.__cause__
         return result
+
+    def _with_further_refusals(self, error: SardonyxError, nodes: Sequence[Any]) -> SardonyxError:
+        others = self._further_refusals(nodes)
+        is_ours = isinstance(error, (TypesChange, BranchesDiffer))
+        kind = CaptureError if is_ours else type(error)
+        if not others:
+            return kind(str(error)) if is_ours else error
+        lines = [line for each in (error, *others) for line in str(each).splitlines()]
+        count = 1 + len(others)
+        return kind(
+            format_message(f"{count} places of the program have no ONNX form", [("", lines)])
+        )
 
     def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
         """The refusals of the nodes that do not depend on the first that was refused."""
@@ -180,10 +186,11 @@ class GraphReader(NodeWriter):
             return partial(self.read_block, nodes[start:], outputs, then, at_end=at_end)
 
         for place, node in enumerate(nodes):
-            kind, rest = node.kind(), from_place(place + 1)
+            kind = node.kind()
             if kind in SQUEEZES:
                 squeeze = open_squeeze(self.inputs_of(node))
                 if squeeze is not None:
+                    rest = from_place(place + 1)
                     return self._paths_apart.squeezed(node, squeeze, rest, at_end)
             try:
                 if kind == "prim::If":
@@ -196,10 +203,11 @@ class GraphReader(NodeWriter):
             except TypesChange as refusal:
                 if kind != "prim::Loop":
                     raise
+                rest = from_place(place + 1)
                 return self._paths_apart.first_iterations(node, refusal, rest, at_end)
             except CannotJoin as reason:
                 if kind == "prim::If":
-                    return self._read_rest_in_branches(node, reason, rest, at_end)
+                    return self._read_rest_in_branches(node, reason, from_place(place + 1), at_end)
                 if kind == "prim::Loop" or not isinstance(reason, TwoTypes):
                     raise
                 return self._paths_apart.operand(node, reason, from_place(place), at_end)
