@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sardonyx.aten.graph import Argument, SourceLocation
+from sardonyx.aten.graph import SourceLocation
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 
@@ -42,27 +42,6 @@ class CannotJoin(Exception):
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
         self.hint = hint
-
-
-class TwoTypes(CannotJoin):
-    """The result of a call has another type for one value of an operand than for the other; a
-    condition chooses the operand."""
-
-    def __init__(
-        self,
-        kind: str,
-        reason: CannotJoin,
-        names: list[str],
-        operand: Argument,
-        condition: Argument,
-        values: list[Argument],
-    ) -> None:
-        super().__init__(f"the result of {kind} has two types: {reason}", reason.hint)
-        self.names = names
-        """The variables that hold the operand."""
-        self.operand = operand
-        self.condition = condition
-        self.values = values
 
 
 class TypesChange(CaptureError):

@@ -28,6 +28,7 @@ from sardonyx.capture.torchscript.types.values import (
     ListItems,
     ScriptList,
     columns_of,
+    dtype_name,
     is_number,
     number_dtype,
 )
@@ -138,9 +139,7 @@ class ListContents:
 
     def _unstacked(self, items: DynamicItems) -> Value:
         content = items.content
-        _check_sequence_of(content.dtype)
-        if content.dtype not in _SPLIT_BY_ONNXRUNTIME:
-            return self._unstacked_by_loop(items)
+        check_can_be_split(content.dtype)
         return self._reader.emit_typed(
             sequences.SEQUENCE_UNSTACK,
             [content],
@@ -148,25 +147,6 @@ class ListContents:
             content.shape[1:],
             is_sequence=True,
         )
-
-    def _unstacked_by_loop(self, items: DynamicItems) -> Value:
-        content = items.content
-        pattern = DynamicListOf(
-            content.dtype, content.shape[1:], of_numbers=False, is_sequence=True
-        )
-        empty = DynamicItems(self.dynamic_content((), pattern), of_numbers=False)
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            (parts,) = carried
-            place = self._reader.numbers.as_scalar(iteration)
-            item = self._reader.emit(_aten.select.int, [content, 0, place])[0]
-            made = self.inserted(parts.state.content, item, None, pattern.dims)
-            self._reader.heap.set(parts, DynamicItems(made, of_numbers=False))
-            return [parts]
-
-        (made,) = self._reader.repeat(content.shape[0], [self.new(empty)], body)
-        result: Value = made.state.content
-        return result
 
     def inserted(self, sequence: Value, item: Value, place: Argument, dims: OpenDims) -> Value:
         """The sequence with an item before a place; None for the end."""
@@ -208,7 +188,7 @@ def _stacked_where_possible(pattern: DynamicPattern, length: int) -> DynamicPatt
 
 def _check_sequence_of(dtype: torch.dtype) -> None:
     if dtype == torch.bfloat16 or dtype.is_complex:
-        name = str(dtype).removeprefix("torch.")
+        name = dtype_name(dtype)
         raise ScriptRefusal(
             f"the length of a list of {name} tensors is computed at run time, and ONNX has no"
             f" sequences of {name}",
@@ -216,7 +196,10 @@ def _check_sequence_of(dtype: torch.dtype) -> None:
         )
 
 
-def can_be_split(dtype: torch.dtype) -> bool:
-    """Into a sequence, by ONNX Runtime."""
+def check_can_be_split(dtype: torch.dtype) -> None:
     _check_sequence_of(dtype)
-    return dtype in _SPLIT_BY_ONNXRUNTIME
+    if dtype not in _SPLIT_BY_ONNXRUNTIME:
+        raise ScriptRefusal(
+            f"ONNX Runtime does not split a tensor of {dtype_name(dtype)} into a list",
+            "to(torch.int32) before",
+        )

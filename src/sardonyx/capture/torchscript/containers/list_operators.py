@@ -11,7 +11,7 @@ import torch
 
 from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, Dim, Value
-from sardonyx.capture.torchscript.containers.list_contents import can_be_split, known_length
+from sardonyx.capture.torchscript.containers.list_contents import check_can_be_split, known_length
 from sardonyx.capture.torchscript.control_flow.patterns import OpenDims
 from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
@@ -68,27 +68,6 @@ class ListOperators:
         if axis:
             moved = self._call(_aten.movedim.int, moved, 0, axis)
         return self._call(_aten.clone.default, moved)
-
-    def hstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        return self.concatenated(items, min(rank - 1, 1)) if rank else self.stacked(items)
-
-    def vstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items) if rank < 2 else self.concatenated(items)
-        return made if rank else self._call(_aten.unsqueeze.default, made, 1)
-
-    def dstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items, rank) if rank < 3 else self.concatenated(items, 2)
-        for _ in range(2 - rank):
-            made = self._call(_aten.unsqueeze.default, made, 0)
-        return made
-
-    def column_stacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items, rank) if rank < 2 else self.concatenated(items, 1)
-        return made if rank else self._call(_aten.unsqueeze.default, made, 0)
 
     def padded(
         self,
@@ -211,26 +190,12 @@ class ListOperators:
         return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
 
     def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
-        if not can_be_split(tensor.dtype):
-            return self._split_by_loop(tensor, sizes, axis)
+        check_can_be_split(tensor.dtype)
         dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
         made = self._reader.emit_typed(
             sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
         )
         return self._lists.new(DynamicItems(made, of_numbers=False))
-
-    def _split_by_loop(self, tensor: Value, sizes: Value, axis: int) -> Argument:
-        numbers, lists = self._reader.numbers, self._lists
-        held = DynamicItems(sizes, of_numbers=True)
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            start, parts = carried
-            end = numbers.compute("aten::add", [start, lists.at(held, iteration)], torch.int64)
-            bounds = [numbers.as_scalar(bound) for bound in (start, end)]
-            lists.insert(parts, None, self._call(_aten.slice.Tensor, tensor, axis, *bounds))
-            return [end, parts]
-
-        return self._reader.repeat(sizes.shape[0], [0, lists.new(())], body)[1]
 
     def _call(self, op: Any, *arguments: Argument) -> Value:
         return self._reader.emit(op, list(arguments))[0]
@@ -250,10 +215,6 @@ def _item_dims(items: DynamicItems) -> tuple[Any, ...]:
     return shape if items.is_sequence else shape[1:]
 
 
-def _item_rank(items: DynamicItems) -> int:
-    return len(_item_dims(items))
-
-
 def _is_multiple(size: Dim, count: int) -> bool:
     return count == 1 or (isinstance(size, sympy.Expr) and bool((size / count).is_integer))
 
@@ -263,11 +224,6 @@ _TAKING: dict[str, Callable[..., Argument]] = {
     "aten::concat": ListOperators.concatenated,
     "aten::concatenate": ListOperators.concatenated,
     "aten::stack": ListOperators.stacked,
-    "aten::hstack": ListOperators.hstacked,
-    "aten::vstack": ListOperators.vstacked,
-    "aten::row_stack": ListOperators.vstacked,
-    "aten::dstack": ListOperators.dstacked,
-    "aten::column_stack": ListOperators.column_stacked,
     "aten::pad_sequence": ListOperators.padded,
 }
 _GIVING: dict[str, Callable[..., Argument]] = {

@@ -100,30 +100,18 @@ class ScriptLists(ListContents):
             raise ScriptRefusal(
                 "a list of dynamic length is sliced with a step that is computed at run time"
             )
+        if step < 0 and (start is not None or end is not None):
+            raise ScriptRefusal(
+                "a list of dynamic length is sliced backwards between bounds",
+                "reverse() the list first",
+            )
         if step < 0:
-            first, last = (self._from_behind(items, bound) for bound in (start, end))
-            return self.sliced(self.reversed(items), first, last, -step)
+            return self.sliced(self.reversed(items), None, None, -step)
         if isinstance(items, DynamicRows):
             return _of_columns(items, lambda c: self.sliced(c, start, end, step))
         if not items.is_sequence:
             return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
         return self._slice_of_sequence(items, start, end, step)
-
-    def _from_behind(self, items: Dynamic, bound: Argument) -> Argument:
-        """A bound of a slice that goes backwards, counted in the reversed list."""
-        if bound is None:
-            return None
-        if not isinstance(bound, int):
-            raise ScriptRefusal(
-                "a list of dynamic length is sliced backwards with bounds that are computed at run"
-                " time",
-                "reverse() the list first",
-            )
-        if bound < 0:
-            return -bound - 1
-        numbers = self._reader.numbers
-        place = numbers.compute("aten::sub", [self.length(items), bound + 1], torch.int64)
-        return numbers.compute("prim::max", [place, 0], torch.int64)
 
     def _part(self, stacked: Value, start: Argument, end: Argument, step: int = 1) -> Value:
         numbers = self._reader.numbers

@@ -47,6 +47,7 @@ from sardonyx.capture.torchscript.types.values import (
     Mutable,
     ScriptList,
     is_number,
+    reachable,
 )
 from sardonyx.errors import CaptureError
 
@@ -430,14 +431,7 @@ def _is_better_unrolled(
 
 def _values_behind(value: Value) -> set[Value]:
     """The values that a number was computed from, in its own block."""
-    found: set[Value] = set()
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if value not in found:
-            found.add(value)
-            pending += value.producer.inputs() if value.producer is not None else ()
-    return found
+    return reachable([value], lambda v: () if v.producer is None else v.producer.inputs())
 
 
 def _is_of_numbers(block: Block) -> bool:

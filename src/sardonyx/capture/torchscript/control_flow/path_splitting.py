@@ -17,12 +17,7 @@ import torch
 from sardonyx.aten.graph import Argument, Dim, SourceLocation, Value
 from sardonyx.capture.torchscript.control_flow.branches import Readings
 from sardonyx.capture.torchscript.control_flow.loops import FOREVER, Loop
-from sardonyx.capture.torchscript.refusals import (
-    BranchesDiffer,
-    CannotJoin,
-    TwoTypes,
-    TypesChange,
-)
+from sardonyx.capture.torchscript.refusals import BranchesDiffer, CannotJoin, TypesChange
 from sardonyx.capture.torchscript.types.values import ScriptList
 from sardonyx.errors import CaptureError, format_message
 
@@ -128,7 +123,7 @@ class PathSplitter:
         finally:
             del self._sizes_of_one[size]
 
-    # -- loops and calls -------------------------------------------------------------------------
+    # -- loops -----------------------------------------------------------------------------------
 
     def first_iterations(
         self, node: Any, refusal: TypesChange, rest: Rest, at_end: bool
@@ -167,25 +162,6 @@ class PathSplitter:
             return self.branch(is_entered, readings, location, at_end, lambda _: refusal)
 
         return peeled(0, count, condition, start)
-
-    def operand(self, node: Any, choice: TwoTypes, again: Rest, at_end: bool) -> list[Argument]:
-        """A call whose type depends on the value of an operand: it and the rest are read once for
-        each value."""
-        location = self._reader.here = self._reader.location(node)
-        fields = [("at", location.describe()), ("try", choice.hint)]
-        refusal = CaptureError(format_message(str(choice), fields))
-        if self.is_at_limit:
-            raise refusal from choice
-
-        def reading(value: Argument) -> list[Argument]:
-            self._reader.env.update(dict.fromkeys(choice.names, value))
-            try:
-                return again()
-            finally:
-                self._reader.env.update(dict.fromkeys(choice.names, choice.operand))
-
-        readings = [partial(reading, value) for value in choice.values]
-        return self.branch(choice.condition, readings, location, at_end, lambda _: refusal)
 
 
 def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:

@@ -27,6 +27,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptInstance,
     ScriptList,
     Uninitialized,
+    dtype_name,
     is_number,
     number_dtype,
 )
@@ -189,7 +190,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
         return _join_lists(left, right)
     if isinstance(left, NumberLeaf) and isinstance(right, NumberLeaf):
         raise CannotJoin(
-            f"a number is {_name(left.dtype)} here and {_name(right.dtype)} there",
+            f"a number is {dtype_name(left.dtype)} here and {dtype_name(right.dtype)} there",
             "float() or int() of one of them",
         )
     if (
@@ -358,7 +359,7 @@ def _join_tensors(
     left: torch.dtype, right: torch.dtype, left_dims: OpenDims | None, right_dims: OpenDims | None
 ) -> OpenDims:
     if left != right:
-        raise CannotJoin(f"a tensor is {_name(left)} here and {_name(right)} there")
+        raise CannotJoin(f"a tensor is {dtype_name(left)} here and {dtype_name(right)} there")
     if left_dims is None or right_dims is None or len(left_dims) != len(right_dims):
         counts = ["any number of" if d is None else len(d) for d in (left_dims, right_dims)]
         raise CannotJoin(
@@ -375,10 +376,6 @@ def _no_common_type(left: Pattern, right: Pattern) -> CannotJoin:
     elif isinstance(left, Same) and isinstance(right, Same):
         hint = "a number instead, and an if for each of its values"
     return CannotJoin(f"{_describe(left)} here and {_describe(right)} there", hint)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _describe(pattern: Pattern, *, plural: bool = False) -> str:

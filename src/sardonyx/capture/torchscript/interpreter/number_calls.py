@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument
-from sardonyx.capture.torchscript.refusals import NotHere
+from sardonyx.capture.torchscript.refusals import NotHere, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,
@@ -59,32 +59,14 @@ class NumberCalls:
 
     def divided(self, left: Argument, right: Argument) -> Argument:
         """`divmod`."""
-        compute = self._numbers.compute
         if is_constant(left) and is_constant(right):
             raise NotHere
-        if torch.float64 not in (number_dtype(left), number_dtype(right)):
-            return tuple(
-                compute(name, [left, right], torch.int64)
-                for name in ("aten::floordiv", "aten::remainder")
-            )
-        rest = compute("aten::fmod", [left, right], torch.float64)
-        signs = [compute("aten::lt", [n, 0], torch.bool) for n in (left, right)]
-        is_moved = compute("aten::__xor__", signs, torch.bool)
-        is_moved = compute("aten::__and__", [is_moved, self._is_true(rest)], torch.bool)
-        moved = compute("aten::add", [rest, right], torch.float64)
-        tensors = [self._numbers.as_tensor(n) for n in (is_moved, moved, rest)]
-        rest = ComputedNumber(self._numbers.call(torch.ops.aten.where.self, *tensors))
-        multiple = compute("aten::sub", [left, rest], torch.float64)
-        return compute("aten::div", [multiple, right], torch.float64), rest
-
-    def fraction(self, number: Argument) -> Argument:
-        """`math.modf`."""
-        if is_constant(number):
-            raise NotHere
-        tensor = self._numbers.as_tensor(number, torch.float64)
-        whole = self._numbers.call(torch.ops.aten.trunc.default, tensor)
-        rest = self._numbers.call(torch.ops.aten.sub.Tensor, tensor, whole)
-        return ComputedNumber(rest), ComputedNumber(whole)
+        if torch.float64 in (number_dtype(left), number_dtype(right)):
+            raise ScriptRefusal("divmod() of floats has no ONNX form", "// and math.fmod()")
+        return tuple(
+            self._numbers.compute(name, [left, right], torch.int64)
+            for name in ("aten::floordiv", "aten::remainder")
+        )
 
     def range_length(self, start: Argument, end: Argument, step: Argument) -> Argument:
         if all(isinstance(a, int) for a in (start, end, step)):
@@ -119,7 +101,6 @@ _NUMBER_CALLS: dict[str, Callable[..., Any]] = {
     "aten::all": _reduction("aten::__and__", torch.ops.aten.all.default, True),
     "aten::any": _reduction("aten::__or__", torch.ops.aten.any.default, False),
     "aten::divmod": NumberCalls.divided,
-    "aten::modf": NumberCalls.fraction,
     "aten::sum": _reduction("aten::add", torch.ops.aten.sum.default, 0),
     "prim::max": _reduction("prim::max", torch.ops.aten.amax.default),
     "prim::min": _reduction("prim::min", torch.ops.aten.amin.default),

@@ -24,7 +24,6 @@ from sardonyx.capture.torchscript.refusals import (
     CannotJoin,
     NotHere,
     ScriptRefusal,
-    TwoTypes,
     no_form,
     runtime_string,
 )
@@ -96,9 +95,11 @@ class OperatorCalls:
         try:
             return reader.branches.branch(condition, readings, reader.here)
         except CannotJoin as reason:
-            inputs = [i.debugName() for i in node_inputs(node)]
-            names = [name for name in inputs if reader.env[name] is operand]
-            raise TwoTypes(node.kind(), reason, names, operand, condition, values) from reason
+            raise ScriptRefusal(
+                f"the type of the result of {node.kind()} depends on an argument that is computed"
+                f" at run time: {reason}",
+                "an if around two calls",
+            ) from reason
 
     def _script_operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         """An operator that only TorchScript has: PyTorch runs it where all operands are known."""

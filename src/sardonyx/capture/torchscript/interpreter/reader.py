@@ -44,7 +44,6 @@ from sardonyx.capture.torchscript.refusals import (
     CannotJoin,
     ModelRaises,
     ScriptRefusal,
-    TwoTypes,
     TypesChange,
     no_form,
 )
@@ -206,11 +205,9 @@ class GraphReader(NodeWriter):
                 rest = from_place(place + 1)
                 return self._paths_apart.first_iterations(node, refusal, rest, at_end)
             except CannotJoin as reason:
-                if kind == "prim::If":
-                    return self._read_rest_in_branches(node, reason, from_place(place + 1), at_end)
-                if kind == "prim::Loop" or not isinstance(reason, TwoTypes):
+                if kind != "prim::If":
                     raise
-                return self._paths_apart.operand(node, reason, from_place(place), at_end)
+                return self._read_rest_in_branches(node, reason, from_place(place + 1), at_end)
         results = [self.reshaped.now(self.env[o.debugName()]) for o in outputs]
         return results if then is None else then(results)
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sardonyx.aten.graph import Argument
-from sardonyx.capture.torchscript.types.values import MaybeNone, Mutable
+from sardonyx.capture.torchscript.types.values import MaybeNone, Mutable, reachable
 
 
 def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
@@ -115,14 +115,9 @@ def _objects_in(arguments: Sequence[Argument]) -> Iterator[Mutable]:
 
 def _may_be(argument: Mutable, given: Container[Mutable]) -> set[Mutable]:
     """Itself and the objects that it may be, by other names too if it is an input."""
-    found: set[Mutable] = set()
-    pending = [argument]
-    while pending:
-        one = pending.pop()
-        if one not in found:
-            found.add(one)
-            pending += (*one.maybe_of, *(one.other_names if one in given else ()))
-    return found
+    return reachable(
+        [argument], lambda one: (*one.maybe_of, *(one.other_names if one in given else ()))
+    )
 
 
 def _pairs(result: Argument, side: Argument) -> Iterator[tuple[Mutable, Mutable]]:

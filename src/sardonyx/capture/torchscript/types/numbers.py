@@ -190,37 +190,9 @@ def _remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
     return numbers.call(_aten.fmod.Tensor, numbers.call(_aten.add.Tensor, right, rest), right)
 
 
-def _nearest_remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    left, right = numbers.floats(tensors)
-    times = numbers.call(_aten.round.default, numbers.call(_aten.div.Tensor, left, right))
-    return numbers.call(_aten.sub.Tensor, left, numbers.call(_aten.mul.Tensor, times, right))
-
-
 def _logarithm(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
     logs = [numbers.call(_aten.log.default, t) for t in numbers.floats(tensors)]
     return logs[0] if len(logs) == 1 else numbers.call(_aten.div.Tensor, *logs)
-
-
-def _scaled_by_power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    number, exponent = numbers.floats(tensors)
-    return numbers.call(_aten.mul.Tensor, number, numbers.call(_aten.exp2.default, exponent))
-
-
-def _gamma(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    (x,) = numbers.floats(tensors)
-    call = numbers.call
-    is_low = call(_aten.lt.Scalar, x, 0.5)
-    reflected = call(_aten.where.self, is_low, call(_aten.rsub.Scalar, x, 1.0), x)
-    gamma = call(_aten.exp.default, call(_aten.lgamma.default, reflected))
-    sine = call(_aten.sin.default, call(_aten.mul.Scalar, x, math.pi))
-    low = call(_aten.reciprocal.default, call(_aten.mul.Tensor, sine, gamma))
-    return call(_aten.where.self, is_low, call(_aten.mul.Scalar, low, math.pi), gamma)
-
-
-def _factorial(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    end = numbers.as_scalar(ComputedNumber(numbers.call(_aten.add.Scalar, tensors[0], 1)))
-    factors = numbers.call(_aten.arange.start, 1, end, dtype=torch.int64)
-    return numbers.call(_aten.prod.default, factors)
 
 
 def _power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
@@ -249,7 +221,6 @@ _BINARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::floordiv": (_of_integers(operator.floordiv), _floor_divided),
     "aten::__round_to_zero_floordiv": (None, _to_zero),
     "aten::remainder": (_of_integers(operator.mod), _remainder),
-    "aten::mathremainder": (None, _nearest_remainder),
     "aten::fmod": (None, _of(_aten.fmod.Tensor, "floats")),
     "aten::pow": (None, _power),
     "aten::eq": (None, _of(_aten.eq.Tensor)),
@@ -268,7 +239,6 @@ _BINARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::atan2": (None, _of(_aten.atan2.default, "floats")),
     "aten::copysign": (None, _of(_aten.copysign.Tensor, "floats")),
     "aten::gcd": (None, _of(_aten.gcd.default)),
-    "aten::ldexp": (None, _scaled_by_power),
 }
 _UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     "aten::neg": (operator.neg, _of(_aten.neg.default)),
@@ -311,8 +281,6 @@ _UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
     },
     "aten::log": (None, _logarithm),
     "aten::fabs": (None, _of(_aten.abs.default, "floats")),
-    "aten::gamma": (None, _gamma),
-    "aten::factorial": (None, _factorial),
     "aten::degrees": (None, _of(_aten.rad2deg.default, "floats")),
     "aten::radians": (None, _of(_aten.deg2rad.default, "floats")),
     "aten::isnan": (None, _of(_aten.isnan.default, "floats")),

@@ -15,7 +15,7 @@ import torch
 from sardonyx.aten.graph import Argument, Block, Value
 from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.aliases import pairs
-from sardonyx.capture.torchscript.types.values import Heap, Mutable
+from sardonyx.capture.torchscript.types.values import Heap, Mutable, reachable
 from sardonyx.functionalization.alias_tracking import is_dense
 from sardonyx.functionalization.functional_variants import pure_form
 
@@ -89,7 +89,7 @@ class ReshapedTensors:
     def reshape(self, tensor: Value, view: Value) -> None:
         """From here on `tensor` is its view."""
         tensor = self._first_name(tensor)
-        same = self._may_be_same(tensor)
+        same = reachable([tensor], lambda one: self._related.get(one, ()))
         if not self._copied.isdisjoint(same) or self._is_from_outside_the_loop(tensor):
             raise ScriptRefusal(
                 "the shape of a tensor is changed in place that a loop carries, or that a list of"
@@ -99,16 +99,6 @@ class ReshapedTensors:
         self._heap.set(self._shape(tensor), (view,))
         for relative in same - {tensor}:
             self._heap.outdate(self._shape(relative))
-
-    def _may_be_same(self, tensor: Value) -> set[Value]:
-        found: set[Value] = set()
-        pending = [tensor]
-        while pending:
-            one = pending.pop()
-            if one not in found:
-                found.add(one)
-                pending += self._related.get(one, ())
-        return found
 
     def _shape(self, tensor: Value) -> _Shape:
         if tensor not in self._shapes:

@@ -6,10 +6,10 @@ Lists, dicts and objects are mutable and shared: a write of one variable is seen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import sympy
 import torch
@@ -17,6 +17,7 @@ import torch
 from sardonyx.aten.graph import Argument, SequenceType, Value
 from sardonyx.capture.torchscript.refusals import ScriptRefusal
 
+_T = TypeVar("_T")
 NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 """The dtypes of Python's numbers, by the kinds of types that TorchScript has for them."""
 
@@ -226,20 +227,24 @@ class Heap:
 
 def _may_be_same(changed: Mutable) -> set[Mutable]:
     """All objects that may be one with an object: what it may be, and what may be one of those."""
-    originals = _reachable([changed], lambda one: one.maybe_of)
-    return _reachable(list(originals), lambda one: one.maybe)
+    originals = reachable([changed], lambda one: one.maybe_of)
+    return reachable(originals, lambda one: one.maybe)
 
 
-def _reachable(
-    pending: list[Mutable], following: Callable[[Mutable], tuple[Mutable, ...]]
-) -> set[Mutable]:
-    found: set[Mutable] = set()
+def reachable(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
+    """The transitive closure, the start included."""
+    found: set[_T] = set()
+    pending = list(start)
     while pending:
         one = pending.pop()
         if one not in found:
             found.add(one)
             pending += following(one)
     return found
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def is_number(argument: Argument) -> bool:
