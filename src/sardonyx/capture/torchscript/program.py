@@ -117,7 +117,7 @@ def _with_names(result: Any, outputs: Iterable[Any]) -> Any:
 
 
 def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
-    """Where what a program returns is made."""
+    """The location of the node that makes the result."""
     (output,) = graph.outputs()
     places = (reader.location(n) for n in (output.node(), *reversed(list(graph.nodes()))))
     return next((place for place in places if place.file), SourceLocation())

@@ -57,7 +57,7 @@ class ListOperators:
         sizes = list(content.shape[1:])
         sizes[axis] = sizes[axis] * content.shape[0]
         moved = content if axis == 0 else self._call(_aten.movedim.int, content, 0, axis)
-        # The list still holds its items, and does not see what is written to this tensor.
+        # A write to this tensor must not change the items of the list.
         return self._call(_aten.clone.default, self._call(_aten.reshape.default, moved, sizes))
 
     def stacked(self, items: DynamicItems, dim: int = 0) -> Value:

@@ -43,7 +43,7 @@ _aten = torch.ops.aten
 
 
 class ScriptLists(ListContents):
-    # -- what is asked of a list -----------------------------------------------------------------
+    # -- reads -----------------------------------------------------------------------------------
 
     def length(self, items: ListItems) -> Argument:
         if isinstance(items, tuple):
@@ -137,7 +137,7 @@ class ScriptLists(ListContents):
     def _gathered(
         self, count: Argument, item: Callable[[Argument], Argument], start: ListItems = ()
     ) -> ListItems:
-        """The list of what a function of the place gives, after what it holds at the start."""
+        """A list with `count` more items than `start`, each a function of its index."""
 
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             self.insert(carried[0], None, item(iteration))
@@ -166,7 +166,7 @@ class ScriptLists(ListContents):
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
 
-    # -- what changes a list ---------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------
 
     def insert(self, target: ScriptList, position: Argument, item: Argument) -> None:
         """Before a position; None for the end."""

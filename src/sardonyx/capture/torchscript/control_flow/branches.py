@@ -172,7 +172,7 @@ def merged_states(
     is_known: IsKnown,
     joined: Callable[[Pattern, Pattern], Pattern] = join,
 ) -> Pattern:
-    """The pattern of what an object holds after either read; objects in both stay the same."""
+    """The pattern of the state of an object after either read; objects in both stay the same."""
 
     def each(one: Argument, other: Argument) -> Pattern:
         if one is other and isinstance(one, Mutable):

@@ -109,7 +109,7 @@ class _Iteration:
 
     read: BlockRead
     found: dict[Mutable, Any]
-    """What the changed objects held at its start."""
+    """The states of the changed objects at its start."""
     patterns: list[Pattern]
     objects: dict[Mutable, Pattern]
 
@@ -174,7 +174,7 @@ class ScriptLoops:
                 raise TypesChange(refusal, loop.location) from None
 
     def _rolled_or_unrolled(self, loop: Loop) -> list[Argument] | None:
-        """A loop that something in its body may ask to unroll; None where neither can be done."""
+        """A loop whose body may request to be unrolled; None where neither form is possible."""
         counted = CountedLoop()
         symbols = dict(self._reader.graph.symbols)
         self._counted.append(counted)

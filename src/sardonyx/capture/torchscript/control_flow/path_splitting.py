@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_"})
 MOST_COPIES = 6
-"""Branches, one inside the other, that each take a copy of what follows them."""
+"""The depth of nested branches that each have a copy of the rest of the program."""
 Rest = Callable[[], list[Argument]]
 """Reads the rest of the program."""
 

@@ -144,7 +144,7 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
 
 
 def state_pattern(state: Any, is_known: IsKnown, number: torch.dtype | None = None) -> Pattern:
-    """Of what a list, a dict or an object holds."""
+    """The pattern of the state of a list, a dict or an object."""
     if isinstance(state, (DynamicItems, DynamicRows)):
         return dynamic_pattern(state, is_known)
     if isinstance(state, dict):

@@ -36,7 +36,7 @@ class Appended:
     items: list[Value]
 
     def stacked(self, contents: Sequence[Value]) -> Dynamic:
-        """The list of what all iterations appended, by the stacked items."""
+        """The list of the items that all iterations appended, from their stacked tensors."""
         return _filled(self.pattern, iter(contents))
 
 
@@ -83,7 +83,7 @@ def _joins(pattern: DynamicPattern, start: ListItems, appends: Iterator[_Append]
     if isinstance(pattern, DynamicRowsOf):
         columns = columns_of(start, len(pattern.columns))
         pairs = zip(pattern.columns, columns, strict=True)
-        # Not lazily: each takes its appends.
+        # A list, not a generator: each call consumes its appends.
         found = [_joins(p, column, appends) for p, column in pairs]
         return all(found)
     item = next(appends).item

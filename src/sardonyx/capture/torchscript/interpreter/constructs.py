@@ -125,7 +125,7 @@ def _new_tensor(reader: GraphReader, node: Any) -> None:
     elif is_number(data):
         made = reader.numbers.as_tensor(data)
         if isinstance(data, ComputedNumber):
-            # The number stays what it is when the tensor is written.
+            # A write to the tensor must not change the number.
             made = reader.emit(torch.ops.aten.clone.default, [made])[0]
     else:
         raise no_form(node.kind(), reader.here)
@@ -187,7 +187,7 @@ CONSTRUCTS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::device": _of_inputs(lambda tensor: torch.device("cpu")),
     "prim::layout": _of_inputs(lambda tensor: torch.strided),
     "prim::requires_grad": _is_parameter,
-    # As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it.
+    # As in training: torch.nn uses its fused kernels, which ONNX does not have, without gradients.
     "aten::is_grad_enabled": _of_inputs(lambda: True),
     "prim::data": _of_inputs(lambda itself, *rest: itself),
     "prim::NumToTensor": _number_to_tensor,

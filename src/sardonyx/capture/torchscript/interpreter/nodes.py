@@ -1,4 +1,4 @@
-"""Nodes written into the graph, each with the types that PyTorch, or a recording, gives it."""
+"""Nodes written into the graph, with the types that PyTorch infers or a trace recorded."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class NodeWriter:
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
         self.conditions: list[SizeCondition] = []
-        """What operators asked of the sizes of their inputs."""
+        """Conditions that operators checked on the sizes of their inputs."""
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -153,7 +153,7 @@ class NodeWriter:
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
     def _loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
-        """A loop that is no node of the program: what is carried last, and what is stacked."""
+        """A loop that the program does not have itself: its carried and its stacked results."""
         block = Block([self.new_value("iteration", torch.int64, ())])
         block.inputs += [self.new_value("carried", v.dtype, v.shape) for v in carried]
         with self.writing_into(block):

@@ -115,7 +115,7 @@ class OperatorCalls:
             raise no_form(kind, self._reader.here)
         try:
             given = [as_python(o) for o in operands]
-            # Without its overload, an operator is the first that takes the values.
+            # By name alone, PyTorch picks the first overload that accepts the values.
             by_name = op is None or len(operands) > len(op._schema.arguments)
             run = partial(_torch_private.run_script_operator, kind) if by_name else op
             result = run(*given)
@@ -183,7 +183,7 @@ class OperatorCalls:
         self._reader.emit(torch.ops.aten.fill_.Scalar, [diagonal, fill_value])
 
     def _bool_mask(self, index: Argument) -> Argument:
-        """A mask of bytes as one of bools."""
+        """A uint8 mask as a bool mask."""
         if not isinstance(index, Value) or index.dtype != torch.uint8:
             return index
         return self._reader.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
@@ -203,7 +203,7 @@ class OperatorCalls:
         return found
 
     def _bound(self, operand: Argument, source: Any) -> Argument:
-        """As an operator takes it."""
+        """An operand as an argument of an operator."""
         if operand is UNINITIALIZED:
             raise ScriptRefusal("a variable is read that no path has set")
         if isinstance(operand, ComputedNumber) and source.type().kind() == "TensorType":

@@ -96,8 +96,8 @@ class GraphReader(NodeWriter):
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
 
     def read_program(self, graph: Any, arguments: dict[str, Argument]) -> Argument:
-        """A scripted function or method: what it returns of its arguments by name, the module as
-        `self` among them."""
+        """The result of a scripted function or method for its arguments by name, the module as `self`
+        among them."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
             self.env[source.debugName()] = argument
         try:
@@ -354,7 +354,7 @@ class GraphReader(NodeWriter):
             return self.heap.new(ScriptDict({k: self.wrapped(v) for k, v in found.items()}))
         return found
 
-    # -- what only TorchScript has ---------------------------------------------------------------
+    # -- constants, attributes and subgraphs -----------------------------------------------------
 
     def _constant(self, node: Any) -> None:
         value = node.output().toIValue()
@@ -404,7 +404,7 @@ class GraphReader(NodeWriter):
         return self.graph.parameters[name]
 
     def _fork(self, node: Any) -> None:
-        """What would run beside the rest, in its place."""
+        """A task that PyTorch would run asynchronously, read in its place."""
         results = self._read_graph(_torch_private.inlined_subgraph(node), self.inputs_of(node))
         self.set(node, results[0])
 
@@ -424,7 +424,7 @@ class GraphReader(NodeWriter):
         self.set(node, tuple(results) if gives_tuple else results[0])
 
     def _read_graph(self, graph: Any, given: Sequence[Argument]) -> list[Argument]:
-        """What a graph gives whose values have names of their own."""
+        """The results of another graph, whose values have their own names."""
         outer = self.env
         self.env = {i.debugName(): a for i, a in zip(graph.inputs(), given, strict=True)}
         try:
@@ -435,7 +435,7 @@ class GraphReader(NodeWriter):
     def location(self, node: Any) -> SourceLocation:
         path, calls = self._running.of(node)
         place = from_source_range(node.sourceRange())
-        if not place[0]:  # of lists, tuples and dicts TorchScript keeps no place: who takes them
+        if not place[0]:  # constructions of lists, tuples and dicts have no place: take a user's
             users = (use.user for output in node_outputs(node) for use in output.uses())
             places = (from_source_range(user.sourceRange()) for user in users)
             place = next(filter(lambda found: found[0], places), place)

@@ -39,7 +39,7 @@ class ScriptNumbers:
         self._symbols: dict[Value, sympy.Symbol] = {}
 
     def compute(self, name: str, operands: Sequence[Argument], result: torch.dtype) -> Argument:
-        """The number that an operator of TorchScript gives."""
+        """The result of an operator on numbers."""
         simple = _SIMPLE.get(name)
         if simple is not None:
             found = simple(*operands)
@@ -59,7 +59,7 @@ class ScriptNumbers:
         return ComputedNumber(self._cast(_AS_TENSORS[name](self, tensors, result), result))
 
     def _expression(self, symbolic: Callable[..., Any], operands: Sequence[Argument]) -> Argument:
-        """What PyTorch's symbolic numbers say; None where they say nothing."""
+        """Computed by PyTorch's symbolic numbers; None where they cannot."""
         try:
             made = symbolic(*(self._symbolic(o) for o in operands))
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError, AttributeError):
@@ -94,11 +94,11 @@ class ScriptNumbers:
         return symbol
 
     def read(self, tensor: Value, dtype: torch.dtype) -> ComputedNumber:
-        """`int(x)`, `x.item()`: what a tensor of one element holds now."""
+        """`int(x)`, `x.item()`: the element of a tensor that has one."""
         made = self.call(_aten._to_copy.default, tensor, dtype=dtype)
         if all(isinstance(d, int) for d in tensor.shape):
             return ComputedNumber(self.call(_aten.reshape.default, made, []))
-        for _ in tensor.shape:  # PyTorch does not take a symbol for a size that must be 1
+        for _ in tensor.shape:  # PyTorch does not accept a symbolic size that must be 1
             made = self.call(_aten.select.int, made, 0, 0)
         return ComputedNumber(made)
 
@@ -178,7 +178,7 @@ def _floor_divided(numbers: ScriptNumbers, tensors: list[Value], result: torch.d
     operands = numbers.common(tensors)
     if operands[0].dtype == torch.int64:
         return numbers.call(_aten.div.Tensor_mode, *operands, rounding_mode="floor")
-    # TorchScript rounds the quotient down: 1.0 // 0.1 is 10, where Python says 9.
+    # TorchScript rounds the quotient down: 1.0 // 0.1 is 10, where it is 9 in Python.
     return numbers.call(_aten.floor.default, numbers.call(_aten.div.Tensor, *operands))
 
 
@@ -322,7 +322,7 @@ _SIMPLE: dict[str, Callable[..., Argument | None]] = {
     "aten::__or__": _or,
     "aten::__not__": _not,
 }
-"""What is known of a result although an operand is not."""
+"""Results that are known although an operand is not."""
 
 
 def is_arithmetic(name: str, operands: Sequence[Argument]) -> bool:

@@ -1,4 +1,4 @@
-"""What TorchScript's variables hold while a graph is read, besides tensors and constants.
+"""The values of TorchScript's variables while a graph is read, besides tensors and constants.
 
 A number is a Python number, a sympy expression of sizes, or a ComputedNumber. A tuple is a tuple.
 Lists, dicts and objects are mutable and shared: a write of one variable is seen by every other.
@@ -30,7 +30,7 @@ class ComputedNumber:
 
 
 class Uninitialized:
-    """What a variable holds where no path of the program reads it."""
+    """The value of a variable that no path of the program reads."""
 
 
 UNINITIALIZED = Uninitialized()
@@ -101,7 +101,7 @@ class Mutable:
     """Whether a variable that a branch or loop returned may be this object: a change of it cannot
     be followed there."""
     outdated: bool = False
-    """Whether it is no longer known what it holds."""
+    """Whether its state is no longer known."""
     maybe: tuple[Mutable, ...] = ()
     """Objects that may be this one."""
     maybe_of: tuple[Mutable, ...] = ()
@@ -125,10 +125,10 @@ class Mutable:
 
 
 class ScriptList(Mutable):
-    """`state` is a tuple of the items where each is a value of its own."""
+    """`state` is a tuple of the items if the length is known."""
 
     number: torch.dtype | None = None
-    """Of what it would hold, where the program says that it is a list of numbers."""
+    """The dtype of its items, if the program declares a list of numbers."""
 
     def __init__(self, items: Any = ()) -> None:
         is_dynamic = isinstance(items, (DynamicItems, DynamicRows))
@@ -186,8 +186,8 @@ class Heap:
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
-        """Restores older objects at the end. The dict it gives then has the changed ones, each with
-        what it held inside."""
+        """Restores older objects at the end. The dict then has the changed ones with their states
+        inside."""
         first_new = self._count + 1
         self._frames.append({})
         changes: dict[Mutable, Any] = {}
@@ -226,7 +226,7 @@ class Heap:
 
 
 def _may_be_same(changed: Mutable) -> set[Mutable]:
-    """All objects that may be one with an object: what it may be, and what may be one of those."""
+    """All objects that may be the same as one: those that it may be, and those that may be these."""
     originals = reachable([changed], lambda one: one.maybe_of)
     return reachable(originals, lambda one: one.maybe)
 
