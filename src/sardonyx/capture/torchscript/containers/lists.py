@@ -37,6 +37,7 @@ from sardonyx.capture.torchscript.types.values import (
     DynamicRows,
     ListItems,
     ScriptList,
+    is_number,
 )
 
 _aten = torch.ops.aten
@@ -193,7 +194,7 @@ class ScriptLists(ListContents):
             parts = iter(item)
             return _of_columns(items, lambda c: self._with_item(c, position, next(parts)))
         dims: OpenDims = ()
-        if not items.of_numbers:
+        if not items.of_numbers or not is_number(item):
             items, dims = self._fitting(items, item)
         if not items.is_sequence:
             one = self.stack([item], items)
@@ -262,7 +263,7 @@ class ScriptLists(ListContents):
             parts = iter(item)
             return _of_columns(items, lambda c: self._with_replaced(c, position, next(parts)))
         content = items.content
-        if items.of_numbers:
+        if items.of_numbers and is_number(item):
             number = self._reader.numbers.as_tensor(item, content.dtype)
             index = self._reader.numbers.as_tensor(position)
             made = self._reader.emit(_aten.index_put.default, [content, [index], number])[0]

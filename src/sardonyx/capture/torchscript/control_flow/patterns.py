@@ -348,6 +348,8 @@ def _no_dynamic_list(item: Pattern) -> CannotJoin:
         Maybe: "a list of the items that are not None, and one of their indices",
         Same: "a list of numbers",
     }
+    if item == Same(None):
+        item = Maybe(Nothing())
     return CannotJoin(
         f"the length of a list of {_describe(item, plural=True)} is computed at run time, and ONNX"
         " has lists of tensors only",

@@ -16,6 +16,7 @@ from sardonyx.aten.graph import Argument, Block, Value
 from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.aliases import pairs
 from sardonyx.capture.torchscript.types.values import Heap, Mutable, reachable
+from sardonyx.functionalization.alias_analysis import is_its_input
 from sardonyx.functionalization.alias_tracking import is_dense
 from sardonyx.functionalization.functional_variants import pure_form
 
@@ -128,6 +129,8 @@ def _given_back(tensor: Value) -> Value | None:
     if tensor.producer is None or tensor.producer.blocks:
         return None
     made_by = tensor.producer
+    if is_its_input(made_by):
+        return next(made_by.inputs())
     if made_by.op._schema.is_mutable:
         form = pure_form(made_by)
         name = None if form is None else form.returned.get(made_by.outputs.index(tensor))

@@ -226,7 +226,7 @@ class Heap:
 
 
 def _may_be_same(changed: Mutable) -> set[Mutable]:
-    """All objects that may be the same as one: those that it may be, and those that may be these."""
+    """All objects that may be the same as this one, by way of those that it may be."""
     originals = reachable([changed], lambda one: one.maybe_of)
     return reachable(originals, lambda one: one.maybe)
 
