@@ -96,8 +96,7 @@ class GraphReader(NodeWriter):
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
 
     def read_program(self, graph: Any, arguments: dict[str, Argument]) -> Argument:
-        """The result of a scripted function or method for its arguments by name; the module is one of
-        them."""
+        """The result of a scripted function or method. The module is one of the arguments."""
         for source, argument in zip(graph.inputs(), arguments.values(), strict=True):
             self.env[source.debugName()] = argument
         try:
