@@ -20,7 +20,13 @@ import sardonyx.plugins.torchvision
 from sardonyx.capture.function_overrides.resize import RESIZED_AS_VIEWS
 from sardonyx.capture.quantized import reader as quantized_reader
 from sardonyx.capture.quantized.operators import FORMS as QUANTIZED_FORMS
-from sardonyx.capture.torchscript.interpreter import calls, reader, tensor_queries
+from sardonyx.capture.torchscript.interpreter import (
+    calls,
+    dict_calls,
+    number_calls,
+    reader,
+    tensor_queries,
+)
 from sardonyx.capture.torchscript.types import numbers
 from sardonyx.lower.lower import LIBRARY
 
@@ -30,6 +36,8 @@ NAMES = [line for line in LIST.read_text().splitlines() if not line.startswith("
 WITH_A_FORM = {name.split(".")[0] for name in LIBRARY.names()}
 READ_OF_TORCHSCRIPT = {
     *calls._CALLS,
+    *dict_calls._DICT_CALLS,
+    *number_calls._NUMBER_CALLS,
     *tensor_queries._QUESTIONS,
     *tensor_queries.OF_TYPES,
     *tensor_queries._NEVER,

@@ -179,33 +179,6 @@ def key_made_by_first_iteration(x):
     return d["n"] if "n" in d else torch.zeros(2)
 
 
-def keys_by_data(x):
-    d: dict[str, Tensor] = {"all": torch.zeros(2)}
-    for i in range(x.size(0)):
-        d["all"] = d["all"] + x[i]
-        if x[i].sum() > 0:
-            d["above"] = d.get("above", torch.zeros(2)) + x[i]
-        else:
-            d["below"] = d["below"] * 2 if "below" in d else x[i]
-    total = d["all"]
-    if "above" in d:
-        total = total + d["above"]
-    if "below" not in d:
-        total = total - 7
-    else:
-        total = total * d["below"]
-    return total, "above" in d
-
-
-def numbers_by_key(x):
-    d: dict[str, int] = {}
-    for i in range(x.size(0)):
-        if bool(x[i, 0] > 0):
-            d["above"] = d["above"] + 1 if "above" in d else 1
-        d.setdefault("first", i)
-    return d.get("above", -1), d.get("first", -5), "first" in d
-
-
 def key_set_after_the_loop(x):
     d: dict[str, Tensor] = {}
     for i in range(x.size(0)):
@@ -241,8 +214,6 @@ CHOSEN: list[Typed] = [
     (chosen_before_a_loop, COUNTS),
     (chosen_and_read_in_the_next_iteration, COUNTS),
     (key_made_by_first_iteration, SIZES),
-    (keys_by_data, SIZES),
-    (numbers_by_key, SIZES),
     (key_set_after_the_loop, SIZES),
     (key_in_nested_loops, SIZES),
 ]

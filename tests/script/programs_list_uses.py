@@ -281,7 +281,7 @@ def read_backwards(x: Tensor, n: int):
     joined = x[:0]
     for part in parts[::-1]:
         joined = torch.cat([joined, part])
-    return joined, numbers[::-1], numbers[-2::-1], numbers[::-2], numbers[3:0:-1]
+    return joined, numbers[::-1], numbers[::-2]
 
 
 class Cells(torch.nn.Module):

@@ -1,5 +1,5 @@
 """Programs with lists, each with inputs that make the lists longer, shorter and empty."""
-# ruff: noqa: B007, B905, C416, RUF005  what TorchScript takes
+# ruff: noqa: B007, B905, RUF005  what TorchScript takes
 
 import torch
 from torch import Tensor
@@ -699,17 +699,6 @@ def meshed(x: Tensor):
     return a + b
 
 
-def hstacked(x: Tensor, n: int):
-    outs = [x]
-    for i in range(n):
-        outs.append(x * i)
-    return torch.hstack(outs), torch.vstack(outs), torch.dstack(outs)
-
-
-def column_stacked(x: Tensor):
-    return torch.column_stack([row for row in x]), torch.block_diag(x, x)
-
-
 def padded(x: Tensor, n: int):
     outs: list[Tensor] = []
     for i in range(n):
@@ -861,7 +850,7 @@ CASES = [
             loop_of_many, unequal_shapes, concatenated, appended_in_branch, over_tensor,
             over_enumerate, item_written, written_after_append, list_shared_by_tuple,
             written_through_loop_variable, chunked, chunked_dynamic, tensor_split_dynamic, unbound,
-            over_split, meshed, column_stacked, Stack(),
+            over_split, meshed, Stack(),
         )
     ),
     *(
@@ -894,7 +883,7 @@ CASES = [
             caches, cleared_in_loop, flattened_loops, over_numbers, for_over_reversed,
             numbers_appended,
             numbers_reduced, numbers_sorted, numbers_changed, numbers_joined, numbers_as_sizes,
-            numbers_iterated, equal_lists, hstacked, pairs, pairs_popped, split_by_sizes,
+            numbers_iterated, equal_lists, pairs, pairs_popped, split_by_sizes,
         )
     ),
     *((program, _AT) for program in (dynamic_index_of_known, numbers_dynamic_index)),

@@ -92,20 +92,6 @@ def nested_known_conditions(x):
     return y.sum() + len(kept)
 
 
-def in_a_loop_of_known_count(x):
-    d: dict[str, Tensor] = {}
-    kept: list[int] = []
-    total = x * 0
-    for i in range(2):
-        kept.append(i)
-        total += 1
-        if float(x.sum()) > i:
-            d["a"] = x
-    if "a" in d:
-        return total + len(kept)
-    return total - len(kept)
-
-
 @torch.jit.script
 class Counter:
     def __init__(self) -> None:
@@ -135,7 +121,6 @@ KNOWN_CONDITIONS = [
         CountsOnce(),
         appended_once,
         nested_known_conditions,
-        in_a_loop_of_known_count,
         object_changed_once,
     )
 ]
@@ -256,17 +241,6 @@ def entry_of_the_iteration_before(x, n: int):
     return x
 
 
-def entry_deleted_in_the_next(x, n: int):
-    d: dict[str, Tensor] = {}
-    for i in range(n):
-        if i % 2 == 0:
-            d["a"] = x + i
-        else:
-            x = x * 2 + d["a"]
-            del d["a"]
-    return x
-
-
 def known_count(x, n: int):
     d: dict[str, Tensor] = {}
     for i in range(3):
@@ -282,7 +256,6 @@ EARLIER_ENTRIES = [
     for program in (
         first_iteration_sets,
         entry_of_the_iteration_before,
-        entry_deleted_in_the_next,
         known_count,
     )
 ]

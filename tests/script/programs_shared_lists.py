@@ -158,16 +158,6 @@ def list_copied_each_time(x: Tensor, n: int):
     return torch.stack(a)
 
 
-def list_of_one_branch(x: Tensor):
-    a = [x]
-    if x.sum() > 0:
-        b = a
-    else:
-        b = [x * 2]
-    b.append(x + 1)
-    return torch.stack(a), torch.stack(b)
-
-
 def list_twice_in_list(x: Tensor, n: int):
     inner = [x]
     outer = [inner, inner]
@@ -378,14 +368,6 @@ def bytes_of_unequal_shapes(x: Tensor, n: int):
     return torch.cat(o + [y])
 
 
-def bytes_returned(x: Tensor, n: int):
-    o: list[Tensor] = []
-    y = (x.abs() * 10).to(torch.uint8)
-    for i in range(n):
-        o.append(y + i)
-    return o
-
-
 def halves_returned(x: Tensor, n: int):
     o: list[Tensor] = []
     y = x.to(torch.float16)
@@ -410,13 +392,6 @@ def nested_static_lists(x: Tensor, n: int):
     return torch.stack(g[0] + [x]), torch.stack(g[1] + [x])
 
 
-def list_of_lists(x: Tensor, n: int):
-    g: list[list[Tensor]] = []
-    for i in range(n):
-        g.append([x * i, x])
-    return len(g), x
-
-
 def copy_changed(x: Tensor, n: int):
     a: list[int] = [1]
     for i in range(n):
@@ -425,13 +400,6 @@ def copy_changed(x: Tensor, n: int):
     b.append(7)
     a[0] = 5
     return a, b, x
-
-
-def scalar_items(x: Tensor):
-    o: list[Tensor] = []
-    for r in x:
-        o.append(r.sum())
-    return torch.stack(o + [x.sum()]), torch.hstack(o + [x.sum()])
 
 
 def unpacked(x: Tensor):
@@ -462,9 +430,7 @@ CASES = [
             enumerated_rows,
             rows_from_the_end,
             flags_counted,
-            scalar_items,
             unpacked,
-            list_of_one_branch,
             row_views_written,
             reversed_views_written,
         )
@@ -498,12 +464,10 @@ CASES = [
             known_loop_in_loop,
             no_longer_than_three,
             bytes_of_unequal_shapes,
-            bytes_returned,
             halves_returned,
             growing_returned,
             nested_static_lists,
             copy_changed,
-            list_of_lists,
             place_of_largest,
             computed_item_written,
         )

@@ -632,26 +632,6 @@ def enum_changed_in_a_loop(x: Tensor):
     return x
 
 
-def tensors_by_number(x: Tensor, n: int):
-    weights = {1: x, 0: x * 2, 3: x - 1, 2: -x}
-    return weights[n]
-
-
-def words_of_a_vocabulary(x: Tensor, unknown: int):
-    vocabulary: Dict[int, int] = {5: 0, 7: 1, 9: 2}
-    weights: Dict[int, float] = {5: 0.5, 7: 1.5}
-    found: List[int] = []
-    total = 0.0
-    for i in range(x.numel()):
-        word = int(x[i])
-        if word in vocabulary:
-            found.append(vocabulary[word])
-        else:
-            found.append(unknown)
-        total += weights.get(word, 0.25)
-    return torch.tensor(found, dtype=torch.long), total
-
-
 CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     *((Mode(mode), SIZES) for mode in ("double", "half", "quarter", "none")),
     (string_methods, SIZES),
@@ -732,11 +712,6 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (numbers_of_tensor, SIZES),
     (numbers_of_known_tensor, SIZES),
     (enum_changed_in_a_loop, SIZES),
-    (tensors_by_number, COUNTED),
-    (
-        words_of_a_vocabulary,
-        [(torch.tensor(w, dtype=torch.long), u) for w, u in (([5, 7, 1], -1), ([], 3), ([9], 4))],
-    ),
 ]
 
 SCRIPT_CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [

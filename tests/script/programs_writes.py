@@ -234,14 +234,6 @@ def unsqueeze_in_branch(x):
     return y
 
 
-def transpose_in_place_in_loop(x, n: int):
-    y = x[:2].clone()
-    for i in range(n):
-        y.t_()
-        y[0] += i
-    return y
-
-
 def out_in_loop(x, n: int):
     y = torch.zeros(3, 2)
     for _i in range(n):
@@ -534,15 +526,6 @@ def reshaped_in_nested_blocks(x, n: int):
     return y
 
 
-def reshaped_carried(x, n: int):
-    y = x[:2] * 1
-    for i in range(n):
-        if i == 1:
-            y.t_()
-        y = y + i
-    return y
-
-
 def reshaped_under_two_names(x):
     y = x.clone()
     z = y
@@ -564,16 +547,6 @@ def reshaped_as_given_back(x):
     double.unsqueeze_(1)
     turned.unsqueeze_(2)
     return y, written, same, contiguous, double, turned
-
-
-def reshaped_as_given_back_in_a_loop(x, n: int):
-    y = x.clone()
-    for _ in range(n):
-        z = y.to(torch.float32)
-        z.t_()
-        z[0] += 1
-        z.t_()
-    return y
 
 
 def previous_row(x):
@@ -644,10 +617,8 @@ def row_views_in_nested_loops(x, n: int):
 WRITES: list[Typed] = [
     (reshaped_in_one_branch, SIGNS),
     (reshaped_in_nested_blocks, COUNTS),
-    (reshaped_carried, COUNTS),
     (reshaped_under_two_names, SIGNS),
     (reshaped_as_given_back, SIGNS),
-    (reshaped_as_given_back_in_a_loop, COUNTS),
     (previous_row, SIZES),
     (start_written, COUNTS),
     (number_becomes_tensor, COUNTS),
@@ -681,7 +652,6 @@ WRITES: list[Typed] = [
     (scatter_in_loop, COUNTS),
     (transposed_views, COUNTS),
     (unsqueeze_in_branch, SIGNS),
-    (transpose_in_place_in_loop, COUNTS),
     (out_in_loop, COUNTS),
     (out_of_view_in_branch, SIGNS),
     (fill_in_branches, COUNTS),

@@ -77,17 +77,43 @@ def test_a_rank_that_the_model_asks_for() -> None:
     onnx.checker.check_model(made.model_proto)
 
 
-def kept_dim(x, n: int):
-    return x.sum(1, keepdim=n > 1)
+def two_sizes(x):
+    if bool(x.sum() > 0):
+        y = x[:2]
+    else:
+        y = x[:3] * 2
+    return y, y.sum(0)
 
 
-def kept_dim_reduced(x, n: int):
-    return (x.sum(1, keepdim=n > 1) * 2).sum()
+def two_ranks(x):
+    if bool(x.sum() > 0):
+        return x.sum()
+    return x * 2
 
 
-@pytest.mark.parametrize("program", [kept_dim, kept_dim_reduced])
-def test_an_argument_that_decides_the_rank(program) -> None:
-    assert_equal_to_eager(program, programs.SIZED)
+@pytest.mark.parametrize("opset", [9, 10, 11])
+@pytest.mark.parametrize("program", [two_sizes, two_ranks])
+def test_branches_of_other_shapes_are_loaded_at_older_opsets(program, opset) -> None:
+    inputs = [(torch.ones(4, 2),), (-torch.ones(4, 2),)]
+    assert_equal_to_eager(program, inputs, opset_version=opset)
+
+
+def beyond_the_example(x):
+    if x.size(0) > 5:
+        return x[5] * 2
+    return x[0]
+
+
+def written_beyond_the_example(x):
+    y = x.clone()
+    if x.size(0) > 5:
+        y[5] += 2
+    return y
+
+
+@pytest.mark.parametrize("program", [beyond_the_example, written_beyond_the_example])
+def test_an_index_beyond_the_size_of_the_example(program) -> None:
+    assert_equal_to_eager(program, [(torch.randn(size, 2),) for size in (3, 7, 6, 1)])
 
 
 class SqueezedSizes(torch.nn.Module):

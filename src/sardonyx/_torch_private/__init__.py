@@ -143,6 +143,7 @@ from sardonyx._torch_private.torchscript import python_of_script as python_of_sc
 from sardonyx._torch_private.torchscript import run_script_operator as run_script_operator
 from sardonyx._torch_private.torchscript import script_schema as script_schema
 from sardonyx._torch_private.torchscript import scripted_class as scripted_class
+from sardonyx._torch_private.torchscript import tuple_of_type as tuple_of_type
 from sardonyx._torch_private.torchscript import writes_memory_itself as writes_memory_itself
 from sardonyx._torch_private.transforms import is_transformed as is_transformed
 from sardonyx._torch_private.transforms import (

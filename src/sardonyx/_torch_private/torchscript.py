@@ -49,6 +49,18 @@ def run_script_operator(name: str, *arguments: Any) -> Any:
     return operator(*arguments)
 
 
+def tuple_of_type(kind: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items as a tuple of a TorchScript type: for a NamedTuple, of the class that PyTorch
+    returns from a scripted function. PyTorch shows the names of the fields in no other way."""
+    graph: Any = torch._C.Graph()
+    nothing = [graph.insertConstant(None) for _ in kind.elements()]
+    node = graph.insertNode(graph.create("prim::TupleConstruct", nothing, 1))
+    node.output().setType(kind)
+    graph.registerOutput(node.output())
+    made = torch._C._create_function_from_graph("tuple_of_type", graph)()
+    return type(made)(*items) if hasattr(made, "_fields") else items
+
+
 def script_schema(program: Any) -> Any:
     """The schema of a scripted function, or of a scripted module's forward."""
     scripted = program.forward if isinstance(program, torch.jit.ScriptModule) else program

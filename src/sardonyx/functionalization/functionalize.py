@@ -35,7 +35,6 @@ from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.aten.unranked import EXPAND
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 from sardonyx.functionalization.alias_analysis import (
     depends_on_layout,
@@ -522,8 +521,6 @@ class _Walk:
             arguments = {k: map_values(a, self.aliases.current) for k, a in node.arguments.items()}
             self.nodes.append(Node(node.op, arguments, node.outputs, node.location))
             self._lists.note(node)
-            if node.op is EXPAND:  # a view in PyTorch, a copy in a file
-                self.aliases.may_share(node.outputs[0], node.arguments["flat"])
             if any(map(self._is_loose, node.inputs())):
                 self._loose.update(node.outputs)
             return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,20 +17,17 @@ from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.symbolic_shapes.guards import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt
 from sardonyx.capture.torchscript.interpreter.reader import GraphReader
+from sardonyx.capture.torchscript.refusals import ScriptRefusal, runtime_string
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
-    AnyRank,
-    ChosenConstant,
-    CodedText,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
     ListItems,
-    MaybeEntry,
     MaybeNone,
+    RuntimeString,
     ScriptDict,
     ScriptList,
-    UnknownText,
     number_dtype,
 )
 from sardonyx.errors import CaptureError, InvalidOptionError, format_message
@@ -69,9 +64,8 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     structured = _Results(reader)
     try:
         record.note(_with_names(structured.of(result), program.inlined_graph.outputs()))
-    except CaptureError as error:
-        place = _place_of_result(reader, program.inlined_graph)
-        raise CaptureError(format_message(str(error), [("at", place.describe())])) from error
+    except ScriptRefusal as refusal:
+        raise refusal.located(_place_of_result(reader, program.inlined_graph)) from refusal
     record.lists = frozenset(structured.lists)
     reader.graph.outputs = [
         structured.outputs.get(id(leaf), leaf) for leaf in record.leaves if is_graph_output(leaf)
@@ -92,8 +86,8 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
 def read_call(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], graph: AtenGraph, mode: Any
 ) -> Any:
-    """A call of a scripted function by a model that is recorded, written into the graph of that:
-    what it returns, as values of the graph and numbers in tuples, lists and dicts."""
+    """A call of a scripted function by a recorded model, written into the graph of the recording.
+    Returns values of the graph and numbers, in tuples and lists."""
     reader = GraphReader(torch.nn.Module(), ModuleNames(function.name, {}), graph, mode)
     bound = _arguments(function, reader, args, kwargs)
     return _plain_result(reader.read_program(function.inlined_graph, bound))
@@ -109,37 +103,21 @@ def _plain_result(result: Argument) -> Any:
     if isinstance(result, (Value, sympy.Basic, bool, int, float, str, type(None))):
         return result
     raise CaptureError(
-        "a scripted function returns what a recording cannot take: tensors, numbers, and tuples and"
-        " lists of them that are as long in every run"
+        "a scripted function returns more than a recording can take: tensors, numbers, and tuples"
+        " and lists of them whose length is known"
     )
 
 
-_NAMED_TUPLE = re.compile(r"NamedTuple\((?P<fields>.*)\) = ")
-_FIELD = re.compile(r"(?:^|, )(\w+) : ")
-
-
 def _with_names(result: Any, outputs: Iterable[Any]) -> Any:
-    """Of a NamedTuple TorchScript keeps the names of its fields in the type, which tells them when
-    it is printed."""
+    """A NamedTuple that the program returns, of the class that PyTorch makes for it."""
     value, *others = outputs
-    printed = _NAMED_TUPLE.search(str(value.node()).splitlines()[0])
-    if others or printed is None or not isinstance(result, tuple):
+    if others or not isinstance(result, tuple) or value.type().kind() != "TupleType":
         return result
-    fields = [found[1] for found in _FIELD.finditer(_outermost(printed["fields"]))]
-    if len(fields) != len(result):
-        return result
-    kind = str(value.type()).rpartition(".")[2]
-    return namedtuple(kind, fields)(*result)
-
-
-def _outermost(text: str) -> str:
-    """Without what stands in brackets."""
-    shorter = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)
-    return text if shorter == text else _outermost(shorter)
+    return _torch_private.tuple_of_type(value.type(), result)
 
 
 def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
-    """Where what a program returns is made."""
+    """The location of the node that makes the result."""
     (output,) = graph.outputs()
     places = (reader.location(n) for n in (output.node(), *reversed(list(graph.nodes()))))
     return next((place for place in places if place.file), SourceLocation())
@@ -162,7 +140,7 @@ def _scripted(model: Any) -> Any:
 def _arguments(
     program: Any, reader: GraphReader, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Argument]:
-    """By the names of the program; the module itself is one."""
+    """By the names of the parameters; the module itself is one."""
     bound: dict[str, Argument] = {}
     given = list(args)
     for parameter in _torch_private.script_schema(program).arguments:
@@ -178,7 +156,7 @@ def _arguments(
 
 
 def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argument:
-    """As the program has it: PyTorch takes a tensor for a number, and an int for a float."""
+    """Converted as PyTorch does: a tensor to a number, and an int to a float."""
     kind = parameter.type
     if kind.kind() == "OptionalType":
         kind = kind.getElementType()
@@ -197,7 +175,7 @@ def _of_type(reader: GraphReader, argument: Argument, parameter: Any) -> Argumen
 
 
 class _Results:
-    """What the program returns as Python has it, a stand-in for each tensor."""
+    """The result of the program in Python's structures, with a stand-in for each tensor."""
 
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
@@ -209,53 +187,31 @@ class _Results:
     def of(self, result: Argument) -> Any:
         if isinstance(result, ScriptList):
             return self._list(result.state)
-        if isinstance(result, ScriptDict) and isinstance(result.state, DynamicRows):
-            raise CaptureError(
-                "the model returns a dict whose keys are known at run time, which ONNX does not"
-                " have: return the list of its keys and the list of its values"
-            )
-        if isinstance(result, ChosenConstant):
-            raise CaptureError(
-                f"the model returns a constant that is chosen at run time, one of"
-                f" {list(result.options)}, which a file cannot: return a number for each"
-            )
-        if isinstance(result, (CodedText, UnknownText)):
-            raise CaptureError(
-                "the model returns a string that is made at run time, which a file cannot: return"
-                " the numbers that it is made of"
-            )
+        if isinstance(result, RuntimeString):
+            raise runtime_string()
         if isinstance(result, ScriptDict):
-            return {key: self._entry(key, item) for key, item in result.state.items()}
+            return {key: self.of(item) for key, item in result.state.items()}
         if isinstance(result, tuple):
             return tuple(self.of(item) for item in result)
         if isinstance(result, (ComputedNumber, sympy.Basic)):
             return self._stand_in(self._as_number_output(result))
         if isinstance(result, MaybeNone):
-            raise CaptureError(
-                "the model returns None for some inputs and a tensor for others, which a file"
-                " cannot: its outputs are always there"
+            raise ScriptRefusal(
+                "the model returns None for some inputs and a tensor for others, and an ONNX file"
+                " always returns all of its outputs",
+                "return a tensor in both cases, and a flag",
             )
-        if isinstance(result, AnyRank):
-            result = self._reader.any_rank.whole(result)
         return self._stand_in(result) if isinstance(result, Value) else result
-
-    def _entry(self, key: Any, item: Argument) -> Any:
-        if isinstance(item, MaybeEntry):
-            raise CaptureError(
-                f"the model returns a dict that a loop may or may not give the key {key!r}, which a"
-                " file cannot: its outputs are always there"
-            )
-        return self.of(item)
 
     def _list(self, items: ListItems) -> Any:
         known = self._reader.lists.known_items(items)
         if known is not None:
             return [self.of(item) for item in known]
         if isinstance(items, DynamicRows):
-            held, instead = _LISTS_OF[items.form.kind]
-            raise CaptureError(
-                f"the model returns a list of {held} whose length is known at run time, which ONNX"
-                f" does not have: return {instead}"
+            raise ScriptRefusal(
+                "the model returns a list of tuples whose length is computed at run time, which"
+                " ONNX does not have",
+                "return a list for each element of the tuples",
             )
         assert isinstance(items, DynamicItems)
         content = items.content
@@ -280,24 +236,10 @@ class _Results:
         return self._reader.numbers.as_tensor(number, dtype)
 
 
-_LISTS_OF = {
-    "dict": ("dicts", "a list for each key of the dicts"),
-    "tuple": ("tuples", "a list for each place of the tuples"),
-    "object": ("objects", "a list for each attribute of the objects"),
-    "list": ("lists", "one tensor that has them stacked, or a list for each place of them"),
-    "array": ("lists of different lengths", "one list of all items, and one of the lengths"),
-    "optional": ("optionals", "a list of those that are there, and one of where they are"),
-    "text": ("strings", "a list of a number for each"),
-}
-"""What a list holds that ONNX has no lists of, and what says the same."""
-
-
 def _attributes_set(reader: GraphReader) -> list[str]:
-    """Buffers that the program sets anew are written; of other attributes there is but a note."""
+    """Buffers that the program sets are outputs; a note names each other attribute."""
     notes = []
     for name, before, after in reader.attributes.changed():
-        if isinstance(after, AnyRank):
-            after = reader.any_rank.whole(after)
         if isinstance(before, Value) and isinstance(after, Value):
             reader.graph.mutated.append(Mutation(name, "buffer", after, SourceLocation()))
         else:

@@ -1,4 +1,4 @@
-"""What lists are in the graph: tensors that have the items stacked, or sequences."""
+"""Lists in the graph: tensors that have the items stacked, or sequences."""
 
 from __future__ import annotations
 
@@ -11,30 +11,27 @@ import torch
 
 from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, TensorType, Value
-from sardonyx.capture.torchscript.containers.rows import HELD_CHANGED, parts_of
 from sardonyx.capture.torchscript.control_flow.patterns import (
-    CannotJoin,
     DynamicListOf,
+    DynamicPattern,
     DynamicRowsOf,
     OpenDims,
-    TensorLeaf,
     as_dynamic,
     state_pattern,
 )
+from sardonyx.capture.torchscript.refusals import CannotJoin, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
     ListItems,
-    Mutable,
-    RowForm,
     ScriptList,
-    Uninitialized,
+    columns_of,
+    dtype_name,
     is_number,
     number_dtype,
 )
-from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
@@ -50,7 +47,7 @@ _SPLIT_BY_ONNXRUNTIME = frozenset(
         torch.int64,
     }
 )
-"""Others it does not split into a sequence."""
+"""The dtypes that ONNX Runtime splits into a sequence."""
 
 
 class ListContents:
@@ -62,67 +59,23 @@ class ListContents:
         return made
 
     def as_dynamic(self, items: ListItems, like: Argument = None) -> Dynamic:
-        """A list of known length as one that takes a computed index."""
+        """A list of known length as one that takes a computed index, and an item `like` this."""
         if not isinstance(items, tuple):
             return items
         try:
             alike = items if like is None else (*items, like)
             pattern = as_dynamic(state_pattern(alike, is_any_known))
         except CannotJoin as reason:
-            raise CaptureError(
-                f"a list is read or changed at a place that is computed: {reason}"
+            raise ScriptRefusal(
+                f"the index of a list is computed at run time: {reason}", reason.hint
             ) from reason
         return self.converted(items, _stacked_where_possible(pattern, len(items)))
 
-    def converted(self, items: ListItems, pattern: DynamicListOf | DynamicRowsOf) -> Dynamic:
+    def converted(self, items: ListItems, pattern: DynamicPattern) -> Dynamic:
         if isinstance(pattern, DynamicRowsOf):
-            pairs = zip(self.columns(items, pattern), pattern.columns, strict=True)
-            return DynamicRows(tuple(self.converted(*pair) for pair in pairs), pattern.form)
+            pairs = zip(columns_of(items, len(pattern.columns)), pattern.columns, strict=True)
+            return DynamicRows(tuple(self.converted(*pair) for pair in pairs))
         return DynamicItems(self.dynamic_content(items, pattern), pattern.of_numbers)
-
-    def columns(self, items: ListItems, pattern: DynamicRowsOf) -> Sequence[ListItems]:
-        """The list for each place of the items, which fit the pattern."""
-        form = pattern.form
-        if isinstance(items, DynamicRows):
-            if items.form == form:
-                return items.columns
-            contents = [c.content for c in items.columns if isinstance(c, DynamicItems)]
-            stacked = self._reader.emit(_aten.stack.default, [contents, 1])[0]
-            return (DynamicItems(stacked, of_numbers=False),)
-        assert isinstance(items, tuple)
-        objects = [id(item) for item in items if isinstance(item, Mutable)]
-        if len(set(objects)) < len(objects):
-            self._reader.heap.is_in_several = True
-        rows = [self.parts(item, form, items) for item in items]
-        return [tuple(row[place] for row in rows) for place in range(form.count)]
-
-    def parts(self, item: Argument, form: RowForm, within: Any = None) -> tuple[Argument, ...]:
-        """What an item that is put into a list, or is one of those `within`, holds at each of its
-        places."""
-        if form.kind == "text" and not isinstance(item, Uninitialized):
-            return (self._reader.texts.code(item),)
-        self._reader.heap.share(item, HELD_CHANGED, within)
-        if form.kind not in ("array", "list") or not isinstance(item, ScriptList):
-            return parts_of(item, form)
-        if form.kind == "array":
-            return (self._array(item.state, form),)
-        state = item.state
-        if isinstance(state, DynamicItems):
-            found = (
-                self._reader.emit(_aten.select.int, [state.content, 0, place])[0]
-                for place in range(form.count)
-            )
-            return tuple(ComputedNumber(f) if state.of_numbers else f for f in found)
-        return parts_of(item, form)
-
-    def _array(self, items: ListItems, form: RowForm) -> Value:
-        dtype, dims, of_numbers = form.keys
-        if isinstance(items, DynamicItems) and items.is_sequence:
-            raise CaptureError(
-                "a list of lists, whose lengths are known at run time, holds tensors of different"
-                " sizes: ONNX has no lists of lists"
-            )
-        return self.dynamic_content(items, DynamicListOf(dtype, dims, of_numbers, False))
 
     def dynamic_content(self, items: ListItems, pattern: DynamicListOf) -> Value:
         """The tensor or sequence of a list that fits the pattern."""
@@ -131,7 +84,6 @@ class ListContents:
                 return self._unstacked(items)
             return items.content
         assert isinstance(items, tuple)
-        items = tuple(self._filled(i, pattern) for i in items)
         if pattern.of_numbers:
             return self.numbers_tensor(items, pattern.dtype)
         if pattern.is_sequence:
@@ -141,17 +93,10 @@ class ListContents:
             return self._reader.emit(_aten.zeros.default, [sizes], dtype=pattern.dtype)[0]
         return self.stack(items, pattern)
 
-    def _filled(self, item: Argument, pattern: DynamicListOf | DynamicRowsOf) -> Argument:
-        """Something that nothing reads, in the place of an item that is not there."""
-        if not isinstance(item, Uninitialized):
-            return item
-        assert isinstance(pattern, DynamicListOf)
-        if pattern.of_numbers:
-            return 0
-        return self._reader.filler(TensorLeaf(pattern.dtype, pattern.dims))
-
     def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
         _check_sequence_of(pattern.dtype)
+        for item in items:
+            self._reader.reshaped.note_copy(item)
         op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
         arguments = [list(items)] if items else [pattern.dtype]
         return self._reader.emit_typed(op, arguments, pattern.dtype, pattern.dims, is_sequence=True)
@@ -162,6 +107,8 @@ class ListContents:
             numbers = [self._reader.numbers.as_tensor(item, dtype) for item in items]
             ones = [self._reader.emit(_aten.reshape.default, [n, [1]])[0] for n in numbers]
             return ones[0] if len(ones) == 1 else self._reader.emit(_aten.cat.default, [ones, 0])[0]
+        for item in items:
+            self._reader.reshaped.note_copy(item)
         dims = (len(items), *items[0].shape)
         return self._reader.emit_typed(sequences.ITEMS_STACK, [list(items)], items[0].dtype, dims)
 
@@ -187,21 +134,12 @@ class ListContents:
         parts = [self._reader.numbers.as_tensor(item, dtype) for item in items]
         return self._reader.emit(_aten.stack.default, [parts, 0])[0]
 
-    def stacked_rows(self, sequence: Value) -> Value:
-        """The tensor of a list of lists of one length."""
-        dims = (None, *sequence.shape)
-        return self._reader.emit_typed(
-            sequences.SEQUENCE_CONCAT, [sequence, 0, True], sequence.dtype, dims
-        )
-
     def as_sequence(self, items: DynamicItems) -> Value:
         return items.content if items.is_sequence else self._unstacked(items)
 
     def _unstacked(self, items: DynamicItems) -> Value:
         content = items.content
-        _check_sequence_of(content.dtype)
-        if content.dtype not in _SPLIT_BY_ONNXRUNTIME:
-            return self._unstacked_by_loop(items)
+        check_can_be_split(content.dtype)
         return self._reader.emit_typed(
             sequences.SEQUENCE_UNSTACK,
             [content],
@@ -210,27 +148,9 @@ class ListContents:
             is_sequence=True,
         )
 
-    def _unstacked_by_loop(self, items: DynamicItems) -> Value:
-        content = items.content
-        pattern = DynamicListOf(
-            content.dtype, content.shape[1:], of_numbers=False, is_sequence=True
-        )
-        empty = DynamicItems(self.dynamic_content((), pattern), of_numbers=False)
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            (parts,) = carried
-            place = self._reader.numbers.as_scalar(iteration)
-            item = self._reader.emit(_aten.select.int, [content, 0, place])[0]
-            made = self.inserted(parts.state.content, item, None, pattern.dims)
-            self._reader.heap.set(parts, DynamicItems(made, of_numbers=False))
-            return [parts]
-
-        (made,) = self._reader.repeat(content.shape[0], [self.new(empty)], body)
-        result: Value = made.state.content
-        return result
-
     def inserted(self, sequence: Value, item: Value, place: Argument, dims: OpenDims) -> Value:
         """The sequence with an item before a place; None for the end."""
+        self._reader.reshaped.note_copy(item)
         return self._reader.emit_typed(
             sequences.SEQUENCE_INSERT,
             [sequence, item, place],
@@ -257,12 +177,10 @@ def is_any_known(size: sympy.Basic) -> bool:
     return True
 
 
-def _stacked_where_possible(
-    pattern: DynamicListOf | DynamicRowsOf, length: int
-) -> DynamicListOf | DynamicRowsOf:
+def _stacked_where_possible(pattern: DynamicPattern, length: int) -> DynamicPattern:
     if isinstance(pattern, DynamicRowsOf):
         columns = (_stacked_where_possible(c, length) for c in pattern.columns)
-        return replace(pattern, columns=tuple(columns))
+        return DynamicRowsOf(tuple(columns))
     if pattern.is_sequence and None not in pattern.dims:
         return replace(pattern, is_sequence=False, length=length)
     return pattern
@@ -270,14 +188,18 @@ def _stacked_where_possible(
 
 def _check_sequence_of(dtype: torch.dtype) -> None:
     if dtype == torch.bfloat16 or dtype.is_complex:
-        name = str(dtype).removeprefix("torch.")
-        raise CaptureError(
-            f"a list of {name} tensors has a length that is known at run time, and ONNX has no"
-            f" sequences of {name}: stack items of one shape, or use float32"
+        name = dtype_name(dtype)
+        raise ScriptRefusal(
+            f"the length of a list of {name} tensors is computed at run time, and ONNX has no"
+            f" sequences of {name}",
+            "stack items of one shape, or use float32",
         )
 
 
-def can_be_split(dtype: torch.dtype) -> bool:
-    """Into a sequence, by ONNX Runtime."""
+def check_can_be_split(dtype: torch.dtype) -> None:
     _check_sequence_of(dtype)
-    return dtype in _SPLIT_BY_ONNXRUNTIME
+    if dtype not in _SPLIT_BY_ONNXRUNTIME:
+        raise ScriptRefusal(
+            f"ONNX Runtime does not split a tensor of {dtype_name(dtype)} into a list",
+            "to(torch.int32) before",
+        )

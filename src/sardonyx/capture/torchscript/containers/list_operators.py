@@ -1,4 +1,4 @@
-"""Operators on tensors that take, or give, a list whose length is known at run time."""
+"""ATen operators that take or return a list of dynamic length."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 
 from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, Dim, Value
-from sardonyx.capture.torchscript.containers.list_contents import can_be_split, known_length
+from sardonyx.capture.torchscript.containers.list_contents import check_can_be_split, known_length
 from sardonyx.capture.torchscript.control_flow.patterns import OpenDims
+from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,
     DynamicRows,
     ScriptList,
 )
-from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
@@ -35,7 +35,7 @@ class ListOperators:
         self._lists = reader.lists
 
     def call(self, name: str, operands: Sequence[Argument], unpacked: int | None) -> Argument:
-        """`unpacked` is the number of variables that a list it gives is at once unpacked into."""
+        """`unpacked`: the number of variables that the result is unpacked into."""
         operator = _TAKING.get(name)
         if operator is not None and operands:
             items = _dynamic_items(operands[0])
@@ -57,7 +57,7 @@ class ListOperators:
         sizes = list(content.shape[1:])
         sizes[axis] = sizes[axis] * content.shape[0]
         moved = content if axis == 0 else self._call(_aten.movedim.int, content, 0, axis)
-        # The list still holds its items, and does not see what is written to this tensor.
+        # A write to this tensor must not change the items of the list.
         return self._call(_aten.clone.default, self._call(_aten.reshape.default, moved, sizes))
 
     def stacked(self, items: DynamicItems, dim: int = 0) -> Value:
@@ -68,27 +68,6 @@ class ListOperators:
         if axis:
             moved = self._call(_aten.movedim.int, moved, 0, axis)
         return self._call(_aten.clone.default, moved)
-
-    def hstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        return self.concatenated(items, min(rank - 1, 1)) if rank else self.stacked(items)
-
-    def vstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items) if rank < 2 else self.concatenated(items)
-        return made if rank else self._call(_aten.unsqueeze.default, made, 1)
-
-    def dstacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items, rank) if rank < 3 else self.concatenated(items, 2)
-        for _ in range(2 - rank):
-            made = self._call(_aten.unsqueeze.default, made, 0)
-        return made
-
-    def column_stacked(self, items: DynamicItems) -> Value:
-        rank = _item_rank(items)
-        made = self.stacked(items, rank) if rank < 2 else self.concatenated(items, 1)
-        return made if rank else self._call(_aten.unsqueeze.default, made, 0)
 
     def padded(
         self,
@@ -108,7 +87,7 @@ class ListOperators:
         (longest,) = self._reader.repeat(count, [0], longer)
         sizes = [numbers.as_scalar(longest), *_item_dims(items)[1:]]
         if any(size is None for size in sizes):
-            raise CaptureError("pad_sequence takes a list of tensors of unknown sizes")
+            raise ScriptRefusal("pad_sequence takes a list of tensors of unknown sizes")
 
         def filled(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             item = lists.at(items, iteration)
@@ -157,7 +136,7 @@ class ListOperators:
         return self._pieces(tensor, axis, size, count)
 
     def _split_into(self, count: int, tensor: Value, size: Argument, dim: int = 0) -> Argument:
-        """The same, where the program takes the number of pieces for granted."""
+        """The same, where the program unpacks a fixed number of pieces."""
         axis = dim % tensor.type.rank
         is_known = isinstance(tensor.shape[axis], int) and isinstance(size, int)
         if is_known or isinstance(size, ScriptList):
@@ -200,7 +179,7 @@ class ListOperators:
             return None
         numbers = self._reader.numbers
         size = numbers.divided_up(whole, chunks)
-        # Nothing is divided into empty pieces, as many as were asked for.
+        # An empty dim is divided into `chunks` empty pieces.
         step = numbers.compute("prim::max", [size, 1], torch.int64)
         count = numbers.divided_up(whole, step)
         is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
@@ -211,26 +190,12 @@ class ListOperators:
         return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
 
     def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
-        if not can_be_split(tensor.dtype):
-            return self._split_by_loop(tensor, sizes, axis)
+        check_can_be_split(tensor.dtype)
         dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
         made = self._reader.emit_typed(
             sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
         )
         return self._lists.new(DynamicItems(made, of_numbers=False))
-
-    def _split_by_loop(self, tensor: Value, sizes: Value, axis: int) -> Argument:
-        numbers, lists = self._reader.numbers, self._lists
-        held = DynamicItems(sizes, of_numbers=True)
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            start, parts = carried
-            end = numbers.compute("aten::add", [start, lists.at(held, iteration)], torch.int64)
-            bounds = [numbers.as_scalar(bound) for bound in (start, end)]
-            lists.insert(parts, None, self._call(_aten.slice.Tensor, tensor, axis, *bounds))
-            return [end, parts]
-
-        return self._reader.repeat(sizes.shape[0], [0, lists.new(())], body)[1]
 
     def _call(self, op: Any, *arguments: Argument) -> Value:
         return self._reader.emit(op, list(arguments))[0]
@@ -240,7 +205,7 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
     if not isinstance(operand, ScriptList) or isinstance(operand.state, tuple):
         return None
     if isinstance(operand.state, DynamicRows):
-        raise CaptureError("an operator takes a list of tensors, and this is one of other things")
+        raise ScriptRefusal("an operator takes a list of tensors, and this is one of tuples")
     assert isinstance(operand.state, DynamicItems)
     return operand.state
 
@@ -248,10 +213,6 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
 def _item_dims(items: DynamicItems) -> tuple[Any, ...]:
     shape = items.content.shape
     return shape if items.is_sequence else shape[1:]
-
-
-def _item_rank(items: DynamicItems) -> int:
-    return len(_item_dims(items))
 
 
 def _is_multiple(size: Dim, count: int) -> bool:
@@ -263,11 +224,6 @@ _TAKING: dict[str, Callable[..., Argument]] = {
     "aten::concat": ListOperators.concatenated,
     "aten::concatenate": ListOperators.concatenated,
     "aten::stack": ListOperators.stacked,
-    "aten::hstack": ListOperators.hstacked,
-    "aten::vstack": ListOperators.vstacked,
-    "aten::row_stack": ListOperators.vstacked,
-    "aten::dstack": ListOperators.dstacked,
-    "aten::column_stack": ListOperators.column_stacked,
     "aten::pad_sequence": ListOperators.padded,
 }
 _GIVING: dict[str, Callable[..., Argument]] = {

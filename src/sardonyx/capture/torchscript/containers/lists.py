@@ -1,15 +1,13 @@
 """Lists of a TorchScript program.
 
-A list whose length is known is a Python list of what it holds: nothing of it reaches the file. Of
-the others those of numbers, and of tensors of one shape, are one tensor that has them stacked along
-its first dim. What is left are sequences.
+A list of known length is a tuple of its items: the list itself does not reach the file. A list of
+dynamic length is one tensor that has the items stacked along its first dim, if they are numbers or
+tensors of one shape, and otherwise a sequence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from enum import Enum
 from functools import partial
 
 import torch
@@ -22,42 +20,31 @@ from sardonyx.capture.torchscript.containers.list_contents import (
     is_list_of_numbers,
     known_length,
 )
-from sardonyx.capture.torchscript.containers.rows import row_of
-from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
 from sardonyx.capture.torchscript.control_flow.patterns import (
-    CannotJoin,
     DynamicListOf,
-    DynamicRowsOf,
-    ListOf,
-    Maybe,
+    DynamicPattern,
     OpenDims,
-    Pattern,
     as_dynamic,
     dynamic_pattern,
     join_dynamic,
-    pattern_of,
     state_pattern,
 )
+from sardonyx.capture.torchscript.refusals import CannotJoin, ModelRaises, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
-    ChosenConstant,
     ComputedNumber,
     Dynamic,
     DynamicItems,
     DynamicRows,
     ListItems,
-    Mutable,
-    Origin,
-    ScriptDict,
     ScriptList,
-    Uninitialized,
+    is_number,
 )
-from sardonyx.errors import CaptureError
 
 _aten = torch.ops.aten
 
 
 class ScriptLists(ListContents):
-    # -- what is asked of a list -----------------------------------------------------------------
+    # -- reads -----------------------------------------------------------------------------------
 
     def length(self, items: ListItems) -> Argument:
         if isinstance(items, tuple):
@@ -71,31 +58,28 @@ class ScriptLists(ListContents):
             return ComputedNumber(length)
         return items.content.shape[0]
 
-    def item(self, target: ScriptList, index: Argument) -> Argument:
-        return self.at(target.state, index, Origin(target, index, target.state))
-
-    def at(self, items: ListItems, index: Argument, origin: Origin | None = None) -> Argument:
-        """`origin`: where what is read is to be changed, where a copy of it is."""
+    def at(self, items: ListItems, index: Argument) -> Argument:
         _check_index(items, index)
         if isinstance(items, tuple):
             if isinstance(index, int):
                 return items[index]
             if not is_list_of_numbers(items):
-                self._reader.blocks.ask_to_unroll(index)
-            if len(items) > 1 and all(isinstance(item, (str, Enum)) for item in items):
-                return ChosenConstant(self._from_start(index, len(items)), items)
+                self._reader.loops.ask_to_unroll(index)
             items = self.as_dynamic(items)
         if isinstance(items, DynamicRows):
-            parts = tuple(self.at(column, index) for column in items.columns)
-            return row_of(parts, items.form, self._reader.heap.new, origin)
+            return tuple(self.at(column, index) for column in items.columns)
         position = self._reader.numbers.as_scalar(index)
         content = items.content
         if items.is_sequence:
-            return self._reader.emit_typed(
+            found = self._reader.emit_typed(
                 sequences.SEQUENCE_AT, [content, position], content.dtype, content.shape
             )
-        found = self._reader.emit(_aten.select.int, [content, 0, position])[0]
-        return ComputedNumber(found) if items.of_numbers else found
+        else:
+            found = self._reader.emit(_aten.select.int, [content, 0, position])[0]
+        if items.of_numbers:
+            return ComputedNumber(found)
+        self._reader.reshaped.note_copy(found)
+        return found
 
     def known_items(self, items: ListItems) -> tuple[Argument, ...] | None:
         """One value for each item, where their number is known."""
@@ -114,27 +98,21 @@ class ScriptLists(ListContents):
                 return items
             items = self.as_dynamic(items)
         if not isinstance(step, int) or step == 0:
-            raise CaptureError("a list of dynamic length is sliced by a step that is not known")
+            raise ScriptRefusal(
+                "a list of dynamic length is sliced with a step that is computed at run time"
+            )
+        if step < 0 and (start is not None or end is not None):
+            raise ScriptRefusal(
+                "a list of dynamic length is sliced backwards between bounds",
+                "reverse() the list first",
+            )
         if step < 0:
-            first, last = (self._from_behind(items, bound) for bound in (start, end))
-            return self.sliced(self.reversed(items), first, last, -step)
+            return self.sliced(self.reversed(items), None, None, -step)
         if isinstance(items, DynamicRows):
             return _of_columns(items, lambda c: self.sliced(c, start, end, step))
         if not items.is_sequence:
             return DynamicItems(self._part(items.content, start, end, step), items.of_numbers)
         return self._slice_of_sequence(items, start, end, step)
-
-    def _from_behind(self, items: Dynamic, bound: Argument) -> Argument:
-        """A bound of a slice that goes backwards, counted in the reversed list."""
-        if bound is None:
-            return None
-        if not isinstance(bound, int):
-            raise CaptureError("a list of dynamic length is sliced backwards by computed bounds")
-        if bound < 0:
-            return -bound - 1
-        numbers = self._reader.numbers
-        place = numbers.compute("aten::sub", [self.length(items), bound + 1], torch.int64)
-        return numbers.compute("prim::max", [place, 0], torch.int64)
 
     def _part(self, stacked: Value, start: Argument, end: Argument, step: int = 1) -> Value:
         numbers = self._reader.numbers
@@ -160,7 +138,7 @@ class ScriptLists(ListContents):
     def _gathered(
         self, count: Argument, item: Callable[[Argument], Argument], start: ListItems = ()
     ) -> ListItems:
-        """The list of what a function of the place gives, after what it holds at the start."""
+        """A list with `count` more items than `start`, each a function of its index."""
 
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
             self.insert(carried[0], None, item(iteration))
@@ -189,7 +167,7 @@ class ScriptLists(ListContents):
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
 
-    # -- what changes a list ---------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------
 
     def insert(self, target: ScriptList, position: Argument, item: Argument) -> None:
         """Before a position; None for the end."""
@@ -212,12 +190,11 @@ class ScriptLists(ListContents):
                 return tuple(held)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
-            items = self._with_row(items, item)
-            parts = iter(self.parts(item, items.form))
+            _common(items, item)
+            parts = iter(item)
             return _of_columns(items, lambda c: self._with_item(c, position, next(parts)))
-        item = self._filled(item, dynamic_pattern(items, is_any_known))
         dims: OpenDims = ()
-        if not items.of_numbers:
+        if not items.of_numbers or not is_number(item):
             items, dims = self._fitting(items, item)
         if not items.is_sequence:
             one = self.stack([item], items)
@@ -232,28 +209,9 @@ class ScriptLists(ListContents):
         sequence = items.content
         return DynamicItems(self.inserted(sequence, item, index, dims), of_numbers=False)
 
-    def _with_row(self, items: DynamicRows, item: Argument) -> DynamicRows:
-        """The list as one that can hold the item, too."""
-        is_optional = items.form.kind == "optional"
-        if isinstance(item, Uninitialized) or (is_optional and item is None):
-            return items
-        here = dynamic_pattern(items, is_any_known)
-        held = pattern_of(item, is_any_known)
-        if is_optional and not isinstance(held, Maybe):
-            held = Maybe(held)
-        common = _common(here, ListOf((held,)))
-        assert isinstance(common, DynamicRowsOf)
-        if common.form == items.form:
-            return items
-        made = self.converted(items, common)
-        assert isinstance(made, DynamicRows)
-        return made
-
     def _fitting(self, items: DynamicItems, item: Argument) -> tuple[DynamicItems, OpenDims]:
         """The list as one that can hold the item, too, and the dims that both have."""
-        here = dynamic_pattern(items, is_any_known)
-        there = as_dynamic(state_pattern((item,), is_any_known), like=here)
-        common = _common(here, there)
+        common = _common(items, item)
         assert isinstance(common, DynamicListOf)
         return DynamicItems(self.dynamic_content(items, common), of_numbers=False), common.dims
 
@@ -290,13 +248,6 @@ class ScriptLists(ListContents):
             is_sequence=True,
         )
 
-    def replaced(self, holder: Mutable, place: Argument, item: Mutable) -> ListItems:
-        """What a list, or a dict of computed keys, holds with an item at a place."""
-        if isinstance(holder, ScriptDict):
-            key = self.at(holder.state.columns[0], place)
-            return self._with_replaced(holder.state, place, (key, item))
-        return self._with_replaced(holder.held, place, item)
-
     def _with_replaced(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
         _check_index(items, position)
         if isinstance(items, tuple):
@@ -305,15 +256,14 @@ class ScriptLists(ListContents):
                 held[position] = item
                 return tuple(held)
             if not is_list_of_numbers(items):
-                self._reader.blocks.ask_to_unroll(position)
+                self._reader.loops.ask_to_unroll(position)
             items = self.as_dynamic(items, like=item)
         if isinstance(items, DynamicRows):
-            items = self._with_row(items, item)
-            parts = iter(self.parts(item, items.form))
+            _common(items, item)
+            parts = iter(item)
             return _of_columns(items, lambda c: self._with_replaced(c, position, next(parts)))
         content = items.content
-        item = self._filled(item, dynamic_pattern(items, is_any_known))
-        if items.of_numbers:
+        if items.of_numbers and is_number(item):
             number = self._reader.numbers.as_tensor(item, content.dtype)
             index = self._reader.numbers.as_tensor(position)
             made = self._reader.emit(_aten.index_put.default, [content, [index], number])[0]
@@ -345,7 +295,7 @@ class ScriptLists(ListContents):
             for item in second:
                 first = self._with_item(first, None, item)
             return first
-        start = _dynamic(first) if not isinstance(first, tuple) else self._like(first, second)
+        start = self._like(first, second) if isinstance(first, tuple) else first
         if isinstance(start, DynamicRows) and isinstance(second, DynamicRows):
             others = iter(second.columns)
             return _of_columns(start, lambda c: self.joined(c, next(others)))
@@ -410,15 +360,18 @@ def _dynamic(items: ListItems) -> Dynamic:
 
 
 def _of_columns(items: DynamicRows, change: Callable[[ListItems], ListItems]) -> DynamicRows:
-    return replace(items, columns=tuple(_dynamic(change(column)) for column in items.columns))
+    return DynamicRows(tuple(_dynamic(change(column)) for column in items.columns))
 
 
-def _common(here: DynamicListOf | DynamicRowsOf, item: Pattern) -> DynamicListOf | DynamicRowsOf:
-    """The pattern of lists that hold what a list holds, and the item of another one."""
+def _common(items: Dynamic, item: Argument) -> DynamicPattern:
+    """The pattern of lists that can hold the items of a list and one more."""
+    here = dynamic_pattern(items, is_any_known)
     try:
-        return join_dynamic(here, as_dynamic(item, like=here))
+        return join_dynamic(here, as_dynamic(state_pattern((item,), is_any_known), like=here))
     except CannotJoin as reason:
-        raise CaptureError(f"a list of dynamic length holds different types: {reason}") from reason
+        raise ScriptRefusal(
+            f"a list of dynamic length holds different types: {reason}", reason.hint
+        ) from reason
 
 
 def _check_index(items: ListItems, index: Argument) -> None:
@@ -426,4 +379,4 @@ def _check_index(items: ListItems, index: Argument) -> None:
     if length == 0 and (isinstance(items, tuple) or isinstance(index, int)):
         raise ModelRaises("list index out of range")
     if length is not None and isinstance(index, int) and not -length <= index < length:
-        raise CaptureError(f"list index {index} of a list of {length}")
+        raise ScriptRefusal(f"list index {index} of a list of {length}")

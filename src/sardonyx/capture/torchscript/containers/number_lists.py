@@ -1,4 +1,4 @@
-"""What programs ask of lists of numbers: where one is, how often, and in which order they come."""
+"""Searching, counting and sorting in lists of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a loop without a count ends: only by what its body says.
+"""How a loop without a count ends: by a flag that its body sets.
 
 `while True` with a `return` inside leaves flags behind. Where every way out of the body sets such a
 flag, it is known after the loop.
@@ -10,8 +10,8 @@ from typing import Any
 
 
 def constants_at_exit(body: Any) -> dict[int, bool]:
-    """The flags that a loop carries and that have one value whenever its body says to stop, by
-    their place among what is carried."""
+    """The flags that a loop carries and that have one value whenever its body stops the loop, by
+    their place among the carried values."""
     goes_on, *carried = body.outputs()
     found = {}
     for place, value in enumerate(carried):
@@ -23,7 +23,7 @@ def constants_at_exit(body: Any) -> dict[int, bool]:
 
 
 def _values_where_false(condition: Any, value: Any) -> set[bool | None]:
-    """What a value may be where a condition is false; None for anything."""
+    """The possible values where a condition is false; None for an unknown one."""
     known = _constant(condition)
     if known is not None:
         return set() if known else {_constant(value)}

@@ -1,4 +1,4 @@
-"""What follows a place of a program, read once for each way that the program may have taken there.
+"""The rest of a program, read once for each path that the program may have taken to it.
 
 A branch can leave two types, a squeeze or an argument two ranks, and a loop other types than it
 found. The rest of the program is then read in each branch, where its types are known.
@@ -15,9 +15,10 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument, Dim, SourceLocation, Value
-from sardonyx.capture.torchscript.control_flow.blocks import FOREVER, Loop, Readings, TypesChange
-from sardonyx.capture.torchscript.control_flow.patterns import CannotJoin
-from sardonyx.capture.torchscript.types.values import AnyRank, ScriptList
+from sardonyx.capture.torchscript.control_flow.branches import Readings
+from sardonyx.capture.torchscript.control_flow.loops import FOREVER, Loop
+from sardonyx.capture.torchscript.refusals import BranchesDiffer, CannotJoin, TypesChange
+from sardonyx.capture.torchscript.types.values import ScriptList
 from sardonyx.errors import CaptureError, format_message
 
 if TYPE_CHECKING:
@@ -25,30 +26,9 @@ if TYPE_CHECKING:
 
 SQUEEZES = frozenset({"aten::squeeze", "aten::squeeze_"})
 MOST_COPIES = 6
-"""Branches, one inside the other, that each take a copy of what follows them."""
-
-
-class TwoTypes(CannotJoin):
-    """What a call gives has another type where an operand, by a condition, is this than where it
-    is that."""
-
-    def __init__(
-        self,
-        message: str,
-        names: list[str],
-        operand: Argument,
-        condition: Argument,
-        ways: list[Argument],
-    ) -> None:
-        super().__init__(message)
-        self.names = names
-        self.operand = operand
-        self.condition = condition
-        self.ways = ways
-
-
-class BranchesDiffer(CaptureError):
-    """The branches of an if leave types that cannot be joined."""
+"""The depth of nested branches that each have a copy of the rest of the program."""
+Rest = Callable[[], list[Argument]]
+"""Reads the rest of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +41,10 @@ class OpenSqueeze:
     open: tuple[int, ...]
 
 
-class ReadsApart:
-    """The ways of a reader to take what follows apart; `rest` reads it."""
-
+class PathSplitter:
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
         self._copies = 0
-        self.loops = 0
-        """Of which iterations are read one by one, as long as that leaves no more ranks than
-        what follows can be read for."""
         self._sizes_of_one: dict[Dim, bool] = {}
 
     @property
@@ -81,30 +56,26 @@ class ReadsApart:
         condition: Argument,
         readings: Readings,
         location: SourceLocation,
-        ends: dict[str, bool],
+        at_end: bool,
         refusal: Callable[[CannotJoin], CaptureError],
         copies: int = 1,
     ) -> list[Argument]:
-        """What one of two readings of the rest gives; `refusal` is raised where they cannot be
+        """The results of one of two readings of the rest; `refusal` is raised where they cannot be
         joined at the end of the program."""
         self._copies += copies
         try:
-            return self._reader.blocks.branch(condition, readings, location, **ends)
+            return self._reader.branches.branch(condition, readings, location, at_end=at_end)
         except CannotJoin as reason:
-            if ends["at_end"]:
+            if at_end:
                 raise refusal(reason) from reason
             raise
         finally:
             self._copies -= copies
 
-    def squeezed(
-        self,
-        node: Any,
-        squeeze: OpenSqueeze,
-        rest: Callable[[], list[Argument]],
-        ends: dict[str, bool],
-    ) -> list[Argument]:
-        """What follows is read once for each rank that the tensor may have."""
+    # -- squeezes --------------------------------------------------------------------------------
+
+    def squeezed(self, node: Any, squeeze: OpenSqueeze, rest: Rest, at_end: bool) -> list[Argument]:
+        """The rest is read once for each rank that the tensor may have."""
         reader = self._reader
         location = reader.here = reader.location(node)
         if not squeeze.open:
@@ -119,57 +90,53 @@ class ReadsApart:
         def dropped() -> list[Argument]:
             view = reader.emit(torch.ops.aten.select.int, [squeeze.tensor, axis, 0])[0]
             before = tuple(a if a < axis else a - 1 for a in squeeze.dropped)
-            return self.squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, ends)
+            return self.squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, at_end)
 
         def kept() -> list[Argument]:
-            return self.squeezed(node, replace(squeeze, open=tuple(others)), rest, ends)
+            return self.squeezed(node, replace(squeeze, open=tuple(others)), rest, at_end)
 
         known = self._sizes_of_one.get(size)
         if known is not None:
             return dropped() if known else kept()
         asked = {squeeze.tensor.shape[a] for a in squeeze.open} - self._sizes_of_one.keys()
         if self._copies + len(asked) > MOST_COPIES:
-            if self.loops:
-                raise BranchesDiffer(
-                    format_message(
-                        "there are too many ranks that a squeeze() may leave",
-                        [("at", location.describe())],
-                    )
-                )
-            dims = (*squeeze.dropped, *squeeze.open)
-            self._set_squeezed(node, reader.any_rank.squeezed(squeeze.tensor, dims))
-            return rest()
+            fields = [("at", location.describe()), ("try", "name the dim: squeeze(0)")]
+            raise CaptureError(format_message("a squeeze() may leave too many ranks", fields))
         condition = reader.numbers.compute("aten::eq", [size, 1], torch.bool)
         readings = [
             partial(self._where_one, size, True, dropped),
             partial(self._where_one, size, False, kept),
         ]
-        refusal = partial(different_types, location=location)
-        return self.branch(condition, readings, location, ends, refusal)
+        refusal = partial(BranchesDiffer, location=location)
+        return self.branch(condition, readings, location, at_end, refusal)
 
-    def _set_squeezed(self, node: Any, view: Value | AnyRank) -> None:
+    def _set_squeezed(self, node: Any, view: Value) -> None:
         held = self._reader.env[node.inputsAt(0).debugName()]
         is_changed = node.kind() == "aten::squeeze_" and view is not held
         self._reader.set(node, self._reader.reshape(node, view) if is_changed else view)
 
+    def _where_one(self, size: Dim, is_one: bool, reading: Rest) -> list[Argument]:
+        """Where a size is 1, or is not: other tensors may have it, too."""
+        self._sizes_of_one[size] = is_one
+        try:
+            return reading()
+        finally:
+            del self._sizes_of_one[size]
+
+    # -- loops -----------------------------------------------------------------------------------
+
     def first_iterations(
-        self,
-        node: Any,
-        refusal: TypesChange,
-        rest: Callable[[], list[Argument]],
-        ends: dict[str, bool],
+        self, node: Any, refusal: TypesChange, rest: Rest, at_end: bool
     ) -> list[Argument]:
-        """A loop that leaves other types than it found, its first iterations read one by one: what
-        follows is read once for each number of them, until the types stay. Where they never do, the
-        loop carries tensors of any rank."""
+        """Peels iterations off a loop that leaves other types than it found, until the types stay
+        the same. The rest is read once for each number of peeled iterations."""
         reader = self._reader
         location = reader.here = reader.location(node)
         count, condition, *start = reader.inputs_of(node)
         (block,) = node.blocks()
-        symbols = dict(reader.graph.symbols)
         go_on = partial(reader.go_on, node, rest)
 
-        def entered(
+        def peeled(
             done: int, left: Argument, goes_on: Argument, carried: Sequence[Argument]
         ) -> list[Argument]:
             if self.is_at_limit:
@@ -186,79 +153,15 @@ class ReadsApart:
                 try:
                     with reader.attempt():
                         loop = Loop(left, goes_on, after, following, location)
-                        results = reader.blocks.loop(loop)
+                        results = reader.loops.loop(loop)
                 except TypesChange:
-                    return entered(done + 1, left, goes_on, after)
+                    return peeled(done + 1, left, goes_on, after)
                 return go_on(results)
 
-            readings: list[Callable[[], list[Argument]]]
-            readings = [one_more, partial(go_on, carried)]
-            return self.branch(is_entered, readings, location, ends, lambda _: refusal)
+            readings: Readings = [one_more, partial(go_on, carried)]
+            return self.branch(is_entered, readings, location, at_end, lambda _: refusal)
 
-        reason: Exception
-        self.loops += 1
-        try:
-            with reader.attempt():
-                return entered(0, count, condition, start)
-        except (CannotJoin, TypesChange, BranchesDiffer) as error:
-            reason = error
-        finally:
-            self.loops -= 1
-        reader.graph.symbols = symbols
-        reader.here = location
-        try:
-            with reader.attempt():
-                body = partial(reader.iteration, block)
-                loop = Loop(count, condition, start, body, location)
-                results = reader.blocks.loop_of_any_rank(loop)
-        except (CannotJoin, TypesChange):
-            if isinstance(reason, TypesChange):
-                raise refusal from reason
-            raise reason from None
-        return go_on(results)
-
-    def operand(
-        self,
-        node: Any,
-        choice: TwoTypes,
-        again: Callable[[], list[Argument]],
-        ends: dict[str, bool],
-    ) -> list[Argument]:
-        """A call that gives another type where an operand is this than where it is that: it and
-        what follows are read once for each."""
-        location = self._reader.here = self._reader.location(node)
-        refusal = CaptureError(format_message(str(choice), [("at", location.describe())]))
-        if self.is_at_limit:
-            raise refusal from choice
-
-        def reading(way: Argument) -> list[Argument]:
-            self._reader.env.update(dict.fromkeys(choice.names, way))
-            try:
-                return again()
-            finally:
-                self._reader.env.update(dict.fromkeys(choice.names, choice.operand))
-
-        readings = [partial(reading, way) for way in choice.ways]
-        return self.branch(choice.condition, readings, location, ends, lambda _: refusal)
-
-    def _where_one(
-        self, size: Dim, is_one: bool, reading: Callable[[], list[Argument]]
-    ) -> list[Argument]:
-        """Where a size is 1, or is not: other tensors may have it, too."""
-        self._sizes_of_one[size] = is_one
-        try:
-            return reading()
-        finally:
-            del self._sizes_of_one[size]
-
-
-def different_types(reason: CannotJoin, location: SourceLocation) -> BranchesDiffer:
-    return BranchesDiffer(
-        format_message(
-            f"the branches of an if leave different types: {reason}",
-            [("at", location.describe())],
-        )
-    )
+        return peeled(0, count, condition, start)
 
 
 def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:

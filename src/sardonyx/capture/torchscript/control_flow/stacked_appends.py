@@ -11,13 +11,18 @@ import torch
 from sardonyx.aten import sequences
 from sardonyx.aten.control_flow import values_read
 from sardonyx.aten.graph import Argument, Block, Node, Value
-from sardonyx.capture.torchscript.containers.rows import parts_of
-from sardonyx.capture.torchscript.control_flow.patterns import DynamicListOf, DynamicRowsOf, Pattern
+from sardonyx.capture.torchscript.control_flow.patterns import (
+    DynamicListOf,
+    DynamicPattern,
+    DynamicRowsOf,
+    Pattern,
+)
 from sardonyx.capture.torchscript.types.values import (
     Dynamic,
     DynamicItems,
     DynamicRows,
     ListItems,
+    columns_of,
 )
 
 _aten = torch.ops.aten
@@ -25,26 +30,26 @@ _aten = torch.ops.aten
 
 @dataclass(slots=True)
 class Appended:
-    """What one iteration appends to a list: an item, or one for each place of its tuples."""
+    """The item that one iteration appends to a list, or the elements of a tuple."""
 
-    pattern: DynamicListOf | DynamicRowsOf
+    pattern: DynamicPattern
     items: list[Value]
 
     def stacked(self, contents: Sequence[Value]) -> Dynamic:
-        """The list of what all iterations appended, by the stacked items."""
+        """The list of the items that all iterations appended, from their stacked tensors."""
         return _filled(self.pattern, iter(contents))
 
 
-def _filled(pattern: DynamicListOf | DynamicRowsOf, contents: Iterator[Value]) -> Dynamic:
+def _filled(pattern: DynamicPattern, contents: Iterator[Value]) -> Dynamic:
     if isinstance(pattern, DynamicRowsOf):
-        return DynamicRows(tuple(_filled(c, contents) for c in pattern.columns), pattern.form)
+        return DynamicRows(tuple(_filled(c, contents) for c in pattern.columns))
     return DynamicItems(next(contents), pattern.of_numbers)
 
 
-def is_list_in_file(pattern: Pattern) -> bool:
-    """Whether a list of the pattern is a sequence, or has one in it."""
+def has_sequence(pattern: Pattern) -> bool:
+    """Whether a list of the pattern is a sequence, or has one for an element of its tuples."""
     if isinstance(pattern, DynamicRowsOf):
-        return any(map(is_list_in_file, pattern.columns))
+        return any(map(has_sequence, pattern.columns))
     return isinstance(pattern, DynamicListOf) and pattern.is_sequence
 
 
@@ -56,9 +61,9 @@ def take_appended(
     returned: Sequence[Value],
     is_known: Callable[[sympy.Basic], bool],
 ) -> Appended | None:
-    """What the body of a loop appends to a list that it does nothing else with, and of which it
-    need not know any more: `start` is what it holds before the loop, `given` the list at the start
-    of an iteration, `returned` at its end."""
+    """The items that a loop appends to a list, if its body does nothing else with the list: `start`
+    is what it holds before the loop, `given` the list at the start of an iteration, `returned` at
+    its end."""
     if not isinstance(pattern, (DynamicListOf, DynamicRowsOf)) or not given:
         return None
     found = [_append(block, *ends) for ends in zip(given, returned, strict=True)]
@@ -73,16 +78,12 @@ def take_appended(
     return Appended(pattern, [append.item for append in appends])
 
 
-def _joins(
-    pattern: DynamicListOf | DynamicRowsOf, start: ListItems, appends: Iterator[_Append]
-) -> bool:
-    """Whether what the list holds before the loop can be stacked with what is appended."""
+def _joins(pattern: DynamicPattern, start: ListItems, appends: Iterator[_Append]) -> bool:
+    """Whether the items before the loop can be stacked with those that are appended."""
     if isinstance(pattern, DynamicRowsOf):
-        columns = _columns(start, pattern)
-        if columns is None:
-            return False
+        columns = columns_of(start, len(pattern.columns))
         pairs = zip(pattern.columns, columns, strict=True)
-        # Not lazily: each takes its appends.
+        # A list, not a generator: each call consumes its appends.
         found = [_joins(p, column, appends) for p, column in pairs]
         return all(found)
     item = next(appends).item
@@ -92,16 +93,6 @@ def _joins(
     return pattern.of_numbers or all(
         held.has_shape and held.shape == item.shape and held.dtype == item.dtype for held in start
     )
-
-
-def _columns(start: ListItems, pattern: DynamicRowsOf) -> Sequence[ListItems] | None:
-    if isinstance(start, DynamicRows):
-        return start.columns if start.form == pattern.form else None
-    assert isinstance(start, tuple)
-    if start and pattern.form.kind == "array":
-        return None
-    rows = [parts_of(item, pattern.form) for item in start]
-    return [tuple(row[place] for row in rows) for place in range(pattern.form.count)]
 
 
 @dataclass(slots=True)
@@ -141,7 +132,7 @@ def _is_stackable(append: _Append, is_known: Callable[[sympy.Basic], bool]) -> b
 
 
 def _is_read(block: Block, lists: Sequence[Value], appends: Sequence[Node]) -> bool:
-    """Whether more than the appends looks at the lists, or asks how long they are."""
+    """Whether anything but the appends reads the lists or their lengths."""
     values = set(lists)
     lengths = {s for v in lists if v.has_shape for s in _symbols(v.shape[0])}
     for node in block.nodes:

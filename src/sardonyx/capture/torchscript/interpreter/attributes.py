@@ -11,6 +11,7 @@ import torch
 from sardonyx.aten.graph import Argument
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.quantized.tensor import PackedParameters
+from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.aliases import copied
 from sardonyx.capture.torchscript.types.values import (
     Heap,
@@ -19,12 +20,11 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptInstance,
     ScriptList,
 )
-from sardonyx.errors import CaptureError
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleAt:
-    """A module met through prim::GetAttr, by its path from the root."""
+    """A module, by its path from the root."""
 
     path: tuple[str, ...]
 
@@ -40,9 +40,9 @@ class ModuleAttributes:
         self._heap = heap
         self._parameter = parameter
         self._cells: dict[tuple[str, ...], ScriptInstance] = {}
-        """Each is the one attribute of an object."""
+        """One object for each attribute, so that the heap records its changes."""
         self._before: dict[tuple[str, ...], tuple[Argument, Argument]] = {}
-        """What they held at first, and a copy of what was in it."""
+        """The first value of each, and a copy of it."""
 
     def set(self, path: tuple[str, ...], content: Argument) -> None:
         self.get(path)
@@ -56,16 +56,17 @@ class ModuleAttributes:
                 try:
                     found = getattr(found, name)
                 except RuntimeError as error:
-                    raise CaptureError(
-                        f"the attribute {name!r} is of {class_name}, a class that Python does not"
-                        " know here: import the module that defines it first"
+                    raise ScriptRefusal(
+                        f"the attribute {name!r} has the class {class_name}, which Python does not"
+                        " know here",
+                        "import the module that defines it first",
                     ) from error
             if isinstance(found, torch.ScriptObject):
                 owners = [name for name in path if name != "_packed_params"]
                 return PackedParameters(without_prefix(".".join(owners)), found)
             if isinstance(found, torch.nn.Module):
                 return ModuleAt(path)
-            # Not new: it was there before any block that asks for it first.
+            # Its serial stays 0: it is older than any block.
             cell = self._cells[path] = ScriptInstance(".".join(path))
             held = self._held(path, found)
             if class_name and not isinstance(held, Mutable):
@@ -89,8 +90,7 @@ class ModuleAttributes:
         return found
 
     def changed(self) -> list[tuple[str, Argument, Argument]]:
-        """What the program left in attributes of modules, if other than it found: the name, what
-        it found, what it left."""
+        """Attributes of modules that the program changed: the name, the value before and after."""
         found = []
         for path, cell in self._cells.items():
             (before, content), after = self._before[path], cell.state[path[-1]]

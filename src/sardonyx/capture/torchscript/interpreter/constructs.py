@@ -1,4 +1,4 @@
-"""Nodes that only TorchScript has: of lists, tuples, dicts and objects, of types, of numbers."""
+"""Nodes that construct or unpack values, check types, or exist in TorchScript alone."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from sardonyx.aten.graph import Argument, SourceLocation, Value
+from sardonyx.aten.graph import Argument, Value
 from sardonyx.aten.schema import dtype_from_number
 from sardonyx.aten.type_inference import type_of
-from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
 from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.refusals import ModelRaises, ScriptRefusal, no_form
 from sardonyx.capture.torchscript.types.isinstance_checks import is_instance
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,
-    DynamicRows,
     MaybeNone,
     ScriptInstance,
     ScriptList,
@@ -27,14 +26,13 @@ from sardonyx.capture.torchscript.types.values import (
     is_number,
     number_dtype,
 )
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
 
 
 def _of_inputs(result: Callable[..., Argument]) -> Callable[[GraphReader, Any], None]:
-    """The construct that gives the result of its inputs."""
+    """A construct whose result is a function of its inputs."""
     return lambda reader, node: reader.set(node, result(*reader.inputs_of(node)))
 
 
@@ -47,11 +45,11 @@ def _construct_list(reader: GraphReader, node: Any) -> None:
 def _construct_dict(reader: GraphReader, node: Any) -> None:
     inputs = reader.inputs_of(node)
     entries = zip(inputs[::2], inputs[1::2], strict=True)
-    reader.set(node, reader.calls.new_dict(entries))
+    reader.set(node, reader.calls.dicts.new(entries))
 
 
 def _create_object(reader: GraphReader, node: Any) -> None:
-    reader.set(node, reader.heap.new(ScriptInstance(str(node.output().type()))))
+    reader.set(node, reader.heap.new(ScriptInstance(node.output().type().qualified_name())))
 
 
 def _unpack(reader: GraphReader, node: Any) -> None:
@@ -62,7 +60,7 @@ def _unpack(reader: GraphReader, node: Any) -> None:
     if not isinstance(items, tuple):
         items = tuple(reader.lists.at(items, index) for index in range(len(outputs)))
     if len(items) != len(outputs):
-        raise CaptureError(f"{len(items)} values are unpacked into {len(outputs)} names")
+        raise ScriptRefusal(f"{len(items)} values are unpacked into {len(outputs)} names")
     reader.set_outputs(node, items)
 
 
@@ -99,10 +97,10 @@ def _is_instance(reader: GraphReader, node: Any) -> None:
 
 
 def _enter(reader: GraphReader, node: Any) -> None:
-    """Of a context that changes how PyTorch computes, not what."""
+    """A context that changes how PyTorch computes, not what."""
     (context,) = reader.inputs_of(node)
     if context.class_name not in _CONTEXTS_WITHOUT_EFFECT:
-        raise CaptureError(f"`with` of {context.class_name} has no ONNX form")
+        raise ScriptRefusal(f"`with` of {context.class_name} has no ONNX form")
     reader.set(node, None)
 
 
@@ -127,7 +125,7 @@ def _new_tensor(reader: GraphReader, node: Any) -> None:
     elif is_number(data):
         made = reader.numbers.as_tensor(data)
         if isinstance(data, ComputedNumber):
-            # The number stays what it is when the tensor is written.
+            # A write to the tensor must not change the number.
             made = reader.emit(torch.ops.aten.clone.default, [made])[0]
     else:
         raise no_form(node.kind(), reader.here)
@@ -139,7 +137,7 @@ def _new_tensor(reader: GraphReader, node: Any) -> None:
 
 
 def _as_tensor_of(reader: GraphReader, node: Any) -> None:
-    """torch.as_tensor(): a tensor is itself where its dtype is the one asked for."""
+    """torch.as_tensor(): a tensor of the wanted dtype is returned as it is."""
     data, dtype = reader.inputs_of(node)[:2]
     if isinstance(data, Value) and (dtype is None or dtype_of(dtype) == data.dtype):
         reader.set(node, data)
@@ -151,19 +149,6 @@ def _tensor_of_list(reader: GraphReader, data: Argument, dtype: torch.dtype | No
     items = data.state if isinstance(data, ScriptList) else data
     if isinstance(items, DynamicItems):
         return reader.emit(torch.ops.aten.clone.default, [items.content])[0]
-    if isinstance(items, DynamicRows) and items.form.kind == "array":
-        (column,) = items.columns
-        assert isinstance(column, DynamicItems)
-        if not column.is_sequence:
-            return _tensor_of_list(reader, ScriptList(column), dtype)
-        return reader.lists.stacked_rows(column.content)
-    if isinstance(items, DynamicRows):
-        reader.note(
-            f"torch.tensor() at {reader.here.describe()} gives a tensor of {items.form.count}"
-            " columns of an empty list, too, where PyTorch gives one of no dims but the first"
-        )
-        columns = [_tensor_of_list(reader, ScriptList(c), dtype) for c in items.columns]
-        return reader.emit(torch.ops.aten.stack.default, [columns, 1])[0]
     if is_constant(data):
         tensor = torch.tensor(as_python(data), dtype=dtype)
         return Value("numbers", type_of(tensor), constant=tensor)
@@ -175,14 +160,6 @@ def _tensor_of_list(reader: GraphReader, data: Argument, dtype: torch.dtype | No
 
 def dtype_of(dtype: Any) -> torch.dtype:
     return dtype if isinstance(dtype, torch.dtype) else dtype_from_number(dtype)
-
-
-def no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:
-    return UnsupportedOperatorError(
-        format_message(
-            f"{kind} in TorchScript has no ONNX form yet", [("first", location.describe())]
-        )
-    )
 
 
 _CONTEXTS_WITHOUT_EFFECT = frozenset(
@@ -210,7 +187,7 @@ CONSTRUCTS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::device": _of_inputs(lambda tensor: torch.device("cpu")),
     "prim::layout": _of_inputs(lambda tensor: torch.strided),
     "prim::requires_grad": _is_parameter,
-    # As in training: the fused kernels of torch.nn, which only PyTorch has, ask for it.
+    # As in training: torch.nn uses its fused kernels, which ONNX does not have, without gradients.
     "aten::is_grad_enabled": _of_inputs(lambda: True),
     "prim::data": _of_inputs(lambda itself, *rest: itself),
     "prim::NumToTensor": _number_to_tensor,

@@ -1,4 +1,4 @@
-"""Nodes written into the graph, each with the types that PyTorch, or a recording, gives it."""
+"""Nodes written into the graph, with the types that PyTorch infers or a trace recorded."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
 from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.quantized.reader import LoopBody
-from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.refusals import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
@@ -58,7 +58,7 @@ class NodeWriter:
         self.fixed: dict[Any, tuple[int, SourceLocation]] = {}
         """Size symbols that an operator turned into a number, and where."""
         self.conditions: list[SizeCondition] = []
-        """What operators asked of the sizes of their inputs."""
+        """Conditions that operators checked on the sizes of their inputs."""
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -153,7 +153,7 @@ class NodeWriter:
         return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
 
     def _loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
-        """A loop that is no node of the program: what is carried last, and what is stacked."""
+        """A loop that the program does not have itself: its carried and its stacked results."""
         block = Block([self.new_value("iteration", torch.int64, ())])
         block.inputs += [self.new_value("carried", v.dtype, v.shape) for v in carried]
         with self.writing_into(block):
@@ -206,7 +206,9 @@ class NodeWriter:
                     )
                 ) from error
             if isinstance(error, IndexError):
-                # Of dims: what PyTorch itself says, whatever the sizes are.
+                if _is_select_of_open_dim(op, arguments):
+                    return self._selected(op, arguments)
+                # The dim does not exist, whatever the sizes are.
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
@@ -224,6 +226,15 @@ class NodeWriter:
                 self.conditions.append(SizeCondition(guard.expression, place, False))
         return self.inference.node(self.graph, op, arguments, result, location)
 
+    def _selected(self, op: Any, arguments: dict[str, Argument]) -> Node:
+        """`x[5]` of a dynamic dim, which the example is too short for: PyTorch does not check an
+        index that is computed."""
+        number = torch.tensor(arguments["index"])
+        index = Value("index", type_of(number), constant=number)
+        symbol = _torch_private.dim_of(_torch_private.new_data_dependent_size(self.inference.mode))
+        self.graph.symbols[symbol] = SymbolSource(index, None)
+        return self._inferred(op, {**arguments, "index": symbol})
+
     def _in_its_block(self) -> AbstractContextManager[None]:
         if self.graph.nodes is self._outermost:
             return contextlib.nullcontext()
@@ -239,6 +250,14 @@ def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:
         if kind.kind() in ("IntType", "FloatType") and is_symbolic(arguments.get(parameter.name)):
             return str(parameter.name)
     return None
+
+
+def _is_select_of_open_dim(op: Any, arguments: dict[str, Argument]) -> bool:
+    if op is not torch.ops.aten.select.int:
+        return False
+    shape, dim = arguments["self"].shape, arguments["dim"]
+    is_dim = -len(shape) <= dim < len(shape)
+    return is_dim and isinstance(shape[dim], sympy.Basic) and isinstance(arguments["index"], int)
 
 
 _DIVISIONS = frozenset({"FloorDiv", "CleanDiv", "Mod", "PythonMod", "IntTrueDiv"})

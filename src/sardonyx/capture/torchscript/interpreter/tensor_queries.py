@@ -1,5 +1,5 @@
-"""What a TorchScript program asks of tensors that is no tensor: sizes, dtypes, whether two are
-equal, their elements as Python numbers."""
+"""Operators that read something other than a tensor off a tensor: sizes, dtypes, comparisons, and
+elements as Python numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import torch
 
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.quantized.tensor import QuantizedTensor
-from sardonyx.capture.torchscript.control_flow.blocks import ModelRaises
-from sardonyx.capture.torchscript.interpreter.calls import NotHere
+from sardonyx.capture.torchscript.refusals import ModelRaises, NotHere, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import ComputedNumber, DynamicItems
-from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
@@ -26,8 +24,8 @@ _ELEMENTS = {0: torch.int64, 1: torch.float64, 3: torch.bool}
 _aten = torch.ops.aten
 
 
-class TensorQuestions:
-    """Each method is one operator, of its arguments as they are; the tables below name them."""
+class TensorQueries:
+    """Each method is one operator; the tables below name them."""
 
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
@@ -93,9 +91,9 @@ class TensorQuestions:
     def to_list(self, tensor: Value, dims: Argument, element: Argument) -> Argument:
         dtype = _ELEMENTS.get(element)
         if dtype is None or tensor.dtype.is_complex:
-            raise CaptureError("tolist() of complex numbers has no ONNX form")
+            raise ScriptRefusal("tolist() of complex numbers has no ONNX form")
         if len(tensor.shape) != dims:
-            raise CaptureError(
+            raise ScriptRefusal(
                 f"tolist() gives lists of {dims} dims here, of a tensor of {len(tensor.shape)}"
             )
         copied = self._numbers.call(_aten._to_copy.default, tensor, dtype=dtype)
@@ -109,7 +107,10 @@ class TensorQuestions:
             rows = [self._numbers.call(_aten.select.int, tensor, 0, i) for i in range(count)]
             return self._lists.new([self._items(row) for row in rows])
         if len(tensor.shape) > 1:
-            raise CaptureError("tolist() gives a list of lists, and their number is not known")
+            raise ScriptRefusal(
+                "tolist() gives a list of lists whose number is computed at run time",
+                "index the tensor itself",
+            )
         return self._lists.new(DynamicItems(tensor, of_numbers=True))
 
 
@@ -135,7 +136,7 @@ OF_TYPES: dict[str, Callable[[Value], Argument]] = {
     "aten::is_pinned": lambda tensor: False,
     "aten::get_device": lambda tensor: -1,
 }
-"""What the type of a tensor says, or that it lies in memory, outside of autograd."""
+"""Answered by the type of a tensor, or by its being a plain one in memory."""
 READ_NUMBERS = frozenset(
     f"aten::{name}"
     for name in (
@@ -145,13 +146,13 @@ READ_NUMBERS = frozenset(
 )  # fmt: skip
 _OF_SHAPE = frozenset({"aten::size", "aten::dim", "aten::numel"})
 _QUESTIONS: dict[str, Callable[..., Argument]] = {
-    "aten::size": TensorQuestions.size,
-    "aten::dim": TensorQuestions.rank,
-    "aten::len": TensorQuestions.length,
-    "aten::numel": TensorQuestions.element_count,
-    "prim::nbytes": TensorQuestions.byte_count,
-    "prim::tolist": TensorQuestions.to_list,
-    "aten::equal": TensorQuestions.equal,
-    "aten::allclose": TensorQuestions.all_close,
-    "aten::is_same_size": TensorQuestions.is_same_size,
+    "aten::size": TensorQueries.size,
+    "aten::dim": TensorQueries.rank,
+    "aten::len": TensorQueries.length,
+    "aten::numel": TensorQueries.element_count,
+    "prim::nbytes": TensorQueries.byte_count,
+    "prim::tolist": TensorQueries.to_list,
+    "aten::equal": TensorQueries.equal,
+    "aten::allclose": TensorQueries.all_close,
+    "aten::is_same_size": TensorQueries.is_same_size,
 }

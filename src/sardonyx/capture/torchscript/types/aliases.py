@@ -1,8 +1,8 @@
 """Which lists, dicts and objects of a TorchScript program may be one and the same.
 
-After a branch or a loop a variable holds a new object, with what either side left in it. Where the
-program would hold the object of one side itself, a change of the one is a change of the other: that
-cannot be followed, and is refused when it is seen.
+After a branch or a loop a variable holds a new object, with what either side left in it. The
+program itself would hold the object of one side, so that a change of one is a change of the other:
+that cannot be followed, and is refused when it happens.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sardonyx.aten.graph import Argument, SourceLocation
-from sardonyx.capture.torchscript.types.values import MaybeNone, Mutable
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.aten.graph import Argument
+from sardonyx.capture.torchscript.types.values import MaybeNone, Mutable, reachable
 
 
 def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
-    """What was read in a block, with the states that its objects had at the end of it."""
+    """A value read in a block, with the states that its objects had at the end of the block."""
     if isinstance(argument, tuple):
         items = tuple(settled(item, changes) for item in argument)
         return items if any(a is not b for a, b in zip(items, argument, strict=True)) else argument
@@ -41,12 +40,11 @@ def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
         return argument
     made = copy.copy(argument)
     made.held = after
-    made.original = argument.original or argument
     return made
 
 
 def copied(argument: Argument) -> Argument:
-    """With objects of its own, which later changes leave alone."""
+    """A deep copy, which later changes leave alone."""
     if isinstance(argument, tuple):
         return tuple(copied(item) for item in argument)
     if isinstance(argument, MaybeNone):
@@ -65,39 +63,18 @@ def entangle(result: Argument, side: Argument) -> None:
     """`result` may be `side` itself: neither is to be changed where the other is read later."""
     for young, old in _pairs(result, side):
         if young is not old:
-            if old.is_copied:
-                young.entangled, young.is_copied = old.entangled, True
-            old.entangled = old.entangled or _CHANGED
+            old.is_entangled = True
             old.maybe = (*old.maybe, young)
             young.maybe_of = (*young.maybe_of, old)
 
 
-def states_in(arguments: Sequence[Argument]) -> dict[Mutable, Any]:
-    """What each of the objects in arguments holds."""
-    return {one: one.held for argument in arguments for one, _ in _pairs(argument, argument)}
-
-
-def check_copies(
-    before: dict[Mutable, Any], given: Argument, after: Argument, location: SourceLocation
-) -> bool:
-    """What an iteration changed of an object that it was given is not to be what another one left
-    in a list that holds a copy of it. `before`: what it held at the start. Whether one carries on
-    what such a list holds."""
-    is_any_copied = False
-    for young, old in _pairs(given, after):
-        is_any_copied |= old.is_copied
-        if old.is_copied and young.held is not before.get(young, young.held):
-            raise CaptureError(format_message(old.entangled, [("in", location.describe())]))
-    return is_any_copied
-
-
 OtherNames: TypeAlias = set[tuple[int, int | Mutable]]
-"""Objects that the next iteration is given, by their number: each may be another one that it is
-given, or an object from outside the loop."""
+"""Objects that the next iteration receives, by their number: each may be another one that it
+receives, or an object from outside the loop."""
 
 
 def other_names(given: Sequence[Argument], after: Sequence[Argument], age: int) -> OtherNames:
-    """Of what an iteration that began at an age was given, and left."""
+    """Of the inputs and results of an iteration that began at an age."""
     numbers = {young: number for number, young in enumerate(_objects_in(given))}
     left: list[tuple[int, set[Mutable]]] = []
     for argument, handed_on in zip(given, after, strict=True):
@@ -114,8 +91,8 @@ def other_names(given: Sequence[Argument], after: Sequence[Argument], age: int) 
 
 @contextmanager
 def related_names(given: Sequence[Argument], names: OtherNames) -> Iterator[None]:
-    """In an iteration: where one of two objects that may be the same is changed, the other is not
-    to be read."""
+    """In an iteration: once one of two objects that may be the same is changed, the other must not
+    be read."""
     objects = list(_objects_in(given))
     before: dict[Mutable, tuple[Mutable, ...]] = {}
     for number, other in names:
@@ -137,31 +114,27 @@ def _objects_in(arguments: Sequence[Argument]) -> Iterator[Mutable]:
 
 
 def _may_be(argument: Mutable, given: Container[Mutable]) -> set[Mutable]:
-    """Itself, and what else it may be; of other names those of what an iteration was given."""
-    found: set[Mutable] = set()
-    pending = [argument]
-    while pending:
-        one = pending.pop()
-        if one not in found:
-            found.add(one)
-            pending += (*one.maybe_of, *(one.other_names if one in given else ()))
-    return found
+    """Itself and the objects that it may be, by other names too if it is an input."""
+    return reachable(
+        [argument], lambda one: (*one.maybe_of, *(one.other_names if one in given else ()))
+    )
 
 
 def _pairs(result: Argument, side: Argument) -> Iterator[tuple[Mutable, Mutable]]:
+    for one, other in pairs(result, side):
+        if isinstance(one, Mutable) and isinstance(other, Mutable):
+            yield one, other
+
+
+def pairs(result: Argument, side: Argument) -> Iterator[tuple[Argument, Argument]]:
+    """Two values, and their parts at the same places."""
     result, side = (a.content if isinstance(a, MaybeNone) else a for a in (result, side))
+    yield result, side
     if isinstance(result, Mutable) and isinstance(side, Mutable):
-        yield result, side
         result, side = result.held, side.held
     if isinstance(result, tuple) and isinstance(side, tuple):
         for one, other in zip(result, side, strict=False):
-            yield from _pairs(one, other)
+            yield from pairs(one, other)
     elif isinstance(result, dict) and isinstance(side, dict):
         for key in (key for key in result if key in side):
-            yield from _pairs(result[key], side[key])
-
-
-_CHANGED = (
-    "a list, dict or object that another variable holds too, in one branch or iteration only, is"
-    " changed afterwards: copy it there"
-)
+            yield from pairs(result[key], side[key])

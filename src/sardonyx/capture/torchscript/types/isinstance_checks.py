@@ -1,4 +1,4 @@
-"""`isinstance` in a TorchScript program: whether what a variable holds is of a type."""
+"""`isinstance` in a TorchScript program."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ import torch
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
-    AnyRank,
-    CodedText,
     ComputedNumber,
     DynamicItems,
     DynamicRows,
     MaybeNone,
+    RuntimeString,
     ScriptDict,
     ScriptInstance,
     ScriptList,
-    UnknownText,
     is_number,
     number_dtype,
 )
 
 
 def is_instance(argument: Argument, types: list[Any]) -> bool:
-    """Of one of the types; what may be None counts as what it is otherwise."""
+    """Of one of the types; an optional counts as its content."""
     return any(_is_of(argument, each) for each in types)
 
 
@@ -48,17 +46,14 @@ def _is_of(argument: Argument, kind: Any) -> bool:
             and all(map(_is_of, argument, members))
         )
     if name == "DictType":
-        if isinstance(argument, ScriptDict) and not isinstance(argument.state, dict):
-            return kind.getKeyType().kind() in NUMBERS
         return isinstance(argument, ScriptDict) and all(
             _is_of(key, kind.getKeyType()) and _is_of(item, kind.getValueType())
             for key, item in argument.state.items()
         )
-    if name in ("ClassType", "InstanceType"):
-        return isinstance(argument, ScriptInstance) and argument.class_name == str(kind)
+    if name == "ClassType":
+        return isinstance(argument, ScriptInstance) and argument.class_name == kind.qualified_name()
     plain: dict[str, Any] = {
-        "TensorType": (Value, AnyRank), "StringType": (str, UnknownText, CodedText),
-        "NoneType": type(None),
+        "TensorType": Value, "StringType": (str, RuntimeString), "NoneType": type(None),
         "AnyListType": ScriptList, "AnyTupleType": tuple, "DeviceObjType": torch.device,
     }  # fmt: skip
     if name == "NumberType":
@@ -66,21 +61,10 @@ def _is_of(argument: Argument, kind: Any) -> bool:
     return name == "AnyType" or isinstance(argument, plain.get(name, ()))
 
 
-_ROWS = {
-    "tuple": ("TupleType", "AnyTupleType"),
-    "list": ("ListType", "AnyListType"),
-    "array": ("ListType", "AnyListType"),
-    "dict": ("DictType",),
-    "object": ("ClassType", "InstanceType"),
-    "optional": ("OptionalType",),
-    "text": ("StringType",),
-}
-
-
 def _holds(items: ScriptList, kind: Any) -> bool:
     held = items.state
     if isinstance(held, DynamicRows):
-        return kind.kind() in _ROWS[held.form.kind]
+        return kind.kind() in ("TupleType", "AnyTupleType")
     if not isinstance(held, DynamicItems):
         return all(_is_of(item, kind) for item in held)
     return _is_of(ComputedNumber(held.content) if held.of_numbers else held.content, kind)

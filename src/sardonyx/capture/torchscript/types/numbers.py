@@ -39,7 +39,7 @@ class ScriptNumbers:
         self._symbols: dict[Value, sympy.Symbol] = {}
 
     def compute(self, name: str, operands: Sequence[Argument], result: torch.dtype) -> Argument:
-        """The number that an operator of TorchScript gives."""
+        """The result of an operator on numbers."""
         simple = _SIMPLE.get(name)
         if simple is not None:
             found = simple(*operands)
@@ -59,7 +59,7 @@ class ScriptNumbers:
         return ComputedNumber(self._cast(_AS_TENSORS[name](self, tensors, result), result))
 
     def _expression(self, symbolic: Callable[..., Any], operands: Sequence[Argument]) -> Argument:
-        """What PyTorch's symbolic numbers say; None where they say nothing."""
+        """Computed by PyTorch's symbolic numbers; None where they cannot."""
         try:
             made = symbolic(*(self._symbolic(o) for o in operands))
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError, AttributeError):
@@ -94,11 +94,11 @@ class ScriptNumbers:
         return symbol
 
     def read(self, tensor: Value, dtype: torch.dtype) -> ComputedNumber:
-        """`int(x)`, `x.item()`: what a tensor of one element holds now."""
+        """`int(x)`, `x.item()`: the element of a tensor that has one."""
         made = self.call(_aten._to_copy.default, tensor, dtype=dtype)
         if all(isinstance(d, int) for d in tensor.shape):
             return ComputedNumber(self.call(_aten.reshape.default, made, []))
-        for _ in tensor.shape:  # PyTorch does not take a symbol for a size that must be 1
+        for _ in tensor.shape:  # PyTorch does not accept a symbolic size that must be 1
             made = self.call(_aten.select.int, made, 0, 0)
         return ComputedNumber(made)
 
@@ -178,7 +178,7 @@ def _floor_divided(numbers: ScriptNumbers, tensors: list[Value], result: torch.d
     operands = numbers.common(tensors)
     if operands[0].dtype == torch.int64:
         return numbers.call(_aten.div.Tensor_mode, *operands, rounding_mode="floor")
-    # TorchScript rounds the quotient down: 1.0 // 0.1 is 10, where Python says 9.
+    # TorchScript rounds the quotient down: 1.0 // 0.1 is 10, where it is 9 in Python.
     return numbers.call(_aten.floor.default, numbers.call(_aten.div.Tensor, *operands))
 
 
@@ -190,37 +190,9 @@ def _remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype
     return numbers.call(_aten.fmod.Tensor, numbers.call(_aten.add.Tensor, right, rest), right)
 
 
-def _nearest_remainder(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    left, right = numbers.floats(tensors)
-    times = numbers.call(_aten.round.default, numbers.call(_aten.div.Tensor, left, right))
-    return numbers.call(_aten.sub.Tensor, left, numbers.call(_aten.mul.Tensor, times, right))
-
-
 def _logarithm(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
     logs = [numbers.call(_aten.log.default, t) for t in numbers.floats(tensors)]
     return logs[0] if len(logs) == 1 else numbers.call(_aten.div.Tensor, *logs)
-
-
-def _scaled_by_power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    number, exponent = numbers.floats(tensors)
-    return numbers.call(_aten.mul.Tensor, number, numbers.call(_aten.exp2.default, exponent))
-
-
-def _gamma(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    (x,) = numbers.floats(tensors)
-    call = numbers.call
-    is_low = call(_aten.lt.Scalar, x, 0.5)
-    reflected = call(_aten.where.self, is_low, call(_aten.rsub.Scalar, x, 1.0), x)
-    gamma = call(_aten.exp.default, call(_aten.lgamma.default, reflected))
-    sine = call(_aten.sin.default, call(_aten.mul.Scalar, x, math.pi))
-    low = call(_aten.reciprocal.default, call(_aten.mul.Tensor, sine, gamma))
-    return call(_aten.where.self, is_low, call(_aten.mul.Scalar, low, math.pi), gamma)
-
-
-def _factorial(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    end = numbers.as_scalar(ComputedNumber(numbers.call(_aten.add.Scalar, tensors[0], 1)))
-    factors = numbers.call(_aten.arange.start, 1, end, dtype=torch.int64)
-    return numbers.call(_aten.prod.default, factors)
 
 
 def _power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
@@ -241,96 +213,65 @@ def _of_integers(compute: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-_BINARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
-    "aten::add": (operator.add, _of(_aten.add.Tensor)),
-    "aten::sub": (operator.sub, _of(_aten.sub.Tensor)),
-    "aten::mul": (operator.mul, _of(_aten.mul.Tensor)),
-    "aten::div": (operator.truediv, _of(_aten.div.Tensor, "floats")),
-    "aten::floordiv": (_of_integers(operator.floordiv), _floor_divided),
-    "aten::__round_to_zero_floordiv": (None, _to_zero),
-    "aten::remainder": (_of_integers(operator.mod), _remainder),
-    "aten::mathremainder": (None, _nearest_remainder),
-    "aten::fmod": (None, _of(_aten.fmod.Tensor, "floats")),
-    "aten::pow": (None, _power),
-    "aten::eq": (None, _of(_aten.eq.Tensor)),
-    "aten::ne": (None, _of(_aten.ne.Tensor)),
-    "aten::lt": (operator.lt, _of(_aten.lt.Tensor)),
-    "aten::le": (operator.le, _of(_aten.le.Tensor)),
-    "aten::gt": (operator.gt, _of(_aten.gt.Tensor)),
-    "aten::ge": (operator.ge, _of(_aten.ge.Tensor)),
-    "prim::min": (torch.sym_min, _of(_aten.minimum.default)),
-    "prim::max": (torch.sym_max, _of(_aten.maximum.default)),
-    "aten::__and__": (None, _bitwise(_aten.bitwise_and.Tensor, _aten.logical_and.default)),
-    "aten::__or__": (None, _bitwise(_aten.bitwise_or.Tensor, _aten.logical_or.default)),
-    "aten::__xor__": (None, _bitwise(_aten.bitwise_xor.Tensor, _aten.logical_xor.default)),
-    "aten::__lshift__": (None, _of(_aten.bitwise_left_shift.Tensor)),
-    "aten::__rshift__": (None, _of(_aten.bitwise_right_shift.Tensor)),
-    "aten::atan2": (None, _of(_aten.atan2.default, "floats")),
-    "aten::copysign": (None, _of(_aten.copysign.Tensor, "floats")),
-    "aten::gcd": (None, _of(_aten.gcd.default)),
-    "aten::ldexp": (None, _scaled_by_power),
+_OF_FLOATS = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf",
+    "erfc", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "lgamma", "log10", "log1p",
+    "log2", "round", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+_OF_TWO_NUMBERS = ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge")
+_CONVERSIONS = ("Int", "Float", "Bool", "ScalarImplicit")
+_AS_TENSORS: dict[str, AsTensors] = {
+    **{f"aten::{name}": _of(getattr(_aten, name).default, "floats") for name in _OF_FLOATS},
+    **{f"aten::{name}": _of(getattr(_aten, name).Tensor) for name in _OF_TWO_NUMBERS},
+    **{f"aten::{name}": _converted for name in _CONVERSIONS},
+    "aten::div": _of(_aten.div.Tensor, "floats"),
+    "aten::floordiv": _floor_divided,
+    "aten::__round_to_zero_floordiv": _to_zero,
+    "aten::remainder": _remainder,
+    "aten::fmod": _of(_aten.fmod.Tensor, "floats"),
+    "aten::pow": _power,
+    "aten::log": _logarithm,
+    "aten::copysign": _of(_aten.copysign.Tensor, "floats"),
+    "aten::gcd": _of(_aten.gcd.default),
+    "aten::neg": _of(_aten.neg.default),
+    "aten::abs": _of(_aten.abs.default),
+    "aten::fabs": _of(_aten.abs.default, "floats"),
+    "aten::degrees": _of(_aten.rad2deg.default, "floats"),
+    "aten::radians": _of(_aten.deg2rad.default, "floats"),
+    "aten::__not__": _of(_aten.logical_not.default, "bools"),
+    "aten::__and__": _bitwise(_aten.bitwise_and.Tensor, _aten.logical_and.default),
+    "aten::__or__": _bitwise(_aten.bitwise_or.Tensor, _aten.logical_or.default),
+    "aten::__xor__": _bitwise(_aten.bitwise_xor.Tensor, _aten.logical_xor.default),
+    "aten::__lshift__": _of(_aten.bitwise_left_shift.Tensor),
+    "aten::__rshift__": _of(_aten.bitwise_right_shift.Tensor),
+    "prim::abs": _of(_aten.abs.default),
+    "prim::min": _of(_aten.minimum.default),
+    "prim::max": _of(_aten.maximum.default),
 }
-_UNARY: dict[str, tuple[Callable[..., Any] | None, AsTensors]] = {
-    "aten::neg": (operator.neg, _of(_aten.neg.default)),
-    "prim::abs": (None, _of(_aten.abs.default)),
-    "aten::abs": (None, _of(_aten.abs.default)),
-    "aten::__not__": (None, _of(_aten.logical_not.default, "bools")),
-    "aten::Int": (None, _converted),
-    "aten::Float": (None, _converted),
-    "aten::Bool": (None, _converted),
-    "aten::ScalarImplicit": (None, _converted),
-    "aten::floor": (None, _of(_aten.floor.default, "floats")),
-    "aten::ceil": (None, _of(_aten.ceil.default, "floats")),
-    "aten::round": (None, _of(_aten.round.default, "floats")),
-    "aten::trunc": (None, _of(_aten.trunc.default, "floats")),
-    **{
-        f"aten::{name}": (None, _of(getattr(_aten, name).default, "floats"))
-        for name in (
-            "sqrt",
-            "exp",
-            "expm1",
-            "log1p",
-            "log10",
-            "log2",
-            "sin",
-            "cos",
-            "tan",
-            "asin",
-            "acos",
-            "atan",
-            "sinh",
-            "cosh",
-            "tanh",
-            "asinh",
-            "acosh",
-            "atanh",
-            "erf",
-            "erfc",
-            "lgamma",
-        )
-    },
-    "aten::log": (None, _logarithm),
-    "aten::fabs": (None, _of(_aten.abs.default, "floats")),
-    "aten::gamma": (None, _gamma),
-    "aten::factorial": (None, _factorial),
-    "aten::degrees": (None, _of(_aten.rad2deg.default, "floats")),
-    "aten::radians": (None, _of(_aten.deg2rad.default, "floats")),
-    "aten::isnan": (None, _of(_aten.isnan.default, "floats")),
-    "aten::isinf": (None, _of(_aten.isinf.default, "floats")),
-    "aten::isfinite": (None, _of(_aten.isfinite.default, "floats")),
-}
-_AS_TENSORS = {name: pair[1] for name, pair in (_BINARY | _UNARY).items()}
 _sym_int: Callable[[Any], Any] = torch.sym_int
 _sym_float: Callable[[Any], Any] = torch.sym_float
 _SYMBOLIC: dict[str, Callable[..., Any]] = {
-    **{name: pair[0] for name, pair in (_BINARY | _UNARY).items() if pair[0] is not None},
+    "aten::add": operator.add,
+    "aten::sub": operator.sub,
+    "aten::mul": operator.mul,
+    "aten::div": operator.truediv,
+    "aten::floordiv": _of_integers(operator.floordiv),
+    "aten::remainder": _of_integers(operator.mod),
+    "aten::neg": operator.neg,
     "aten::eq": operator.eq,
     "aten::ne": operator.ne,
+    "aten::lt": operator.lt,
+    "aten::le": operator.le,
+    "aten::gt": operator.gt,
+    "aten::ge": operator.ge,
     "aten::Int": _sym_int,
     "aten::Float": _sym_float,
     "aten::floor": math.floor,
     "aten::ceil": math.ceil,
+    "prim::min": torch.sym_min,
+    "prim::max": torch.sym_max,
 }
+"""Operators on expressions of sizes."""
 
 
 def _and(left: Argument, right: Argument) -> Argument | None:
@@ -354,7 +295,7 @@ _SIMPLE: dict[str, Callable[..., Argument | None]] = {
     "aten::__or__": _or,
     "aten::__not__": _not,
 }
-"""What is known of a result although an operand is not."""
+"""Results that are known although an operand is not."""
 
 
 def is_arithmetic(name: str, operands: Sequence[Argument]) -> bool:

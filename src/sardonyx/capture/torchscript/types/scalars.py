@@ -42,7 +42,7 @@ class ScalarTracker:
 
     @contextmanager
     def inside_a_block(self) -> Iterator[None]:
-        """What a tensor held before a block it may no longer hold in a later iteration."""
+        """Numbers known before a block may have changed in a later iteration."""
         outer, self._in_block = self._in_block, True
         try:
             yield
@@ -75,7 +75,7 @@ class ScalarTracker:
         return self._roots.get(value, value)
 
     def _forget(self, written: Value) -> None:
-        """What shares memory with `written` no longer holds the number it did."""
+        """Forgets the numbers of all tensors that share memory with `written`."""
         root = self._root(written)
         self._written.add(root)
         for value in [v for v in self._numbers if self._root(v) is root]:

@@ -1,4 +1,4 @@
-"""What TorchScript's variables hold while a graph is read, besides tensors and constants.
+"""The values of TorchScript's variables while a graph is read, besides tensors and constants.
 
 A number is a Python number, a sympy expression of sizes, or a ComputedNumber. A tuple is a tuple.
 Lists, dicts and objects are mutable and shared: a write of one variable is seen by every other.
@@ -6,17 +6,18 @@ Lists, dicts and objects are mutable and shared: a write of one variable is seen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 import sympy
 import torch
 
-from sardonyx.aten.graph import Argument, Dim, SequenceType, Value
-from sardonyx.errors import CaptureError
+from sardonyx.aten.graph import Argument, SequenceType, Value
+from sardonyx.capture.torchscript.refusals import ScriptRefusal
 
+_T = TypeVar("_T")
 NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}
 """The dtypes of Python's numbers, by the kinds of types that TorchScript has for them."""
 
@@ -28,65 +29,19 @@ class ComputedNumber:
     value: Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AnyRank:
-    """A tensor whose number of dims is known at run time: its elements in a row, and its sizes."""
-
-    flat: Value
-    sizes: Value
-    since: str
-    """The place of the loop or the branch that decides the number of dims."""
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.flat.dtype
-
-    @property
-    def rank(self) -> Dim:
-        return self.sizes.shape[0]
-
-
 class Uninitialized:
-    """What a variable holds where no path of the program reads it."""
+    """The value of a variable that no path of the program reads."""
 
 
 UNINITIALIZED = Uninitialized()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UnknownText:
-    """A string made of what is known at run time: the message of an exception may be one."""
+class RuntimeString:
+    """A string formatted from values that are computed at run time. The message of an exception or
+    a warning may be one; nothing else in the program can use it."""
 
     made_of: tuple[Argument, ...]
-    parts: tuple[Argument, ...] | None = None
-    """Strings and integers that it is, one after the other, where that is known."""
-
-    @property
-    def integer(self) -> tuple[str, Argument, str] | None:
-        """The one integer in it, and what is around it; None where it may not be read off again."""
-        places = [i for i, p in enumerate(self.parts or ()) if not isinstance(p, str)]
-        if self.parts is None or len(places) != 1:
-            return None
-        (place,) = places
-        before, after = "".join(self.parts[:place]), "".join(self.parts[place + 1 :])
-        if before[-1:].isdigit() or any(map(str.isdigit, after)):
-            return None
-        return before, self.parts[place], after
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedText:
-    """A string that is known at run time: one of all strings, by the number `code`."""
-
-    code: Argument
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenConstant:
-    """One of several strings, or members of an enum: the number `code` says which of them."""
-
-    code: Argument
-    options: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,18 +50,6 @@ class MaybeNone:
 
     present: Argument
     content: Argument
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MaybeEntry(MaybeNone):
-    """An entry of a dict that a loop may have made: where `present` is true, at some place."""
-
-
-class Absent:
-    """An entry that a dict does not have."""
-
-
-ABSENT = Absent()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,51 +71,37 @@ class DynamicItems:
         return self.content.shape[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RowForm:
-    """What the items of a list are that has a list for each of their places. An array is a list
-    whose length differs from item to item: its items are stacked in one tensor, and the keys are
-    the dtype and the dims of each, and whether they are numbers."""
-
-    kind: Literal["tuple", "list", "dict", "object", "optional", "array", "text"]
-    count: int
-    keys: tuple[Any, ...] = ()
-    class_name: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicRows:
-    """The items of a list of tuples, or of others of that form, whose length is known at run time:
-    a list for each place of the items."""
+    """The items of a list of tuples whose length is computed at run time. ONNX has lists of tensors
+    only, so there is one list for each element of the tuples."""
 
     columns: tuple[DynamicItems | DynamicRows, ...]
-    form: RowForm
 
 
 Dynamic: TypeAlias = DynamicItems | DynamicRows
 ListItems: TypeAlias = tuple[Argument, ...] | DynamicItems | DynamicRows
 
 
-class Mutable:
-    """An object of TorchScript that its program may change."""
+def columns_of(tuples: ListItems, count: int) -> Sequence[ListItems]:
+    """The list for each element of a list of tuples, which have `count` elements."""
+    if isinstance(tuples, DynamicRows):
+        return tuples.columns
+    assert isinstance(tuples, tuple)
+    return [tuple(row[place] for row in tuples) for place in range(count)]
 
+
+class Mutable:
+    """A list, dict or object, which the program may change."""
+
+    noun = "a list, dict or object"
     held: Any
     serial: int = 0
-    entangled: str = ""
-    """Why a change of it could not be followed."""
-    original: Mutable | None = None
-    """Whose state at another time it shows."""
-    is_copied: bool = False
-    """Whether that is because a list holds a copy of it, or it is one of what a list holds."""
-    copied_at: int = 0
-    copied_within: Any = None
-    """The items of the list whose copies were made last."""
-    origin: Origin | None = None
-    """Where a copy was read: a change of it is one of what is there, too."""
-    shown: tuple[Mutable, ...] = ()
-    """Copies of its items that were read."""
-    outdated: str = ""
-    """Why it is not known any more what it holds."""
+    is_entangled: bool = False
+    """Whether a variable that a branch or loop returned may be this object: a change of it cannot
+    be followed there."""
+    outdated: bool = False
+    """Whether its state is no longer known."""
     maybe: tuple[Mutable, ...] = ()
     """Objects that may be this one."""
     maybe_of: tuple[Mutable, ...] = ()
@@ -183,7 +112,11 @@ class Mutable:
     @property
     def state(self) -> Any:
         if self.outdated:
-            raise CaptureError(self.outdated)
+            raise ScriptRefusal(
+                f"{self.noun} is read that another variable, which holds it in one branch or"
+                " iteration only, has changed",
+                "copy it before it is changed",
+            )
         return self.held
 
     @state.setter
@@ -191,21 +124,11 @@ class Mutable:
         self.held = state
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Origin:
-    """The place of an item, of which a copy was read: the list or dict, the index or key, and what
-    the list or dict held then."""
-
-    holder: Mutable
-    place: Argument
-    state: Any
-
-
 class ScriptList(Mutable):
-    """`state` is a tuple of the items where each is a value of its own."""
+    """`state` is a tuple of the items if the length is known."""
 
     number: torch.dtype | None = None
-    """Of what it would hold, where the program says that it is a list of numbers."""
+    """The dtype of its items, if the program declares a list of numbers."""
 
     def __init__(self, items: Any = ()) -> None:
         is_dynamic = isinstance(items, (DynamicItems, DynamicRows))
@@ -213,10 +136,8 @@ class ScriptList(Mutable):
 
 
 class ScriptDict(Mutable):
-    """`state` is a dict, or a list of pairs where keys are known at run time."""
-
-    def __init__(self, entries: dict[Any, Argument] | DynamicRows) -> None:
-        self.held: dict[Any, Argument] | DynamicRows = entries
+    def __init__(self, entries: dict[Any, Argument]) -> None:
+        self.held: dict[Any, Argument] = entries
 
 
 class ScriptInstance(Mutable):
@@ -229,112 +150,44 @@ class ScriptInstance(Mutable):
 
 @dataclass(slots=True)
 class Heap:
-    """Knows which objects change inside a block, so that a block can be read more than once."""
+    """Records which objects change inside a block, so that a block can be read more than once."""
 
     _frames: list[dict[Mutable, Any]] = field(default_factory=list)
     _outdated: list[Mutable] = field(default_factory=list)
-    _shared: list[tuple[Mutable, str]] = field(default_factory=list)
-    """With why their changes could not be followed before."""
     _count: int = 0
-    replaced: Callable[[Mutable, Argument, Mutable], Any] | None = None
-    """What a list or dict holds with an item at a place."""
-    is_in_several: bool = False
-    """Whether an object may be in two places of lists that hold copies: no change reaches both."""
-    writes: int = 0
-    """How many changes of copies were changes of what they were copied from."""
 
     def new(self, made: Any) -> Any:
         made.serial = self.age()
         return made
 
     def age(self) -> int:
-        """Of an object that would be made now."""
+        """The serial number of an object made now."""
         self._count += 1
         return self._count
 
     def set(self, changed: Mutable, state: Any) -> None:
-        origin = changed.origin
-        if changed.entangled and (
-            origin is None or self.is_in_several or origin.holder.held is not origin.state
-        ):
-            raise CaptureError(changed.entangled)
+        if changed.is_entangled:
+            raise ScriptRefusal(
+                f"{changed.noun} that another variable holds too, in one branch or iteration only,"
+                " is changed afterwards",
+                "copy it in that branch or iteration",
+            )
         if self._frames:
             self._frames[-1].setdefault(changed, changed.held)
         changed.held = state
-        if origin is not None:
-            self._write_through(changed, origin)
-        relatives = [o for other in changed.maybe_of for o in (other, *other.maybe)]
-        for relative in (*relatives, *changed.other_names):
-            if relative is not changed and not relative.outdated:
-                self._outdated.append(relative)
-                relative.outdated = _OUTDATED
+        for relative in (*_may_be_same(changed), *changed.other_names):
+            if relative is not changed:
+                self.outdate(relative)
 
-    def _write_through(self, changed: Mutable, origin: Origin) -> None:
-        holder = origin.holder
-        assert self.replaced is not None
-        self.writes += 1
-        is_in_several = self.is_in_several
-        state = self.replaced(holder, origin.place, changed)
-        self.is_in_several = is_in_several  # it goes where it was
-        self.set(holder, state)
-        changed.origin = replace(origin, state=holder.held)
-        for copied in (*holder.shown, *(shared for shared, _ in self._shared)):
-            self._outdate(copied, changed)
-
-    @property
-    def shared_count(self) -> int:
-        return len(self._shared)
-
-    def unshare(self, count: int) -> list[tuple[Mutable, str]]:
-        """Takes back which objects lists of copies hold, but for the first `count`; what was taken
-        back."""
-        taken = []
-        while len(self._shared) > count:
-            held, before = self._shared.pop()
-            taken.append((held, held.entangled))
-            held.entangled, held.is_copied = before, False
-        return taken
-
-    def share_again(self, taken: list[tuple[Mutable, str]]) -> None:
-        for held, reason in reversed(taken):
-            if not held.is_copied:
-                self._shared.append((held, held.entangled))
-                held.entangled, held.is_copied = reason, True
-
-    def note_repeated(self, age: int) -> None:
-        """Of a loop whose body is read since an age: what was there before, and is put into a list
-        of copies, is put there by every iteration."""
-        for shared, _ in self._shared:
-            if shared.copied_within is None and shared.serial < age and shared.copied_at > age:
-                self.is_in_several = True
-
-    def _outdate(self, copied: Mutable, changed: Mutable) -> None:
-        if copied is not changed and not copied.outdated:
-            self._outdated.append(copied)
-            copied.outdated = _OUTDATED
-            for relative in copied.maybe:
-                self._outdate(relative, changed)
-
-    def share(self, held: Argument, reason: str, within: Any = None) -> None:
-        """A list of copies holds one of an object: its changes cannot be followed any more.
-        `within`: the items of a list that becomes one of copies."""
-        if not isinstance(held, Mutable):
-            return
-        held = held.original or held
-        if held.maybe or held.maybe_of:
-            self.is_in_several = True
-        if held.is_copied and (within is None or held.copied_within is not within):
-            self.is_in_several = True
-        if not held.is_copied:
-            self._shared.append((held, held.entangled))
-            held.entangled, held.is_copied = reason, True
-            held.copied_at = self.age()
-        held.copied_within = within
+    def outdate(self, changed: Mutable) -> None:
+        if not changed.outdated:
+            self._outdated.append(changed)
+            changed.outdated = True
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
-        """What was there before is as before afterwards; what was changed of it, and what that held
-        at the end, is in the dict it gives."""
+        """Restores older objects at the end. The dict then has the changed ones with their states
+        inside."""
         first_new = self._count + 1
         self._frames.append({})
         changes: dict[Mutable, Any] = {}
@@ -352,17 +205,15 @@ class Heap:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Changes that are taken back where what makes them fails."""
+        """Undoes all changes if an exception is raised inside."""
         self._frames.append({})
-        known, shared, is_in_several = len(self._outdated), len(self._shared), self.is_in_several
+        known = len(self._outdated)
         try:
             yield
         except BaseException:
             for changed, before in self._frames.pop().items():
                 changed.held = before
             self._forget_outdated(known)
-            self.is_in_several = is_in_several
-            self.unshare(shared)
             raise
         made = self._frames.pop()
         if self._frames:
@@ -371,20 +222,29 @@ class Heap:
 
     def _forget_outdated(self, known: int) -> None:
         while len(self._outdated) > known:
-            self._outdated.pop().outdated = ""
+            self._outdated.pop().outdated = False
 
 
-_OUTDATED = (
-    "a list, dict or object is read that another variable, which holds it in one branch or"
-    " iteration only, has changed: copy it there"
-)
+def _may_be_same(changed: Mutable) -> set[Mutable]:
+    """All objects that may be the same as this one, by way of those that it may be."""
+    originals = reachable([changed], lambda one: one.maybe_of)
+    return reachable(originals, lambda one: one.maybe)
 
 
-def is_computed_text(argument: Argument) -> bool:
-    """Whether it is a string that is known at run time, and may be compared with others."""
-    if isinstance(argument, UnknownText):
-        return argument.integer is not None
-    return isinstance(argument, CodedText)
+def reachable(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
+    """The transitive closure, the start included."""
+    found: set[_T] = set()
+    pending = list(start)
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += following(one)
+    return found
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def is_number(argument: Argument) -> bool:
@@ -395,24 +255,13 @@ def is_constant(argument: Argument) -> bool:
     """Whether it is known while the graph is read, all of it."""
     if isinstance(
         argument,
-        (
-            Value,
-            AnyRank,
-            sympy.Basic,
-            ComputedNumber,
-            MaybeNone,
-            Uninitialized,
-            UnknownText,
-            CodedText,
-            ChosenConstant,
-        ),
+        (Value, sympy.Basic, ComputedNumber, MaybeNone, Uninitialized, RuntimeString),
     ):
         return False
     if isinstance(argument, ScriptList):
         return isinstance(argument.state, tuple) and all(map(is_constant, argument.state))
     if isinstance(argument, ScriptDict):
-        state = argument.state
-        return isinstance(state, dict) and all(map(is_constant, state.values()))
+        return all(map(is_constant, argument.state.values()))
     if isinstance(argument, tuple):
         return all(map(is_constant, argument))
     return not isinstance(argument, ScriptInstance)
