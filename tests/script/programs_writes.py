@@ -225,15 +225,6 @@ def transposed_views(x, n: int):
     return y, t.contiguous()
 
 
-def unsqueeze_in_branch(x):
-    y = x.clone()
-    if x.sum() > 0:
-        y.unsqueeze_(0)
-        y.add_(1)
-        y.squeeze_(0)
-    return y
-
-
 def out_in_loop(x, n: int):
     y = torch.zeros(3, 2)
     for _i in range(n):
@@ -506,24 +497,42 @@ LENGTHS = [
 PAIRS = [(ONES, ROWS), (-ONES, ROWS), (0 * ONES, ROWS)]
 
 
-def reshaped_in_one_branch(x):
+def reshaped_by_its_rank(x):
     y = x.clone()
-    if x.sum() > 0:
+    if y.dim() == 2:
         y.unsqueeze_(0)
-    y += 1
-    return y
+        row = x[0] if x.sum() > 0 else x
+    else:
+        row = x
+    return y * 2, row + 1
 
 
-def reshaped_in_nested_blocks(x, n: int):
+def reshaped_on_each_path(x):
     y = x.clone()
-    for i in range(n):
-        z = y * 2
-        if i % 2 == 0:
-            z.t_()
-            z[0] += i
-            z.transpose_(0, 1)
-        y = z - y
-    return y
+    total = y.sum()
+    if total > 0:
+        row = x
+    else:
+        row = x.sum(0)
+    y.unsqueeze_(0)
+    y.transpose_(0, 1)
+    return row * 2, y + total, y.dim()
+
+
+def reshaped_by_its_other_name(x):
+    y = x.clone()
+    written = y.add_(1)
+    written.t_()
+    return y, written, x.relu().unsqueeze_(1)
+
+
+def reshaped_and_appended(x):
+    kept: list[torch.Tensor] = [x[None]]
+    for i in range(x.size(0)):
+        y = x * i
+        y.unsqueeze_(0)
+        kept.append(y)
+    return torch.cat(kept)
 
 
 def reshaped_under_two_names(x):
@@ -533,20 +542,6 @@ def reshaped_under_two_names(x):
     if x.sum() > 0:
         z += 1
     return z, y
-
-
-def reshaped_as_given_back(x):
-    """Operators that give the tensor itself, and copies of it beside them."""
-    y = x.clone()
-    written = y.add_(1)
-    same, contiguous = y.float(), y.contiguous()
-    double, turned = y.double(), y.t().contiguous()
-    same.unsqueeze_(0)
-    contiguous.mul_(2)
-    contiguous.unsqueeze_(0)
-    double.unsqueeze_(1)
-    turned.unsqueeze_(2)
-    return y, written, same, contiguous, double, turned
 
 
 def previous_row(x):
@@ -615,10 +610,11 @@ def row_views_in_nested_loops(x, n: int):
 
 
 WRITES: list[Typed] = [
-    (reshaped_in_one_branch, SIGNS),
-    (reshaped_in_nested_blocks, COUNTS),
+    (reshaped_by_its_rank, SIGNS),
+    (reshaped_on_each_path, SIGNS),
+    (reshaped_by_its_other_name, SIGNS),
+    (reshaped_and_appended, SIZES),
     (reshaped_under_two_names, SIGNS),
-    (reshaped_as_given_back, SIGNS),
     (previous_row, SIZES),
     (start_written, COUNTS),
     (number_becomes_tensor, COUNTS),
@@ -651,7 +647,6 @@ WRITES: list[Typed] = [
     (index_put_accumulates, COUNTS),
     (scatter_in_loop, COUNTS),
     (transposed_views, COUNTS),
-    (unsqueeze_in_branch, SIGNS),
     (out_in_loop, COUNTS),
     (out_of_view_in_branch, SIGNS),
     (fill_in_branches, COUNTS),

@@ -201,8 +201,29 @@ def chosen_object_changed(x, n: int):
 def shape_of_a_chosen_tensor_changed(x, n: int):
     y = x.clone()
     chosen = y if n > 1 else x + 1
-    y.unsqueeze_(0)
-    return chosen * 2  # here
+    y.unsqueeze_(0)  # here
+    return chosen * 2
+
+
+def shape_changed_in_one_branch(x, n: int):
+    y = x.clone()
+    if n > 1:
+        y.unsqueeze_(0)  # here
+    return y * 2
+
+
+def shape_of_a_tensor_in_a_list_changed(x, n: int):
+    y = x.clone()
+    kept = [y]
+    y.t_()  # here
+    return kept[0] * n
+
+
+def shape_of_what_may_be_the_input_changed(x, n: int):
+    y = x.clone()
+    same = y.contiguous()
+    same.unsqueeze_(0)  # here
+    return y * n
 
 
 def shape_of_a_carried_tensor_changed(x, n: int):
@@ -244,9 +265,12 @@ REFUSED = [
     (list_changed_under_its_own_name, "another variable", "copy it"),
     (lists_swapped_and_changed, "another variable", "copy it"),
     (chosen_object_changed, "another variable", "copy it"),
-    (shape_of_a_chosen_tensor_changed, "a tensor is read that another variable", "copy it"),
-    (shape_of_a_carried_tensor_changed, "is changed in place", "without `_`"),
-    (shape_of_an_item_changed, "is changed in place", "without `_`"),
+    (shape_of_a_chosen_tensor_changed, "another variable may hold too", "without `_`"),
+    (shape_changed_in_one_branch, "another variable may hold too", "without `_`"),
+    (shape_of_a_tensor_in_a_list_changed, "another variable may hold too", "without `_`"),
+    (shape_of_what_may_be_the_input_changed, "another variable may hold too", "without `_`"),
+    (shape_of_a_carried_tensor_changed, "another variable may hold too", "without `_`"),
+    (shape_of_an_item_changed, "another variable may hold too", "without `_`"),
 ]
 
 

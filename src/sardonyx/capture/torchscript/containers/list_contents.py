@@ -95,8 +95,6 @@ class ListContents:
 
     def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
         _check_sequence_of(pattern.dtype)
-        for item in items:
-            self._reader.reshaped.note_copy(item)
         op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
         arguments = [list(items)] if items else [pattern.dtype]
         return self._reader.emit_typed(op, arguments, pattern.dtype, pattern.dims, is_sequence=True)
@@ -107,8 +105,6 @@ class ListContents:
             numbers = [self._reader.numbers.as_tensor(item, dtype) for item in items]
             ones = [self._reader.emit(_aten.reshape.default, [n, [1]])[0] for n in numbers]
             return ones[0] if len(ones) == 1 else self._reader.emit(_aten.cat.default, [ones, 0])[0]
-        for item in items:
-            self._reader.reshaped.note_copy(item)
         dims = (len(items), *items[0].shape)
         return self._reader.emit_typed(sequences.ITEMS_STACK, [list(items)], items[0].dtype, dims)
 
@@ -150,7 +146,6 @@ class ListContents:
 
     def inserted(self, sequence: Value, item: Value, place: Argument, dims: OpenDims) -> Value:
         """The sequence with an item before a place; None for the end."""
-        self._reader.reshaped.note_copy(item)
         return self._reader.emit_typed(
             sequences.SEQUENCE_INSERT,
             [sequence, item, place],

@@ -76,10 +76,7 @@ class ScriptLists(ListContents):
             )
         else:
             found = self._reader.emit(_aten.select.int, [content, 0, position])[0]
-        if items.of_numbers:
-            return ComputedNumber(found)
-        self._reader.reshaped.note_copy(found)
-        return found
+        return ComputedNumber(found) if items.of_numbers else found
 
     def known_items(self, items: ListItems) -> tuple[Argument, ...] | None:
         """One value for each item, where their number is known."""

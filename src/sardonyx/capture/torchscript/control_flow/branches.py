@@ -32,7 +32,7 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     state_pattern,
 )
 from sardonyx.capture.torchscript.refusals import ModelRaises
-from sardonyx.capture.torchscript.types.aliases import settled
+from sardonyx.capture.torchscript.types.aliases import entangle, settled
 from sardonyx.capture.torchscript.types.values import ComputedNumber, Mutable
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class ScriptBranches:
             try:
                 with (
                     _torch_private.without_conclusions(reader.inference.mode),
+                    reader.path(),
                     reader.heap.frame() as changes,
                     reader.block() as block,
                 ):
@@ -121,9 +122,9 @@ class ScriptBranches:
             heap.set(change, instantiate_state(pattern, new, heap.new))
         for read in reads:
             for result, side in zip(made, read.outputs, strict=True):
-                self._reader.relate(result, side)
+                entangle(result, side)
             for change in changed:
-                self._reader.relate(change.held, read.changes.get(change, before[change]))
+                entangle(change.held, read.changes.get(change, before[change]))
         # A branch without results is written too: its blocks may write tensors.
         truth = condition.value if isinstance(condition, ComputedNumber) else condition
         arguments = bind(BRANCH, [truth])

@@ -36,6 +36,7 @@ from sardonyx.capture.torchscript.refusals import CannotJoin, ModelRaises, Types
 from sardonyx.capture.torchscript.types.aliases import (
     OtherNames,
     copied,
+    entangle,
     other_names,
     related_names,
     settled,
@@ -217,11 +218,11 @@ class ScriptLoops:
         made = self._written(loop, any_one, start, states, appended)
         for result, *sides in zip(made, loop.start, any_one.after, strict=True):
             for side in sides:
-                reader.relate(result, side)
+                entangle(result, side)
         for place, changed in enumerate(any_one.objects, len(made)):
             left = any_one.read.changes.get(changed, any_one.found[changed])
             for side in (states[place], left):
-                reader.relate(changed.held, side)
+                entangle(changed.held, side)
         return made
 
     def _fixed_point(
@@ -279,7 +280,7 @@ class ScriptLoops:
                 found[changed] = instantiate_state(pattern, new, reader.heap.new)
                 reader.heap.set(changed, found[changed])
             for result, side in zip(given, loop.start, strict=True):
-                reader.relate(result, side)
+                entangle(result, side)
             age = reader.heap.age()
             with related_names(given, names):
                 outputs = loop.body(ComputedNumber(iteration), given)

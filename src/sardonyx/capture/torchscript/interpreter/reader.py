@@ -39,6 +39,7 @@ from sardonyx.capture.torchscript.interpreter.node_values import names_read
 from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter
 from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
+from sardonyx.capture.torchscript.interpreter.shape_writes import names_of
 from sardonyx.capture.torchscript.refusals import (
     BranchesDiffer,
     CannotJoin,
@@ -47,9 +48,7 @@ from sardonyx.capture.torchscript.refusals import (
     TypesChange,
     no_form,
 )
-from sardonyx.capture.torchscript.types.aliases import entangle
 from sardonyx.capture.torchscript.types.numbers import ScriptNumbers
-from sardonyx.capture.torchscript.types.reshaped import ReshapedTensors
 from sardonyx.capture.torchscript.types.values import (
     Heap,
     ScriptDict,
@@ -78,7 +77,6 @@ class GraphReader(NodeWriter):
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
-        self.reshaped = ReshapedTensors(self.heap)
         self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
         self.lists = ScriptLists(self)
         self.conform = Conform(self)
@@ -92,6 +90,8 @@ class GraphReader(NodeWriter):
         self.calls = ScriptCalls(self)
         self._operators = OperatorCalls(self, self.calls, self._quantized)
         self.env: dict[str, Argument] = {}
+        self._reshaped: list[tuple[str, Argument]] = []
+        """Variables that hold a view of the tensor that they held before."""
         self._by_storage: dict[Any, Value] = {}
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
 
@@ -155,18 +155,19 @@ class GraphReader(NodeWriter):
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
         made = Block()
-        with self.writing_into(made), self.reshaped.inside(made), self.scalars.inside_a_block():
+        with self.writing_into(made), self.scalars.inside_a_block():
             yield made
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
         nodes, notes = self.graph.nodes, self.notes
-        counts = len(nodes), len(notes)
+        counts = len(nodes), len(notes), len(self._reshaped)
         try:
             with self.heap.attempt():
                 yield
         except BaseException:
             del nodes[counts[0] :], notes[counts[1] :]
+            self._undo_reshapes(counts[2])
             raise
 
     def read_block(
@@ -207,7 +208,7 @@ class GraphReader(NodeWriter):
                 if kind != "prim::If":
                     raise
                 return self._read_rest_in_branches(node, reason, from_place(place + 1), at_end)
-        results = [self.reshaped.now(self.env[o.debugName()]) for o in outputs]
+        results = [self.env[o.debugName()] for o in outputs]
         return results if then is None else then(results)
 
     def _read_branch(self, node: Any) -> None:
@@ -278,11 +279,6 @@ class GraphReader(NodeWriter):
 
         return self.loops.loop(Loop(count, True, start, going_on, self.here))
 
-    def relate(self, result: Argument, side: Argument) -> None:
-        """A branch or a loop returned `result`, which may be `side` itself."""
-        entangle(result, side)
-        self.reshaped.relate(result, side)
-
     def iteration(
         self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
     ) -> list[Argument]:
@@ -325,16 +321,33 @@ class GraphReader(NodeWriter):
         self.set_outputs(node, self._operators.results(node, self.inputs_of(node)))
 
     def reshape(self, node: Any, view: Value) -> Argument:
-        """The tensor whose shape a node changes in place, and that is its view from here on."""
-        tensor = self.env[node.inputsAt(0).debugName()]
-        self.reshaped.reshape(tensor, view)
-        return tensor
+        """The tensor whose shape a node changes in place is the view from here on."""
+        for name in names_of(node, self.graph.nodes is self._outermost):
+            if name in self.env:
+                self._reshaped.append((name, self.env[name]))
+                self.env[name] = view
+        return view
+
+    @contextlib.contextmanager
+    def path(self) -> Iterator[None]:
+        """One of several paths through the same nodes: afterwards, tensors have the shapes that
+        they had before."""
+        count = len(self._reshaped)
+        try:
+            yield
+        finally:
+            self._undo_reshapes(count)
+
+    def _undo_reshapes(self, count: int) -> None:
+        while len(self._reshaped) > count:
+            name, before = self._reshaped.pop()
+            self.env[name] = before
 
     def emit_node(self, node: Any, op: Any, arguments: dict[str, Argument]) -> list[Value]:
         return self._added(self._typed(node, op, arguments))
 
     def inputs_of(self, node: Any) -> list[Argument]:
-        return [self.reshaped.now(self.env[i.debugName()]) for i in node_inputs(node)]
+        return [self.env[i.debugName()] for i in node_inputs(node)]
 
     def set(self, node: Any, result: Argument) -> None:
         self.env[node.output().debugName()] = result

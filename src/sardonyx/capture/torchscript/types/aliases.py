@@ -121,20 +121,13 @@ def _may_be(argument: Mutable, given: Container[Mutable]) -> set[Mutable]:
 
 
 def _pairs(result: Argument, side: Argument) -> Iterator[tuple[Mutable, Mutable]]:
-    for one, other in pairs(result, side):
-        if isinstance(one, Mutable) and isinstance(other, Mutable):
-            yield one, other
-
-
-def pairs(result: Argument, side: Argument) -> Iterator[tuple[Argument, Argument]]:
-    """Two values, and their parts at the same places."""
     result, side = (a.content if isinstance(a, MaybeNone) else a for a in (result, side))
-    yield result, side
     if isinstance(result, Mutable) and isinstance(side, Mutable):
+        yield result, side
         result, side = result.held, side.held
     if isinstance(result, tuple) and isinstance(side, tuple):
         for one, other in zip(result, side, strict=False):
-            yield from pairs(one, other)
+            yield from _pairs(one, other)
     elif isinstance(result, dict) and isinstance(side, dict):
         for key in (key for key in result if key in side):
-            yield from pairs(result[key], side[key])
+            yield from _pairs(result[key], side[key])

@@ -94,7 +94,6 @@ def columns_of(tuples: ListItems, count: int) -> Sequence[ListItems]:
 class Mutable:
     """A list, dict or object, which the program may change."""
 
-    noun = "a list, dict or object"
     held: Any
     serial: int = 0
     is_entangled: bool = False
@@ -113,8 +112,8 @@ class Mutable:
     def state(self) -> Any:
         if self.outdated:
             raise ScriptRefusal(
-                f"{self.noun} is read that another variable, which holds it in one branch or"
-                " iteration only, has changed",
+                "a list, dict or object is read that another variable, which holds it in one branch"
+                " or iteration only, has changed",
                 "copy it before it is changed",
             )
         return self.held
@@ -168,21 +167,17 @@ class Heap:
     def set(self, changed: Mutable, state: Any) -> None:
         if changed.is_entangled:
             raise ScriptRefusal(
-                f"{changed.noun} that another variable holds too, in one branch or iteration only,"
-                " is changed afterwards",
+                "a list, dict or object that another variable holds too, in one branch or iteration"
+                " only, is changed afterwards",
                 "copy it in that branch or iteration",
             )
         if self._frames:
             self._frames[-1].setdefault(changed, changed.held)
         changed.held = state
         for relative in (*_may_be_same(changed), *changed.other_names):
-            if relative is not changed:
-                self.outdate(relative)
-
-    def outdate(self, changed: Mutable) -> None:
-        if not changed.outdated:
-            self._outdated.append(changed)
-            changed.outdated = True
+            if relative is not changed and not relative.outdated:
+                self._outdated.append(relative)
+                relative.outdated = True
 
     @contextmanager
     def frame(self) -> Iterator[dict[Mutable, Any]]:
