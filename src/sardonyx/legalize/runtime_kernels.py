@@ -27,10 +27,10 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.wider_types import cast_around, wider_types
+from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.subgraphs import all_nodes
 

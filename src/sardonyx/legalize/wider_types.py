@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from sardonyx.legalize.emitter import Emitter, is_omitted
-from sardonyx.legalize.legality import (
+from sardonyx.lower.onnx_types.legality import (
     all_parameters_given,
     signature_of,
     type_string,

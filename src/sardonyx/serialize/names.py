@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from sardonyx.serialize.metadata import MODULE_KEY
+from sardonyx.lower.provenance import MODULE_KEY
 
 
 def assign_names(model: ir.Model) -> None:

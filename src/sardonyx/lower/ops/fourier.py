@@ -11,7 +11,7 @@ from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
 from sardonyx.lower.kernels.windows import floor_divided
-from sardonyx.lower.ops.resize import col2im
+from sardonyx.lower.ops.fold import col2im
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 
