@@ -75,7 +75,7 @@ def export(
         input_names: Names for the inputs, then for the parameters, in order.
         output_names: Names for the outputs, in order.
         operator_export_type: What becomes of operators without an ONNX form: refused (ONNX), nodes
-            `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or nodes of their own name and domain
+            `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or custom nodes named after the operator
             (ONNX_FALLTHROUGH). ONNX_ATEN and RAW write all operators so, with a form or without.
         opset_version: The opset of the file, 7 or newer.
         do_constant_folding: Compute at export time what depends on weights and constants only.
@@ -91,7 +91,7 @@ def export(
             or "auto": TorchScript as what it is, anything else by the first of the former two that
             can.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
-        external_data: Weights in a file of their own: True, False, None (above 2 GB), or a
+        external_data: Weights in a separate file: True, False, None (above 2 GB), or a
             `sardonyx.ExternalData` that says how.
         optimize: Simplify the graph.
         verify: Run the file in ONNX Runtime against the model; raise where they differ.
@@ -168,7 +168,7 @@ def _eager(
         return None
     else:
         example = model.example_inputs
-    # Its mode was fixed when it was exported, and its module refuses to be told one.
+    # Its mode was fixed when it was exported, and its module has no train() to set another.
     return EagerModel(model.module(), *example, TrainingMode.PRESERVE)
 
 

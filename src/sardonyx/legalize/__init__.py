@@ -1,4 +1,4 @@
-"""Stage 3: rewrite a model of the newest opset into the opset asked for, and for its runtime."""
+"""Stage 3: rewrite a model of the newest opset for the target opset and for ONNX Runtime."""
 
 from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize, supported_opset
 from sardonyx.legalize.runtime_kernels import use_available_kernels

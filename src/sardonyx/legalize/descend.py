@@ -46,7 +46,7 @@ SUPPORTED_OPSETS = range(min(BOUNDARIES), newest_opset() + 1)
 
 
 def supported_opset(given: int | None) -> int:
-    """The opset of an export that was asked for `given`."""
+    """The target opset for the option `given`."""
     opset = DEFAULT_OPSET if given is None else given
     if type(opset) is not int or opset not in SUPPORTED_OPSETS:
         raise InvalidOptionError(
@@ -58,7 +58,7 @@ def supported_opset(given: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """A node that the opset asked for cannot express."""
+    """A node that the target opset cannot express."""
 
     op_type: str
     reason: str

@@ -1,7 +1,7 @@
 """The builder every lowering writes with: `b.CamelCase` is an ONNX operator, `b.lowercase` ours.
 
-It checks each node against `onnx.defs` as it is written, and knows the dtype and, as far as it
-can be told, the shape of everything it has written.
+It checks each node against `onnx.defs` as it is written, and infers the dtype and, where possible,
+the shape of every value.
 """
 
 from __future__ import annotations

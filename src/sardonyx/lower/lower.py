@@ -57,7 +57,7 @@ class LowerOptions:
     fold_constants: bool = True
     fold_parameters: bool = True
     opset: int = NEWEST_OPSET
-    """The opset that was asked for; only error messages speak of it."""
+    """The target opset; only error messages use it."""
     custom_forms: CustomForms = NO_CUSTOM_FORMS
     notes_calls: bool = False
     """Whether nodes say which calls of modules they belong to."""
@@ -155,9 +155,8 @@ def _expanded(
                 raise NoDecomposition("its decomposition leads back to it")
             parts = decompose(graph, node, inference)
         except NoDecomposition as reason:
-            told = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
-            told = custom.hint(node.name) or told
-            problems.append(Problem(node, told))
+            why = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
+            problems.append(Problem(node, custom.hint(node.name) or why))
             done.append(node)  # the search for what else is missing goes on behind it
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
@@ -358,8 +357,8 @@ class _Emitter:
         return Call(self.b, node, arguments, parameters, trainable)
 
     def _fall_back(self, node: Node, problem: Problem | None = None) -> None:
-        """Writes a node without a form as it is, where that was asked for. What is missing without
-        a `problem` was reported before."""
+        """Writes a node without a form as a custom node, where the options say so. Without a
+        `problem`, it was reported before."""
         form = self._custom.last_resort(node.name)
         if form is not None:
             self.b.location = node.location

@@ -94,7 +94,7 @@ def write_model(
     that have none.
 
     A path holds the whole model or what it held before. `external_data`: None puts the weights into
-    a second file when the model is too large for one; True, or an `ExternalData`, asks for it;
+    a second file when the model is too large for one; True, or an `ExternalData`, always does;
     False refuses it.
     """
     check_destination(destination)

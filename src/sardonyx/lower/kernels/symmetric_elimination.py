@@ -34,7 +34,7 @@ class _Pivot(NamedTuple):
 
 
 class _Elimination:
-    """Each matrix of the batch is at a row `k` of its own."""
+    """Each matrix of the batch has its current row `k`."""
 
     def __init__(self, b: Builder, a: Tensor) -> None:
         self._b = b

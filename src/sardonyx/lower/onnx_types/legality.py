@@ -106,7 +106,7 @@ _OTHER_MEANINGS: dict[str, tuple[int, str]] = {
     "Resize": (11, "its second input is another one"),
     "RoiAlign": (16, "it shifts the boxes by half a pixel by default"),
     "Softmax": (13, "it takes one axis, where it took all from that axis on"),
-    "Split": (18, "it has to be told the sizes or the number of its parts"),
+    "Split": (18, "it requires the sizes or the number of its parts"),
 }
 
 

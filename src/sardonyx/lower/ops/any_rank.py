@@ -17,7 +17,7 @@ def any_rank_whole(b: Builder, flat: Tensor, sizes: Tensor) -> Tensor:
 def any_rank_expand(
     b: Builder, flat: Tensor, sizes: Tensor, other: Tensor
 ) -> tuple[Tensor, Tensor]:
-    # Expand broadcasts both ways: its result may have more dims than it was asked for.
+    # Expand broadcasts both ways: its result may have a higher rank than `other`.
     whole = _of_unknown_rank(b, b.Expand(any_rank_whole(b, flat, sizes), other))
     return b.reshape(whole, [-1]), b.Shape(whole)
 

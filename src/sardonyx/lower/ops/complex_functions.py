@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex import arithmetic
 from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs
@@ -38,10 +36,3 @@ def view_as_complex(b: Builder, self: Tensor) -> ComplexTensor:
 @lowering("aten::imag")
 def imag(b: Builder, self: ComplexTensor) -> Tensor:
     return self.imag
-
-
-@lowering("aten::isreal")
-def isreal(b: Builder, self: Tensor) -> Tensor:
-    if isinstance(self, ComplexTensor):
-        return b.Equal(self.imag, 0)
-    return b.full_like(self, True, torch.bool)

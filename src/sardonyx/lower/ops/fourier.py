@@ -362,7 +362,7 @@ def istft(
     end: Dim = start + length if length is not None else total - start
 
     def added(columns: Tensor) -> Tensor:
-        """Frames laid over each other, and cut to the part that is asked for."""
+        """Overlapping frames added up, cut to the requested range."""
         line = col2im(b, columns, [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop])
         line = b.reshape(line, [columns.dim(0), total])
         return b.slice(line, 1, start, end)
