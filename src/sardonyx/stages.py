@@ -142,7 +142,7 @@ def to_onnx(
             store_constants(model)
     with stage("serialize"):
         _name(model, interface, list(graph.parameters), options)
-        verify_onnx(model, "optimize", opset)
+        verify_onnx(model, "optimize", opset, is_named=True)
     return model, tuple(notes)
 
 

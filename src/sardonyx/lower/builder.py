@@ -281,9 +281,6 @@ class Builder:
             return self.const(torch.tensor(value).to(dtype))
         return self.const(torch.tensor(value, dtype=dtype))
 
-    def zeros_like(self, x: Tensor) -> Tensor:
-        return self.full_like(x, 0)
-
     def full_like(
         self, x: Tensor, value: Scalar | Tensor, dtype: torch.dtype | None = None
     ) -> Tensor:

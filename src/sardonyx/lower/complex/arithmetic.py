@@ -237,5 +237,5 @@ def _whole_power(b: Builder, z: ComplexTensor, exponent: int) -> ComplexTensor:
         if exponent:
             square = multiply(b, square, square)
     if result is None:
-        return ComplexTensor(b.full_like(z.real, 1), b.zeros_like(z.real))
+        return ComplexTensor(b.full_like(z.real, 1), b.full_like(z.real, 0))
     return result

@@ -67,7 +67,7 @@ def _imag(b: Builder, item: Input) -> Input:
     if isinstance(item, (ComplexTensor, complex)):
         return item.imag
     if isinstance(item, Tensor):
-        return b.zeros_like(item)
+        return b.full_like(item, 0)
     return None if item is None else 0
 
 

@@ -13,7 +13,7 @@ from sardonyx.lower.values import Tensor
 def complex_(b: Builder, real: Tensor, imag: Tensor) -> ComplexTensor:
     dims = b.broadcast_shape(real, imag)
     if dims is None or any(d is None for d in dims):
-        return ComplexTensor(b.Add(real, b.zeros_like(imag)), b.Add(imag, b.zeros_like(real)))
+        return ComplexTensor(b.Add(real, b.full_like(imag, 0)), b.Add(imag, b.full_like(real, 0)))
     sizes = [d for d in dims if d is not None]
     return ComplexTensor(b.expand(real, sizes), b.expand(imag, sizes))
 

@@ -201,7 +201,7 @@ def native_dropout(
     if train is False:
         return input, b.full_like(input, True, torch.bool)
     if p == 1:  # ONNX would scale what is left by 1 / 0
-        return b.zeros_like(input), b.full_like(input, False, torch.bool)
+        return b.full_like(input, 0), b.full_like(input, False, torch.bool)
     if b.numel(input) == 1:
         # ONNX Runtime's Dropout begins every run by dropping the first element.
         tossed = random_numbers.coin_tosses(b, b.dims(input), 1 - p)
@@ -217,7 +217,7 @@ def alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     if not train or p == 0:
         return input
     if p == 1:
-        return b.zeros_like(input)
+        return b.full_like(input, 0)
     limit = -1.7580993408473766
     scale = ((limit**2 * p + 1) * (1 - p)) ** -0.5
     kept = random_numbers.coin_tosses(b, b.dims(input), 1 - p)
