@@ -22,9 +22,9 @@ import onnxruntime
 from onnx import TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from sardonyx.legalize.legality import signature_of
 from sardonyx.legalize.runtime_kernels import OLDEST_OPSET, TABLE
 from sardonyx.legalize.wider_types import TYPE_ATTRIBUTES
+from sardonyx.lower.onnx_types.legality import signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 
 Types = dict[str, str]

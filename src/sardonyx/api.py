@@ -6,43 +6,25 @@ import dataclasses
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-import onnx_ir as ir
 from torch.export import ExportedProgram
 
-from sardonyx.aten.module_calls import ModuleClass, module_classes
-from sardonyx.capture.capture import Captured, capture
+from sardonyx.capture.capture import Captured
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless, names_of_tied_weights
 from sardonyx.capture.inputs.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError
-from sardonyx.extend.autograd_function import function_forms, functions_kept
-from sardonyx.extend.fallback import fallback_for
-from sardonyx.extend.gradients import trainable_parameters
-from sardonyx.extend.onnx_functions import translations
-from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
-from sardonyx.legalize import legalize, store_constants, supported_opset, use_available_kernels
-from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
-from sardonyx.optimize.outline_modules import outline_modules
-from sardonyx.optimize.pipeline import optimize
+from sardonyx.legalize import supported_opset
 from sardonyx.option_names import OF_OTHER_EXPORTERS, told_names
 from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
-from sardonyx.serialize.interface import name_dims, rename_parameters
-from sardonyx.serialize.metadata import stamp_metadata
-from sardonyx.serialize.names import assign_names
-from sardonyx.serialize.parameters import parameters_as_inputs
+from sardonyx.stages import LOGGER, Interface, StageTimes, captured_model, to_onnx
 from sardonyx.verify.eager import EagerModel
-
-_LOGGER = logging.getLogger("sardonyx")
-"""Says what each export does; `enable_log` shows it."""
-
 
 _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
@@ -93,7 +75,7 @@ def export(
         input_names: Names for the inputs, then for the parameters, in order.
         output_names: Names for the outputs, in order.
         operator_export_type: What becomes of operators without an ONNX form: refused (ONNX), nodes
-            `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or nodes of their own name and domain
+            `org.pytorch.aten::ATen` (ONNX_ATEN_FALLBACK), or custom nodes named after the operator
             (ONNX_FALLTHROUGH). ONNX_ATEN and RAW write all operators so, with a form or without.
         opset_version: The opset of the file, 7 or newer.
         do_constant_folding: Compute at export time what depends on weights and constants only.
@@ -109,7 +91,7 @@ def export(
             or "auto": TorchScript as what it is, anything else by the first of the former two that
             can.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
-        external_data: Weights in a file of their own: True, False, None (above 2 GB), or a
+        external_data: Weights in a separate file: True, False, None (above 2 GB), or a
             `sardonyx.ExternalData` that says how.
         optimize: Simplify the graph.
         verify: Run the file in ONNX Runtime against the model; raise where they differ.
@@ -124,10 +106,10 @@ def export(
     """
     options = _options({name: o for name, o in locals().items() if name in _OPTION_NAMES})
     with _ONE_AT_A_TIME, older_objects_set_aside():
-        return run_stages(unwrapped(model), args, kwargs, f, options)
+        return _export(unwrapped(model), args, kwargs, f, options)
 
 
-def run_stages(
+def _export(
     model: Any,
     args: Any,
     kwargs: dict[str, Any] | None,
@@ -136,125 +118,39 @@ def run_stages(
 ) -> ONNXProgram:
     if f is not None:
         check_destination(f)
-    stages = _Stages(options.progress)
-    opset = options.opset_version
-    translated = translations(options.custom_translation_table, opset)
-    with (
-        closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
-        closing(operators_kept(opset, translated)) as kept,
-    ):
-        with stages("capture"), kept.recorded():
-            captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
-        signature = captured.signature
-        fold_parameters = not options.keeps_parameters and (
-            len(options.input_names) <= captured.inputs.nameable_count
-        )
+    stage = StageTimes(options.progress)
+    with captured_model(model, args, kwargs, options, stage) as (captured, lowering):
         eager = _eager(model, args, kwargs, captured, options)
-        with stages("lower"), _blaming_the_model_first(eager):
-            onnx_model = lower(
-                captured.graph,
-                [spec.name for spec in signature.inputs],
-                [*(spec.name for spec in signature.outputs), *signature.state_outputs],
-                LowerOptions(
-                    fold_constants=options.do_constant_folding,
-                    fold_parameters=fold_parameters,
-                    opset=opset,
-                    notes_calls=bool(options.export_modules_as_functions),
-                    custom_forms=custom_forms(
-                        opset,
-                        options.custom_opsets,
-                        {**translated, **function_forms(functions, opset)},
-                        trainable_parameters(model),
-                        fallback_for(options.operator_export_type),
-                        kept,
-                    ),
-                ),
+        interface = Interface.of(captured, options)
+        with _blaming_the_model_first(eager):
+            onnx_model, notes = to_onnx(
+                captured.graph, interface, lowering, options, stage, model_to_outline=model
             )
-    with stages("legalize"):
-        legalize(onnx_model, opset)
-        notes = (*captured.notes, *use_available_kernels(onnx_model))
-    with stages("optimize"):
-        notes = (*notes, *_outline(onnx_model, model, captured, options))
-        if options.optimize:
-            optimize(onnx_model, fold_parameters=fold_parameters)
-            store_constants(onnx_model)
-    with stages("serialize"):
-        _finish(onnx_model, captured, options)
     program = ONNXProgram(
         onnx_model,
         signature=captured.signature,
         options=options,
         verifier_context=eager,
-        fold_parameters=fold_parameters,
-        notes=notes,
+        fold_parameters=lowering.fold_parameters,
+        notes=(*captured.notes, *notes),
         baked=captured.baked,
         conditions=captured.conditions,
-        stage_seconds=stages.seconds,
+        stage_seconds=stage.seconds,
         tied_names=names_of_tied_weights(model),
     )
     if options.verify:  # before the file gets its name: a wrong model never stands there
-        with stages("verify"):
+        with stage("verify"):
             program.verify()
     if f is not None:
-        with stages("serialize"):
+        with stage("serialize"):
             program.save_as_export(f)
     if options.verbose:
         print(program.to_text())
-    for note in notes:
-        _LOGGER.info("note: %s", note)
-    if _LOGGER.isEnabledFor(logging.DEBUG):
-        _LOGGER.debug("%s", program.to_text())
+    for note in program.notes:
+        LOGGER.info("note: %s", note)
+    if LOGGER.isEnabledFor(logging.DEBUG):
+        LOGGER.debug("%s", program.to_text())
     return program
-
-
-def _outline(onnx_model: ir.Model, model: Any, captured: Captured, options: Options) -> list[str]:
-    """The modules that were asked for as functions of the file, before anything is simplified
-    across their bounds."""
-    asked = options.export_modules_as_functions
-    if not asked:
-        return []
-    return outline_modules(
-        onnx_model,
-        module_classes(model),
-        None if isinstance(asked, bool) else {ModuleClass.of(kind) for kind in asked},
-        captured.graph.parameters,
-    )
-
-
-def _finish(model: ir.Model, captured: Captured, options: Options) -> None:
-    """Names, metadata, and parameters among the inputs: the model as it is written."""
-    inputs = captured.signature.inputs
-    name_dims(model, inputs, captured.inputs.output_axes)
-    parameters = list(captured.graph.parameters)
-    renamed = options.input_names[captured.inputs.nameable_count :]
-    rename_parameters(model, renamed, parameters)
-    assign_names(model)
-    stamp_metadata(model)
-    if options.keeps_parameters:
-        parameters = [*renamed, *parameters[len(renamed) :]]
-        names = [name for name in parameters if name in model.graph.initializers]
-        parameters_as_inputs(model, keep_data=options.export_params, names=names)
-
-
-class _Stages:
-    """Times each stage and tells the caller which one is running."""
-
-    def __init__(self, progress: Callable[[str], None] | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        # The file is written after the verification, and serialize is announced by then.
-        if self._progress is not None and name not in self.seconds:
-            self._progress(name)
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            took = time.perf_counter() - start
-            self.seconds[name] = self.seconds.get(name, 0.0) + took
-            _LOGGER.info("%s: %.3f s", name, took)
 
 
 def _eager(
@@ -272,7 +168,7 @@ def _eager(
         return None
     else:
         example = model.example_inputs
-    # Its mode was fixed when it was exported, and its module refuses to be told one.
+    # Its mode was fixed when it was exported, and its module has no train() to set another.
     return EagerModel(model.module(), *example, TrainingMode.PRESERVE)
 
 

@@ -18,6 +18,7 @@ from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.legalize import store_constants
+from sardonyx.lower.onnx_types.verifier import verify_onnx
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
@@ -180,6 +181,7 @@ class ONNXProgram:
         """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
         optimize(self.model, fold_parameters=self._fold_parameters)
         store_constants(self.model)
+        verify_onnx(self.model, "optimize", self.model.opset_imports[""], is_named=True)
         self._session = None
         self._file_as_written = None
 

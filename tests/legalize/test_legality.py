@@ -5,7 +5,12 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from sardonyx.legalize.legality import lowest_opset_for, newest_opset, ops_changed_by, why_illegal
+from sardonyx.lower.onnx_types.legality import (
+    lowest_opset_for,
+    newest_opset,
+    ops_changed_by,
+    why_illegal,
+)
 
 
 def value(name: str, dtype: ir.DataType | None = ir.DataType.FLOAT) -> ir.Value:

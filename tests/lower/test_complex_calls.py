@@ -7,7 +7,7 @@ import pytest
 from sardonyx.lower.complex import calls
 from sardonyx.lower.lower import LIBRARY
 
-TABLES = ("TAKE_COMPLEX", "UNIFORM", "NORMAL", "LINSPACE")
+TABLES = ("TAKE_COMPLEX", "REAL_ONLY", "UNIFORM", "NORMAL", "LINSPACE")
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -19,3 +19,15 @@ def test_a_table_names_operators_of_the_library(table: str) -> None:
 def test_an_operator_is_in_one_place() -> None:
     places = [set(getattr(calls, table)) for table in TABLES]
     assert sum(map(len, places)) == len(set().union(*places))
+
+
+def lowering_source(name: str) -> str:
+    lowering = LIBRARY.get(name)
+    assert lowering is not None
+    return lowering.source
+
+
+def test_a_table_repeats_nothing_of_the_modules() -> None:
+    of_modules = {n for n in LIBRARY.names() if lowering_source(n) in calls.MODULES}
+    assert not of_modules & calls.TAKE_COMPLEX
+    assert of_modules > calls.REAL_ONLY

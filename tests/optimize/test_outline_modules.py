@@ -8,7 +8,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from sardonyx.aten.module_calls import ModuleClass
-from sardonyx.lower.builder import MODULE_CALLS
+from sardonyx.lower.provenance import CALLS_KEY
 from sardonyx.optimize.outline_modules import outline_modules
 
 CLASSES = {"a": ModuleClass("lib", "A"), "b": ModuleClass("lib", "B")}
@@ -19,7 +19,7 @@ def _value(name: str) -> ir.Value:
 
 
 def _node(op: str, inputs: list[ir.Value], name: str, call: str = "") -> ir.Node:
-    node = ir.node(op, inputs, metadata_props={MODULE_CALLS: call, "sardonyx.module": call[:1]})
+    node = ir.node(op, inputs, metadata_props={CALLS_KEY: call, "sardonyx.module": call[:1]})
     output = node.outputs[0]
     output.name, output.type, output.shape = name, inputs[0].type, inputs[0].shape
     return node

@@ -7,7 +7,7 @@ import pytest
 
 from sardonyx.legalize import SUPPORTED_OPSETS, newest_opset
 from sardonyx.legalize.descend import BOUNDARIES
-from sardonyx.legalize.legality import ops_changed_by, schema_of
+from sardonyx.lower.onnx_types.legality import ops_changed_by, schema_of
 
 # GroupNormalization-18 scales per group; its rule at 21 -> 20 never leaves one behind. The others
 # are deprecated above, so that none comes from there.

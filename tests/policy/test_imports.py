@@ -68,6 +68,7 @@ LIBRARY = {
         "lower",
         "optimize",
         "serialize",
+        "stages",
         "verify",
     },
 }

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from functools import partial
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
 from sardonyx.aten.graph import AtenGraph, Value, values_in
-from sardonyx.capture.autograd_functions import FunctionCalls
-from sardonyx.capture.capture import Captured, capture
+from sardonyx.capture.capture import Captured
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless
-from sardonyx.capture.opaque_calls import KeptCalls
 from sardonyx.debug.graph_info import GraphInfo, RecordedRun
 from sardonyx.debug.node_values import node_values
 from sardonyx.debug.subgraph import Stretch
 from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
-from sardonyx.extend.autograd_function import function_forms, functions_kept
-from sardonyx.extend.gradients import trainable_parameters
-from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
-from sardonyx.legalize import legalize, supported_opset, use_available_kernels
+from sardonyx.legalize import supported_opset
 from sardonyx.lower.constant_folding import fold_constants
 from sardonyx.lower.dead_code import remove_unused
-from sardonyx.lower.lower import LowerOptions, lower
-from sardonyx.optimize.pipeline import optimize
+from sardonyx.lower.lower import LowerOptions
 from sardonyx.options import Options, TrainingMode
-from sardonyx.serialize.metadata import stamp_metadata
-from sardonyx.serialize.names import assign_names
-from sardonyx.serialize.parameters import parameters_as_inputs
+from sardonyx.stages import Interface, StageTimes, captured_model, to_onnx
 
 
 def find_mismatch(
@@ -72,12 +62,9 @@ def find_mismatch(
         keep_initializers_as_inputs=keep_initializers_as_inputs,
         capture="auto" if _is_recorded(model) else "trace",
     )
-    inlines = export_options.inlines_autograd_functions
-    with (
-        closing(functions_kept(opset, inlines=inlines)) as functions,
-        closing(operators_kept(opset, ())) as kept,
-    ):
-        info = _whole(model, input_args, export_options, functions, kept)
+    stage = StageTimes()
+    with captured_model(model, input_args, None, export_options, stage) as (captured, lowering):
+        info = _whole(model, input_args, captured, lowering, export_options)
         info.find_mismatch(options)
     if verbose:
         info.pretty_print_tree()
@@ -92,32 +79,28 @@ def _is_recorded(model: Any) -> bool:
 
 
 def _whole(
-    model: Any, input_args: Any, options: Options, functions: FunctionCalls, kept: KeptCalls
+    model: Any, input_args: Any, captured: Captured, lowering: LowerOptions, options: Options
 ) -> GraphInfo:
-    opset = options.opset_version
-    with kept.recorded():
-        captured = capture(model, input_args, None, options, functions)
-    own = function_forms(functions, opset)
-    forms = custom_forms(opset, {}, own, trainable_parameters(model), None, kept)
-    lower_options = LowerOptions(
-        fold_constants=options.do_constant_folding,
-        fold_parameters=not options.keeps_parameters,
-        opset=opset,
-        custom_forms=forms,
-    )
     graph = captured.graph
     remove_unused(graph)
-    if lower_options.fold_constants:  # before it is divided: forms look at constants
+    if lowering.fold_constants:  # before it is divided: forms look at constants
         fold_constants(
             graph,
-            fold_parameters=lower_options.fold_parameters,
-            keeps=lambda name: forms.find(name) is not None,
+            fold_parameters=lowering.fold_parameters,
+            keeps=lambda name: lowering.custom_forms.find(name) is not None,
         )
+
+    def export_part(
+        part: AtenGraph, input_names: Sequence[str], output_names: Sequence[str]
+    ) -> ir.Model:
+        interface = Interface(input_names, output_names)
+        return to_onnx(part, interface, lowering, options, StageTimes())[0]
+
     run = RecordedRun(
         graph,
         node_values(graph, captured.signature.flatten(*_arguments(model, input_args, captured))),
         _names(captured),
-        partial(_exported, options=lower_options, keeps_parameters=options.keeps_parameters),
+        export_part,
     )
     return GraphInfo(run, Stretch(graph, 0, len(graph.nodes)))
 
@@ -128,27 +111,6 @@ def _arguments(
     if isinstance(model, torch.export.ExportedProgram):
         return split_arguments(input_args, None)
     return captured.inputs.args, dict(captured.inputs.kwargs)
-
-
-def _exported(
-    graph: AtenGraph,
-    input_names: Sequence[str],
-    output_names: Sequence[str],
-    *,
-    options: LowerOptions,
-    keeps_parameters: bool,
-) -> ir.Model:
-    """The stages after the capture, for a part of the model."""
-    model = lower(graph, input_names, output_names, options)
-    legalize(model, options.opset)
-    use_available_kernels(model)
-    optimize(model, fold_parameters=options.fold_parameters)
-    assign_names(model)
-    stamp_metadata(model)
-    if keeps_parameters:
-        names = [name for name in graph.parameters if name in model.graph.initializers]
-        parameters_as_inputs(model, keep_data=True, names=names)
-    return model
 
 
 def _names(captured: Captured) -> Mapping[Value, str]:

@@ -23,8 +23,8 @@ from sardonyx.extend.symbolic_functions.calls import (
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.node_attributes import letter_of
 from sardonyx.extend.symbolic_functions.quantized_calls import flattened
-from sardonyx.lower.builder import WRITTEN_AT
 from sardonyx.lower.custom_lowerings import Call, CustomForm
+from sardonyx.lower.provenance import WRITTEN_AT
 from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Refusal
 from sardonyx.lower.values import Tensor
 

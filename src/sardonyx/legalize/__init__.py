@@ -1,9 +1,9 @@
-"""Stage 3: rewrite a model of the newest opset into the opset asked for, and for its runtime."""
+"""Stage 3: rewrite a model of the newest opset for the target opset and for ONNX Runtime."""
 
 from sardonyx.legalize.descend import SUPPORTED_OPSETS, legalize, supported_opset
-from sardonyx.legalize.legality import newest_opset
 from sardonyx.legalize.runtime_kernels import use_available_kernels
 from sardonyx.legalize.stored_constants import store_constants
+from sardonyx.lower.onnx_types.legality import newest_opset
 
 __all__ = [
     "SUPPORTED_OPSETS",

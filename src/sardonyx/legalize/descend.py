@@ -18,7 +18,11 @@ from sardonyx.errors import (
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted
-from sardonyx.legalize.legality import (
+from sardonyx.legalize.ranks import complete_ranks
+from sardonyx.legalize.stored_constants import store_constants
+from sardonyx.legalize.wider_types import in_wider_types
+from sardonyx.lower.onnx_types.legality import (
+    form_of,
     is_standard,
     lowest_opset_for,
     means_another_thing,
@@ -28,10 +32,7 @@ from sardonyx.legalize.legality import (
     signature_of,
     why_illegal,
 )
-from sardonyx.legalize.ranks import complete_ranks
-from sardonyx.legalize.stored_constants import store_constants
-from sardonyx.legalize.wider_types import in_wider_types
-from sardonyx.lower.builder import WRITTEN_AT
+from sardonyx.lower.provenance import CODE_KEY, MODULE_KEY, SOURCE_KEY, WRITTEN_AT
 from sardonyx.lower.subgraphs import all_nodes, roots_of, subgraphs_of
 from sardonyx.options import DEFAULT_OPSET
 
@@ -45,7 +46,7 @@ SUPPORTED_OPSETS = range(min(BOUNDARIES), newest_opset() + 1)
 
 
 def supported_opset(given: int | None) -> int:
-    """The opset of an export that was asked for `given`."""
+    """The target opset for the option `given`."""
     opset = DEFAULT_OPSET if given is None else given
     if type(opset) is not int or opset not in SUPPORTED_OPSETS:
         raise InvalidOptionError(
@@ -57,7 +58,7 @@ def supported_opset(given: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """A node that the opset asked for cannot express."""
+    """A node that the target opset cannot express."""
 
     op_type: str
     reason: str
@@ -111,7 +112,7 @@ class _Descent:
         self._refused = refused
         self._boundary = BOUNDARIES.get(opset, Boundary(opset))
         self._changed = ops_changed_by(opset + 1)
-        self._valid_kinds: set[Hashable] = set()
+        self._valid_forms: set[Hashable] = set()
 
     def cross(self, graph: ir.Graph) -> None:
         for node in tuple(graph):
@@ -121,7 +122,7 @@ class _Descent:
                 node.op_type in self._changed
                 and is_standard(node)
                 and self._is_above(node)
-                and _kind_of(node) not in self._valid_kinds
+                and form_of(node) not in self._valid_forms
             ):
                 self._rewrite(graph, node)
 
@@ -159,17 +160,10 @@ class _Descent:
         widened = None if signature is None else in_wider_types(emitter, node, signature)
         if widened is None and why_illegal(node, self._opset) is None:
             if rule is None:
-                self._valid_kinds.add(_kind_of(node))
+                self._valid_forms.add(form_of(node))
         elif widened is None and node.op_type in self._boundary.refused:
             raise InexpressibleError(self._boundary.refused[node.op_type])
         return widened
-
-
-def _kind_of(node: ir.Node) -> Hashable:
-    """All that decides, where no rule does, whether a node is valid at an opset."""
-    values = (*node.inputs, *node.outputs)
-    types = [None if value is None else (type(value.type), value.dtype) for value in values]
-    return (node.op_type, len(node.inputs), *types, *node.attributes)
 
 
 def _drop_default_attributes(node: ir.Node, opset: int) -> None:
@@ -223,9 +217,9 @@ def _declare_opset(model: ir.Model, opset: int) -> None:
 
 def _refusal(node: ir.Node, reason: str, lowest_opset: int | None) -> _Refusal:
     provenance = node.metadata_props
-    where = [provenance.get("sardonyx.module"), provenance.get("sardonyx.source")]
+    where = [provenance.get(MODULE_KEY), provenance.get(SOURCE_KEY)]
     place = " · ".join(part for part in where if part) or f"node {node.name}"
-    code = provenance.get("sardonyx.code")
+    code = provenance.get(CODE_KEY)
     origin = node.meta.get(ORIGIN)
     op_type = node.op_type if origin in (None, node.op_type) else f"{node.op_type} (of {origin})"
     return _Refusal(op_type, reason, lowest_opset, f"{place}   {code}" if code else place)

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import InternalError
-from sardonyx.legalize.legality import parameters_given, signature_of
+from sardonyx.lower.onnx_types.legality import parameters_given, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import MOST_SHAPE_DATA, inferred_types
 from sardonyx.lower.subgraphs import graphs_of, subgraphs_of
@@ -236,6 +236,9 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
     """Set the dtype and shape of a node's outputs as far as ONNX's own inference knows them."""
     signature = signature_of(node.op_type, opset)
     given = [value for value in node.inputs if value is not None]
+    if node.op_type in ("Scan", "Loop"):
+        _take_types_of_body(node)
+        return
     if signature is None or any(value.type is None for value in given) or subgraphs_of(node):
         return
     types = [
@@ -250,6 +253,37 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
         if proto_type is not None:
             output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
             output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
+    if node.outputs[0].shape is None and node.op_type in ("Reshape", "Expand"):
+        _rank_by_sizes(node)
+
+
+def _rank_by_sizes(node: ir.Node) -> None:
+    """ONNX infers no rank from sizes that are computed, though their number says it."""
+    data, sizes = required_input(node, 0), required_input(node, 1)
+    rank, count = rank_of(data), static_dim(sizes, 0)
+    if count is None or (node.op_type == "Expand" and rank is None):
+        return
+    result = max(count, rank or 0) if node.op_type == "Expand" else count
+    node.outputs[0].shape = ir.Shape([None] * result)
+
+
+def _take_types_of_body(node: ir.Node) -> None:
+    """What a Scan or a Loop carries leaves it with the types that it has in the body, and what it
+    collects with one more axis."""
+    results = list(node.attributes["body"].as_graph().outputs)
+    if node.op_type == "Loop":
+        results, carried = results[1:], len(node.inputs) - 2
+    else:
+        carried = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
+    axes = node.attributes.get_ints("scan_output_axes") or [0] * len(results)
+    for position, (output, result) in enumerate(zip(node.outputs, results, strict=True)):
+        output.type = result.type
+        if result.shape is None:
+            continue
+        dims: list[int | ir.SymbolicDim | None] = list(result.shape)
+        if position >= carried:
+            dims.insert(axes[position - carried], None)
+        output.shape = ir.Shape(dims)
 
 
 def _shape_data(value: ir.Value | None) -> onnx.TensorProto | None:

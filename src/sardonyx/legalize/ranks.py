@@ -11,7 +11,7 @@ from sardonyx.legalize.emitter import (
     rank_of,
     static_dim,
 )
-from sardonyx.legalize.legality import is_standard
+from sardonyx.lower.onnx_types.legality import is_standard
 from sardonyx.lower.subgraphs import subgraphs_of
 
 

@@ -1,9 +1,9 @@
 """Types that ONNX allows an operator and ONNX Runtime does not run it in: cast around the node.
 
-What the runtime runs is a table, `onnxruntime_kernels.json`, which `tools/onnxruntime_kernels.py`
-asks it for. A node is computed in the nearest type of the table that holds every value of its own.
-Nothing holds a float64: some operators are spelled out in ones that take it, others lose digits in
-float32, and the user is told.
+`onnxruntime_kernels.json`, which `tools/onnxruntime_kernels.py` generates, lists the kernels that
+the runtime has. A node is computed in the nearest supported type that holds every value of its
+type. No other type holds every float64: some operators are decomposed into ones that take it,
+others lose precision in float32, and a note says so.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.wider_types import cast_around, wider_types
+from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.subgraphs import all_nodes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from sardonyx.legalize.emitter import UniqueNames
-from sardonyx.legalize.legality import is_standard, signature_of, type_string_of
+from sardonyx.lower.onnx_types.legality import is_standard, signature_of, type_string_of
 
 
 def store_constants(model: ir.Model) -> None:

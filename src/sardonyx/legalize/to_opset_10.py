@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -25,7 +26,7 @@ from sardonyx.legalize.emitter import (
 )
 from sardonyx.legalize.rewrites import linear_indexing
 from sardonyx.legalize.rewrites.branch_shapes import with_open_shapes
-from sardonyx.legalize.rewrites.cumulative_sums import sums_in_turn
+from sardonyx.legalize.rewrites.cumulative_sums import cumulated_in_turn
 from sardonyx.legalize.rewrites.padding import pad_by_gathering, pad_by_joining
 from sardonyx.legalize.rewrites.positions import (
     chosen,
@@ -59,7 +60,7 @@ BOUNDARY = Boundary(
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-BOUNDARY.rewrite("CumSum")(sums_in_turn)
+BOUNDARY.rewrite("CumSum")(partial(cumulated_in_turn, operator="Add", neutral=0))
 BOUNDARY.rewrite("GatherElements")(linear_indexing.gather_elements)
 BOUNDARY.rewrite("GatherND")(linear_indexing.gather_nd)
 BOUNDARY.rewrite("If")(with_open_shapes)

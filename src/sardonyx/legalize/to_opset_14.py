@@ -51,7 +51,7 @@ def bernoulli(b: Emitter, node: ir.Node) -> ir.Value:
 
 @BOUNDARY.rewrite("BatchNormalization")
 def batch_normalization(b: Emitter, node: ir.Node) -> list[ir.Value] | None:
-    """Scale and bias have the type of the input below, mean and variance one of their own."""
+    """Scale and bias have the type of the input below, mean and variance share another."""
     x, scale, bias = (required_input(node, index) for index in range(3))
     if scale.dtype == x.dtype:
         return None

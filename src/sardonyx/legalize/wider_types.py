@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from sardonyx.legalize.emitter import Emitter, is_omitted
-from sardonyx.legalize.legality import (
+from sardonyx.lower.onnx_types.legality import (
     all_parameters_given,
     signature_of,
     type_string,
@@ -22,7 +22,8 @@ D: TypeAlias = ir.DataType
 TYPE_ATTRIBUTES = ("dtype", "output_datatype", "output_dtype")
 """Attributes that say the type of an output which no input has."""
 
-# Each holds every value of its own; results are cast back, and integers wrap as PyTorch's do.
+# Each holds all values of the narrower type; results are cast back, and integers wrap as in
+# PyTorch.
 _WIDER: Mapping[D, Sequence[D]] = {
     D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT),
     D.UINT8: (D.UINT16, D.INT16, D.UINT32, D.INT32, D.INT64, D.UINT64),

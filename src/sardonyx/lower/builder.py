@@ -1,12 +1,12 @@
 """The builder every lowering writes with: `b.CamelCase` is an ONNX operator, `b.lowercase` ours.
 
-It checks each node against `onnx.defs` as it is written, and knows the dtype and, as far as it
-can be told, the shape of everything it has written.
+It checks each node against `onnx.defs` as it is written, and infers the dtype and, where possible,
+the shape of every value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeAlias, cast, overload
@@ -20,20 +20,16 @@ from sardonyx.aten.storage import array_of
 from sardonyx.errors import InternalError
 from sardonyx.lower import type_promotion
 from sardonyx.lower.complex.values import COMPLEX_OPERATORS, ComplexTensor
+from sardonyx.lower.onnx_types.attributes import attribute
 from sardonyx.lower.onnx_types.schemas import OpSchema, onnx_dtype, op_schema
 from sardonyx.lower.onnx_types.shapes import Shape, broadcast_shapes, output_shapes
+from sardonyx.lower.provenance import provenance
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.size_expressions import SizeArithmetic
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Scalar, Tensor, product_of
 from sardonyx.lower.weights import JoinedTensor, TorchTensor
 
 Input: TypeAlias = Tensor | torch.Tensor | Scalar | Sequence[Dim] | None
-
-WRITTEN_AT = "sardonyx.written_at"
-"""A key of `ir.Node.meta`: the opset whose form a node has, where that is not the newest."""
-
-MODULE_CALLS = "sardonyx.calls"
-"""A key of a node's metadata: the calls of modules that were running, a line each."""
 
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
@@ -88,7 +84,7 @@ class Builder:
         """
         if any(isinstance(item, (ComplexTensor, complex)) for item in inputs):
             if name not in COMPLEX_OPERATORS:
-                raise InternalError(f"{name} of complex numbers is not known")
+                raise self.refuse(f"ONNX's {name} has no form for complex numbers")
             return COMPLEX_OPERATORS[name](self, *inputs, outputs=outputs, **attributes)
         schema = op_schema(name)
         tensors = self._as_tensors(schema, _with_axes_from_front(name, inputs))
@@ -99,7 +95,7 @@ class Builder:
             "",
             name,
             [None if t is None else t.value for t in tensors],
-            [_attribute(schema, k, v) for k, v in attributes.items()],
+            [attribute(schema, k, v) for k, v in attributes.items()],
             count,
         )
         shapes = output_shapes(schema, tensors, attributes, count, node)
@@ -163,18 +159,7 @@ class Builder:
         return Refusal(reason)
 
     def _provenance(self) -> dict[str, str]:
-        location = self.location
-        return {
-            key: text
-            for key, text in (
-                ("sardonyx.module", location.module_path),
-                ("sardonyx.scope", location.class_path),
-                ("sardonyx.source", location.file_line),
-                ("sardonyx.code", location.text),
-                (MODULE_CALLS, "\n".join(location.calls) if self.notes_calls else ""),
-            )
-            if text
-        }
+        return provenance(self.location, with_calls=self.notes_calls)
 
     def _as_tensors(self, schema: OpSchema, inputs: Sequence[Input]) -> list[Tensor | None]:
         if not schema.inputs and inputs:
@@ -230,21 +215,7 @@ class Builder:
                     f"{schema.name}: {formal.name} is {tensor.dtype}, another operand of the same "
                     f"type is {bound[formal.type_name]}"
                 )
-        named = next((attributes[k] for k in _DTYPE_ATTRIBUTES if attributes.get(k)), None)
-        dtypes = []
-        for position in range(outputs):
-            formal = schema.output_formal(position)
-            if formal.type_name in bound:
-                dtypes.append(bound[formal.type_name])
-            elif named is not None:
-                dtypes.append(ONNX_TO_TORCH[ir.DataType(named)])
-            elif len(formal.dtypes) == 1:
-                dtypes.append(next(iter(formal.dtypes)))
-            elif isinstance(attributes.get("value"), torch.Tensor):
-                dtypes.append(attributes["value"].dtype)
-            else:
-                dtypes.append(torch.float32)
-        return dtypes
+        return _result_dtypes(schema, bound, attributes, outputs)
 
     # -- constants and scalars -----------------------------------------------------------------
 
@@ -309,9 +280,6 @@ class Builder:
         if isinstance(value, int):  # one out of range wraps, as in PyTorch's arithmetic
             return self.const(torch.tensor(value).to(dtype))
         return self.const(torch.tensor(value, dtype=dtype))
-
-    def zeros_like(self, x: Tensor) -> Tensor:
-        return self.full_like(x, 0)
 
     def full_like(
         self, x: Tensor, value: Scalar | Tensor, dtype: torch.dtype | None = None
@@ -492,6 +460,27 @@ class Builder:
         return broadcast_shapes(*(t.shape for t in tensors))
 
 
+def _result_dtypes(
+    schema: OpSchema, bound: Mapping[str, torch.dtype], attributes: Mapping[str, Any], outputs: int
+) -> list[torch.dtype]:
+    """From the types that the operands gave to the type variables, or else from attributes."""
+    named = next((attributes[k] for k in _DTYPE_ATTRIBUTES if attributes.get(k)), None)
+    dtypes = []
+    for position in range(outputs):
+        formal = schema.output_formal(position)
+        if formal.type_name in bound:
+            dtypes.append(bound[formal.type_name])
+        elif named is not None:
+            dtypes.append(ONNX_TO_TORCH[ir.DataType(named)])
+        elif len(formal.dtypes) == 1:
+            dtypes.append(next(iter(formal.dtypes)))
+        elif isinstance(attributes.get("value"), torch.Tensor):
+            dtypes.append(attributes["value"].dtype)
+        else:
+            dtypes.append(torch.float32)
+    return dtypes
+
+
 def _with_axes_from_front(name: str, inputs: Sequence[Input]) -> Sequence[Input]:
     """A reduction's axes counted from the front: ONNX Runtime miscounts negative ones where the
     tensor is empty."""
@@ -509,26 +498,3 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     # A single element counts as contiguous whatever its stride is, but is not viewed as bytes then.
     line = tensor.contiguous().as_strided((tensor.numel(),), (1,))
     return array_of(line.view(torch.uint8)).tobytes()
-
-
-def _attribute(schema: OpSchema, name: str, value: Any) -> ir.Attr:
-    kind = schema.attributes[name]
-    if isinstance(value, torch.dtype):
-        return ir.AttrInt64(name, int(onnx_dtype(value)))
-    if isinstance(value, torch.Tensor):
-        return ir.AttrTensor(name, TorchTensor(value.detach(), name))
-    if isinstance(value, ir.Graph):
-        return ir.AttrGraph(name, value)
-    if kind == ir.AttributeType.FLOAT:
-        return ir.AttrFloat32(name, float(value))
-    if kind == ir.AttributeType.INT:
-        return ir.AttrInt64(name, int(value))
-    if kind == ir.AttributeType.STRING:
-        return ir.AttrString(name, value)
-    if kind == ir.AttributeType.INTS:
-        return ir.AttrInt64s(name, [int(v) for v in value])
-    if kind == ir.AttributeType.FLOATS:
-        return ir.AttrFloat32s(name, [float(v) for v in value])
-    if kind == ir.AttributeType.STRINGS:
-        return ir.AttrStrings(name, list(value))
-    raise InternalError(f"{schema.name}.{name} cannot hold {value!r}")

@@ -14,7 +14,7 @@ from sardonyx.lower.builder import Builder
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One node of the captured graph that a form is asked for."""
+    """One node of the captured graph, for a custom lowering."""
 
     b: Builder
     node: Node
@@ -44,7 +44,7 @@ class Fallback:
 @dataclass(frozen=True, slots=True)
 class CustomForms:
     forms: Mapping[str, CustomForm] = field(default_factory=dict)
-    """By operator: `aten::add.Tensor`, or `aten::add` for every overload without one of its own."""
+    """By operator: `aten::add.Tensor`, or `aten::add` for every overload without an entry."""
     domain_versions: Mapping[str, int] = field(default_factory=dict)
     """The versions of custom domains; 1 where none is given."""
     hints: Mapping[str, str] = field(default_factory=dict)

@@ -26,7 +26,6 @@ from sardonyx.aten.storage import holds_memory
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.errors import (
     InternalError,
-    OperatorProblem,
     SardonyxError,
     SymbolicFunctionError,
     UnsupportedDtypeError,
@@ -43,9 +42,10 @@ from sardonyx.lower.custom_lowerings import NO_CUSTOM_FORMS, Call, CustomForms
 from sardonyx.lower.dead_code import remove_unused
 from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.onnx_types.schemas import NEWEST_OPSET
+from sardonyx.lower.onnx_types.verifier import verify_locations, verify_onnx
 from sardonyx.lower.plugins import load_plugins
+from sardonyx.lower.problems import Problem, unsupported
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
-from sardonyx.lower.size_messages import origins_of_sizes, with_named_sizes
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.lower.weights import TorchTensor
 
@@ -57,16 +57,10 @@ class LowerOptions:
     fold_constants: bool = True
     fold_parameters: bool = True
     opset: int = NEWEST_OPSET
-    """The opset that was asked for; only error messages speak of it."""
+    """The target opset; only error messages use it."""
     custom_forms: CustomForms = NO_CUSTOM_FORMS
     notes_calls: bool = False
     """Whether nodes say which calls of modules they belong to."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    node: Node
-    reason: str
 
 
 def lower(
@@ -98,15 +92,12 @@ def lower(
     problems += emitter.problems
     if not problems:
         return model
-    raise UnsupportedOperatorError(
-        _report(problems, graph, options),
-        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
-    )
+    raise unsupported(problems, graph, options.opset, options.custom_forms)
 
 
-def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) -> list[_Problem]:
+def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) -> list[Problem]:
     """Puts PyTorch's decomposition in place of every node the library does not know."""
-    problems: list[_Problem] = []
+    problems: list[Problem] = []
     if all(_has_form(node, library, custom) for node in all_nodes(graph.nodes)):
         return problems
     inference = TypeInference.for_graph(graph)
@@ -116,7 +107,7 @@ def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) ->
             return _expanded(graph, nodes, library, custom, inference, problems)
         done: list[Node] = []
         for node in nodes:
-            missing: list[_Problem] = []
+            missing: list[Problem] = []
             parts = _expanded(graph, [node], library, custom, inference, missing)
             if missing and custom.last_resort(node.name) is not None:
                 parts, missing = [node], []
@@ -150,7 +141,7 @@ def _expanded(
     library: Registry,
     custom: CustomForms,
     inference: TypeInference,
-    problems: list[_Problem],
+    problems: list[Problem],
 ) -> list[Node]:
     done: list[Node] = []
     pending: list[tuple[Node, tuple[str, ...]]] = [(n, ()) for n in reversed(nodes)]
@@ -164,9 +155,8 @@ def _expanded(
                 raise NoDecomposition("its decomposition leads back to it")
             parts = decompose(graph, node, inference)
         except NoDecomposition as reason:
-            told = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
-            told = custom.hint(node.name) or told
-            problems.append(_Problem(node, told))
+            why = _NO_SPARSE if _is_sparse(node) else _missing_reason(node, str(reason), within)
+            problems.append(Problem(node, custom.hint(node.name) or why))
             done.append(node)  # the search for what else is missing goes on behind it
         else:
             pending += [(part, (*within, node.name)) for part in reversed(parts)]
@@ -192,7 +182,7 @@ class _Emitter:
         self._library = library
         self._custom = custom
         self._tensors: dict[int, Tensor] = {}
-        self.problems: list[_Problem] = []
+        self.problems: list[Problem] = []
         self._refused: set[Value] = set()
         self._read: set[Value] = set()
         """What some node or output reads; PyTorch's types of the rest are not always right."""
@@ -202,8 +192,10 @@ class _Emitter:
     def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
         inputs = [self._input(v, n) for v, n in zip(self._graph.inputs, input_names, strict=True)]
         self._read = self._values_read()
+        first = len(self.b.nodes)
         for node in self._graph.nodes:
             self._node(node)
+        written = self.b.nodes[first:]
         self.b.location = UNKNOWN_LOCATION  # what is left to write is of no module
         outputs = self._outputs(inputs, output_names)
         if self.problems:
@@ -219,7 +211,11 @@ class _Emitter:
             },
             name="main_graph",
         )
-        return ir.Model(graph, ir_version=10, functions=list(self.b.functions.values()))
+        model = ir.Model(graph, ir_version=10, functions=list(self.b.functions.values()))
+        verify_onnx(model, "lower", NEWEST_OPSET)
+        if all(node.location.file_line for node in all_nodes(self._graph.nodes)):
+            verify_locations(written, "lower")
+        return model
 
     def _values_read(self) -> set[Value]:
         read = {value for node in self._graph.nodes for value in values_read(node)}
@@ -306,14 +302,14 @@ class _Emitter:
             carried = [*node.outputs, *(v for block in node.blocks for v in block.inputs)]
             if any(value.dtype.is_complex for value in carried):
                 reason = "complex numbers cannot be handed into or out of a branch or a loop"
-                self.problems.append(_Problem(node, reason))
+                self.problems.append(Problem(node, reason))
                 self._stand_in(node)
                 return
             arguments = {k: self._argument(a) for k, a in node.arguments.items()}
             try:
                 results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
             except Refusal as refusal:
-                self.problems.append(_Problem(node, str(refusal)))
+                self.problems.append(Problem(node, str(refusal)))
                 self._stand_in(node)
                 return
             self._bind_results(node, results)
@@ -329,7 +325,7 @@ class _Emitter:
             else:
                 results = self._call(node, arguments)
         except (Refusal, UnsupportedDtypeError) as refusal:
-            self._fall_back(node, _Problem(node, str(refusal)))
+            self._fall_back(node, Problem(node, str(refusal)))
             return
         except SymbolicFunctionError:
             if not any(v in self._refused for v in node.inputs()):
@@ -360,9 +356,9 @@ class _Emitter:
         parameters, trainable = self._graph.parameters, self._custom.trainable
         return Call(self.b, node, arguments, parameters, trainable)
 
-    def _fall_back(self, node: Node, problem: _Problem | None = None) -> None:
-        """Writes a node without a form as it is, where that was asked for. What is missing without
-        a `problem` was reported before."""
+    def _fall_back(self, node: Node, problem: Problem | None = None) -> None:
+        """Writes a node without a form as a custom node, where the options say so. Without a
+        `problem`, it was reported before."""
         form = self._custom.last_resort(node.name)
         if form is not None:
             self.b.location = node.location
@@ -370,7 +366,7 @@ class _Emitter:
             try:
                 self._bind_results(node, form(self._custom_call(node, arguments)))
             except Refusal as refusal:
-                problem = _Problem(node, str(refusal))
+                problem = Problem(node, str(refusal))
             else:
                 return
         if problem is not None:
@@ -391,7 +387,7 @@ class _Emitter:
                 continue
             if tensor is None:
                 reason = f"its result number {node.outputs.index(value) + 1} has no ONNX form here"
-                self.problems.append(_Problem(node, reason))
+                self.problems.append(Problem(node, reason))
                 self._stand_in(node)
                 return
             if value.dtype.is_complex:
@@ -481,35 +477,3 @@ def call_lowering(
         if is_number and lowering.annotations.get(name) in (Tensor, Tensor | None):
             arguments[name] = b.scalar(argument)
     return lowering.function(b, **select_arguments(lowering, arguments, defaults))
-
-
-def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -> str:
-    counts: dict[str, int] = {}
-    for problem in problems:
-        name = problem.node.told_name
-        counts[name] = counts.get(name, 0) + 1
-    names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
-    fields: list[tuple[str, str | list[str]]] = [
-        ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {options.opset}")
-    ]
-    shown: set[tuple[str, str]] = set()
-    for problem in problems:
-        key = (problem.node.told_name, problem.reason)
-        if key in shown:
-            continue
-        shown.add(key)
-        reason = with_named_sizes(problem.reason, graph)
-        inputs = with_named_sizes(problem.node.describe_inputs(), graph)
-        fields += [
-            (problem.node.told_name, reason),
-            ("  first", problem.node.location.describe()),
-            ("  inputs", inputs),
-            ("  where", origins_of_sizes(f"{reason} {inputs}", graph)),
-        ]
-    first, custom = problems[0].node.name, options.custom_forms
-    if custom.find(first) is None:
-        fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
-        if custom.fallback is not None and custom.last_resort(first) is None:
-            any_operator = "operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH"
-            fields.append(("or", f"{any_operator}, which leaves operators of any namespace"))
-    return format_message(f"no ONNX form for {names}", fields)

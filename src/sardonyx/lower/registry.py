@@ -32,7 +32,7 @@ HAVE_NO_MEANING_IN_ONNX = frozenset({
 
 
 class Refusal(Exception):
-    """A lowering's word that this use of its operator has no ONNX form."""
+    """Raised by a lowering: this use of the operator has no ONNX form."""
 
 
 @dataclass(frozen=True, slots=True)

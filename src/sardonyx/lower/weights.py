@@ -72,7 +72,7 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
     def blocks(self) -> Iterator[memoryview]:
         """The bytes in row-major order, read where they lie wherever that is possible.
 
-        A block is good until the next one is asked for: copies all go through one buffer.
+        A block is valid until the next one is read: all copies share one buffer.
         """
         self._require_data()
         if self.dtype in _UNPACKED_NIBBLES:
@@ -105,7 +105,7 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
 
 
 class JoinedTensor(ir.LazyTensor):
-    """Tensors one after the other as one, which is never made unless one asks for its values."""
+    """The concatenation of tensors, which is only computed when its values are read."""
 
     def __init__(self, parts: Sequence[torch.Tensor], shape: Sequence[int], name: str) -> None:
         super().__init__(

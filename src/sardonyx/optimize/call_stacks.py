@@ -8,7 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from sardonyx.aten.module_calls import common_start
-from sardonyx.lower.builder import MODULE_CALLS
+from sardonyx.lower.provenance import CALLS_KEY
 from sardonyx.lower.subgraphs import subgraphs_of
 
 Stack: TypeAlias = tuple[str, ...]
@@ -33,7 +33,7 @@ def read_call_stacks(
     """The stack of each node, of those in bodies too, with the calls of wanted modules alone."""
     stacks: dict[ir.Node, Stack] = {}
     for node in graph:
-        calls = node.metadata_props.pop(MODULE_CALLS, "").split("\n")
+        calls = node.metadata_props.pop(CALLS_KEY, "").split("\n")
         stack = tuple(call for call in calls if call and is_wanted(module_path(call)))
         # A body runs inside the call that its branch or loop runs in.
         stacks[node] = stack if stack[: len(running)] == running else running

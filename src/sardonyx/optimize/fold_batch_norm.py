@@ -110,7 +110,7 @@ class FoldBatchNorm(NodePass):
 
 
 class _FoldedWeight(ir.LazyTensor):
-    """Of a convolution. It is never whole in memory unless one asks for it."""
+    """Of a convolution. It is only held in memory as a whole when its values are read."""
 
     def __init__(self, fold: _Fold, name: str | None) -> None:
         super().__init__(

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from sardonyx.aten.module_calls import ModuleClass
 from sardonyx.errors import InternalError
 from sardonyx.legalize.emitter import UniqueNames
+from sardonyx.lower.provenance import MODULE_KEY, SCOPE_KEY
 from sardonyx.lower.subgraphs import subgraphs_of, with_bodies
 from sardonyx.optimize.call_stacks import Stack, module_path, read_call_stacks, share_sizes
 from sardonyx.optimize.call_structure import Structure, structure_of, values_of
@@ -24,8 +25,6 @@ from sardonyx.optimize.facts import constant_tensor, same_dim
 from sardonyx.optimize.rewrite import release_inputs, remove_node
 from sardonyx.optimize.tensor_identity import content_key
 
-_MODULE_KEY = "sardonyx.module"
-_SCOPE_KEY = "sardonyx.scope"
 _FUNCTION_VERSION = 1
 
 
@@ -386,12 +385,12 @@ def _provenance(path: str, members: Iterable[ir.Node]) -> dict[str, str]:
     """Where a call is: the module, and the part of a member's scope that leads to it."""
     depth = len(path.split(".")) if path else 0
     for member in members:
-        module = member.metadata_props.get(_MODULE_KEY, "")
-        scope = member.metadata_props.get(_SCOPE_KEY, "")
+        module = member.metadata_props.get(MODULE_KEY, "")
+        scope = member.metadata_props.get(SCOPE_KEY, "")
         if scope and (not path or f"{module}.".startswith(f"{path}.")):
             own = "/".join(scope.split("/")[: depth + 1])
-            return {_MODULE_KEY: path, _SCOPE_KEY: own} if path else {_SCOPE_KEY: own}
-    return {_MODULE_KEY: path} if path else {}
+            return {MODULE_KEY: path, SCOPE_KEY: own} if path else {SCOPE_KEY: own}
+    return {MODULE_KEY: path} if path else {}
 
 
 def _make_relative(members: Iterable[ir.Node], path: str) -> None:
@@ -401,15 +400,15 @@ def _make_relative(members: Iterable[ir.Node], path: str) -> None:
     depth = len(path.split("."))
     for node in with_bodies(members):
         properties = node.metadata_props
-        module = properties.get(_MODULE_KEY, "")
+        module = properties.get(MODULE_KEY, "")
         if not f"{module}.".startswith(f"{path}."):
             continue
         relative = module[len(path) + 1 :]
         if relative:
-            properties[_MODULE_KEY] = relative
+            properties[MODULE_KEY] = relative
         else:
-            del properties[_MODULE_KEY]
-        scopes = properties.get(_SCOPE_KEY, "").split("/")[depth:]
+            del properties[MODULE_KEY]
+        scopes = properties.get(SCOPE_KEY, "").split("/")[depth:]
         if scopes:
             own = scopes[0].partition("[")[0]
-            properties[_SCOPE_KEY] = "/".join([own, *scopes[1:]])
+            properties[SCOPE_KEY] = "/".join([own, *scopes[1:]])

@@ -81,7 +81,7 @@ def ps_roi_align(
     pooled_width: int,
     sampling_ratio: int,
 ) -> tuple[Tensor, None]:
-    """Every cell of a region reads channels of its own."""
+    """Every cell of a region reads a separate group of channels."""
     cells = pooled_height * pooled_width
     channels = _channels_per_cell(b, input, cells)
     every = roi_align(
@@ -109,7 +109,7 @@ def ps_roi_pool(
     pooled_height: int,
     pooled_width: int,
 ) -> tuple[Tensor, None]:
-    """Every cell of a region is the mean of the pixels in it, of channels of its own."""
+    """Every cell of a region is the mean of the pixels in it, of a separate group of channels."""
     channels = _channels_per_cell(b, input, pooled_height * pooled_width)
     boxes, images = _boxes_and_images(b, rois)
     # Halves are rounded away from zero; Round takes them to the even side.

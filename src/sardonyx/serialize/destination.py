@@ -32,8 +32,8 @@ class Sink:
         self.written = 0
 
     def reserve(self, size: int) -> None:
-        """Takes the space on disk for a file of `size` bytes: writing is faster, and a full disk is
-        told of before anything is written."""
+        """Allocates `size` bytes on disk: writing is faster, and a full disk is reported before
+        anything is written."""
         with file_errors(self._label):
             _allocate(self._file.fileno(), size)
 

@@ -1,4 +1,4 @@
-"""Weights in a file of their own, beside the model: when, which of them, and where in it."""
+"""External data: when weights go into a separate file, which of them, and at which offsets."""
 
 from __future__ import annotations
 

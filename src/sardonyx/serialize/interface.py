@@ -1,4 +1,4 @@
-"""What the file says of its own inputs, outputs and parameters: the caller's words."""
+"""The caller's names for inputs, outputs, dims and parameters of the file."""
 
 from __future__ import annotations
 

@@ -8,12 +8,8 @@ from collections.abc import Iterable, Iterator, MutableMapping
 
 import onnx_ir as ir
 
+from sardonyx.lower.provenance import SOURCE_KEY
 from sardonyx.version import PRODUCER, producer_version
-
-MODULE_KEY = "sardonyx.module"
-SCOPE_KEY = "sardonyx.scope"
-SOURCE_KEY = "sardonyx.source"
-CODE_KEY = "sardonyx.code"
 
 
 def stamp_metadata(model: ir.Model) -> None:

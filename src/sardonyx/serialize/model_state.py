@@ -268,7 +268,7 @@ class _SafetensorsFile(Mapping[str, StoredTensor]):
 
 
 class _Shards(Mapping[str, StoredTensor]):
-    """The files of a sharded checkpoint, each opened when a tensor of it is asked for."""
+    """The files of a sharded checkpoint, each opened when one of its tensors is first read."""
 
     def __init__(self, index: Path) -> None:
         try:

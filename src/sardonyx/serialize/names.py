@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from sardonyx.serialize.metadata import MODULE_KEY
+from sardonyx.lower.provenance import MODULE_KEY
 
 
 def assign_names(model: ir.Model) -> None:
@@ -37,7 +37,7 @@ class _Scope:
             name = self._unique(_node_name(node), self._node_names)
             node.name = name
             for index, output in enumerate(node.outputs):
-                # An empty name is ONNX for an output that is not asked for.
+                # An empty name marks an omitted optional output.
                 if output.name != "":
                     self._name_value(output, f"{name}_output_{index}")
             for attribute, subgraph in _subgraphs(node):

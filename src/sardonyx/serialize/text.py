@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from sardonyx.aten.scalar_types import scalar_type_name
 from sardonyx.errors import SerializeError
+from sardonyx.lower.provenance import SCOPE_KEY, SOURCE_KEY
 from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.lower.weights import TorchTensor
-from sardonyx.serialize.metadata import SCOPE_KEY, SOURCE_KEY
 
 _TYPE_NAMES = {
     **{onnx_type: scalar_type_name(dtype) for dtype, onnx_type in TORCH_TO_ONNX.items()},

@@ -8,7 +8,7 @@ from the tensors' memory. All lengths are known beforehand.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -94,7 +94,7 @@ def write_model(
     that have none.
 
     A path holds the whole model or what it held before. `external_data`: None puts the weights into
-    a second file when the model is too large for one; True, or an `ExternalData`, asks for it;
+    a second file when the model is too large for one; True, or an `ExternalData`, always does;
     False refuses it.
     """
     check_destination(destination)
@@ -116,38 +116,44 @@ def write_model(
         return WriteResult(sink.written, 0, path, None)
 
     external = resolve_external_data(external_data, whole.size, has_path=True)
-    moved = (
-        {}
-        if external is None
-        else {
-            name: tensor
+    least = None if external is None else max(external.size_threshold, 1)
+    moved = {
+        name: tensor
+        for name, tensor in weights.items()
+        if least is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes >= least
+    }
+    if external is not None and moved:
+        data_name = external.file_name(path)
+        places = dict(zip(moved, place(moved.values()), strict=True))
+        fields = [
+            _reference_field(name, tensor, data_name, places[name])
+            if name in moved
+            else _inline_field(name, tensor)
             for name, tensor in weights.items()
-            if tensor.dtype != ir.DataType.STRING
-            and tensor.nbytes >= max(external.size_threshold, 1)
-        }
-    )
-    if external is None or not moved:
-        _require_readable_size(whole)
-        with staged_files(path) as [sink]:
-            sink.reserve(whole.size)
-            whole.write_to(sink)
-        return WriteResult(sink.written, 0, path, None)
+        ]
+        encoded = _assemble(skeleton, graph, fields)
+        return _write_two_files(encoded, path, data_name, moved.values(), list(places.values()))
+    _require_readable_size(whole)
+    with staged_files(path) as [sink]:
+        sink.reserve(whole.size)
+        whole.write_to(sink)
+    return WriteResult(sink.written, 0, path, None)
 
-    data_name = external.file_name(path)
+
+def _write_two_files(
+    encoded: _Encoded,
+    path: str,
+    data_name: str,
+    data: Collection[ir.TensorProtocol],
+    places: Sequence[Placement],
+) -> WriteResult:
+    """The model, and beside it a file with the data that it refers to."""
     data_path = os.path.join(os.path.dirname(path), data_name)
     check_destination(data_path)
-    placements = dict(zip(moved, place(moved.values()), strict=True))
-    fields = [
-        _reference_field(name, tensor, data_name, placements[name])
-        if name in moved
-        else _inline_field(name, tensor)
-        for name, tensor in weights.items()
-    ]
-    encoded = _assemble(skeleton, graph, fields)
     _require_readable_size(encoded)
     with staged_files(data_path, path) as [data_sink, sink]:
-        data_sink.reserve(max(place.offset + place.length for place in placements.values()))
-        _write_data(moved.values(), placements.values(), data_sink)
+        data_sink.reserve(max(place.offset + place.length for place in places))
+        _write_data(data, places, data_sink)
         encoded.write_to(sink)
     return WriteResult(sink.written, data_sink.written, path, data_path)
 

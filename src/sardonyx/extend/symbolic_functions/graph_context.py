@@ -25,10 +25,11 @@ from sardonyx.extend.symbolic_functions.values import (
     node_of_onnx,
     onnx_type,
 )
-from sardonyx.lower.builder import WRITTEN_AT, Builder
+from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor
 from sardonyx.lower.onnx_types.schemas import OpSchema, op_schema
 from sardonyx.lower.ops.normalization import copied_at_run_time
+from sardonyx.lower.provenance import WRITTEN_AT
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.type_promotion import scalar_dtype
 from sardonyx.lower.values import Tensor

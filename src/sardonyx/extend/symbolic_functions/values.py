@@ -13,6 +13,7 @@ import torch
 from sardonyx.aten.graph import Dim, Node, Value, values_in
 from sardonyx.aten.scalar_types import dtype_of_name, scalar_type_name
 from sardonyx.errors import SymbolicFunctionError
+from sardonyx.lower.provenance import SCOPE_KEY, SOURCE_KEY
 from sardonyx.lower.values import ONNX_TO_TORCH, Tensor
 
 if TYPE_CHECKING:
@@ -351,12 +352,12 @@ class SymbolicNode:
     def scopeName(self) -> str:
         if self.original is not None:
             return self.original.location.class_path
-        return self._property("sardonyx.scope")
+        return self._property(SCOPE_KEY)
 
     def sourceRange(self) -> str:
         if self.original is not None:
             return self.original.location.describe()
-        return self._property("sardonyx.source")
+        return self._property(SOURCE_KEY)
 
     def _property(self, name: str) -> str:
         return "" if self.onnx_node is None else self.onnx_node.metadata_props.get(name, "")

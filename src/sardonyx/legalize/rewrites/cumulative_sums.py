@@ -1,4 +1,4 @@
-"""CumSum as a Scan."""
+"""CumSum and CumProd as a Scan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sardonyx.legalize.rewrites.padding import pad_by_joining
 from sardonyx.legalize.rewrites.positions import joined, sizes_of
 
 
-def sums_in_turn(b: Emitter, node: ir.Node) -> ir.Value:
+def cumulated_in_turn(b: Emitter, node: ir.Node, operator: str, neutral: int) -> ir.Value:
     x, axis = required_input(node, 0), constant_int(required_input(node, 1))
     rank, dtype = known_rank(x), known_dtype(x)
     if axis is None:
@@ -27,30 +27,34 @@ def sums_in_turn(b: Emitter, node: ir.Node) -> ir.Value:
     may_be_empty = dims[axis] is None
     if may_be_empty:
         one_more = b.ints(*[0] * rank, 1, *[0] * (rank - 1))
-        scanned = pad_by_joining(b, scanned, one_more, b.const(0, dtype), rank)
-    sums = _scanned(b, node, scanned, joined(b, rest), [dims[a] for a in order[1:]])
-    sums.type, sums.shape = x.type, scanned.shape
+        scanned = pad_by_joining(b, scanned, one_more, b.const(neutral, dtype), rank)
+    nothing = b.ConstantOfShape(joined(b, rest), value=ir.tensor([neutral], dtype=dtype))
+    results = _scanned(b, node, scanned, nothing, [dims[a] for a in order[1:]], operator)
     if may_be_empty:
-        sums = b.Slice(sums, b.ints(0), length, b.ints(0))
-    return b.Transpose(sums, perm=[order.index(a) for a in range(rank)]) if axis else sums
+        results = b.Slice(results, b.ints(0), length, b.ints(0))
+    return b.Transpose(results, perm=[order.index(a) for a in range(rank)]) if axis else results
 
 
 def _scanned(
-    b: Emitter, node: ir.Node, x: ir.Value, rest: ir.Value, rest_dims: list[int | None]
+    b: Emitter,
+    node: ir.Node,
+    x: ir.Value,
+    nothing: ir.Value,
+    rest_dims: list[int | None],
+    operator: str,
 ) -> ir.Value:
-    """Sums along the first axis."""
+    """Along the first axis."""
     dtype = known_dtype(x)
-    nothing = b.ConstantOfShape(rest, value=ir.tensor([0], dtype=dtype))
     state, element = (b.graph_input(name, dtype, rest_dims) for name in ("state", "element"))
 
     def step(inner: Emitter) -> list[ir.Value]:
-        total = inner.Add(state, element)
+        total = inner.node(operator, [state, element])[0]
         excluded = node.attributes.get_int("exclusive", 0)
         return [total, inner.Identity(state if excluded else total)]
 
     backwards = node.attributes.get_int("reverse", 0)
     attributes = {
-        "body": b.subgraph([state, element], step, "cumulative_sum_step"),
+        "body": b.subgraph([state, element], step, "cumulative_step"),
         "num_scan_inputs": 1,
         "scan_input_directions": [backwards],
         "scan_output_directions": [backwards],

@@ -23,7 +23,6 @@ def decompose_linear_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     if beta is not None and static_dim(beta, 2) is None:
         raise InexpressibleError("the last dimension of its beta is not known")
     key_size, value_size = q_hidden // q_heads, v_hidden // kv_heads
-    scale = node.attributes.get_float("scale", 0.0) or 1 / math.sqrt(key_size)
 
     def unpacked(x: ir.Value, heads: int) -> ir.Value:
         """(B, T, H * D) -> (B, T, H, D) in float32."""
@@ -39,46 +38,49 @@ def decompose_linear_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
         initial = b.Expand(b.const(0.0, ir.DataType.FLOAT), sizes)
     else:
         initial = b.cast(past, ir.DataType.FLOAT)
-
-    state_in = b.graph_input("state", ir.DataType.FLOAT, [None] * 4)
-    steps = [
-        b.graph_input(f"step{index}", ir.DataType.FLOAT, [None] * 3)
-        for index in range(len(scanned))
-    ]
-
-    def step(inner: Emitter) -> Sequence[ir.Value]:
-        q, k, v, *gates = steps
-        last, row = inner.ints(-1), inner.ints(2)
-        state = inner.Identity(state_in)
-        if decay is not None:
-            state = inner.Mul(state, inner.Unsqueeze(inner.Exp(gates[0]), last))
-        if beta is not None:
-            stored = inner.Squeeze(inner.MatMul(inner.Unsqueeze(k, row), state), row)
-            v = inner.Mul(gates[-1], inner.Sub(v, stored))
-        update = inner.Mul(inner.Unsqueeze(k, last), inner.Unsqueeze(v, row))
-        state = inner.Add(state, update)
-        read = state
-        if q_heads != kv_heads:
-            group = q_heads // kv_heads
-            read = inner.Gather(state, inner.ints(*(h // group for h in range(q_heads))), axis=1)
-        out = inner.Squeeze(inner.MatMul(inner.Unsqueeze(q, row), read), row)
-        return state, inner.Mul(out, inner.const(scale, ir.DataType.FLOAT))
-
-    body = b.subgraph([state_in, *steps], step, "linear_attention_step")
     final, outputs = b.node(
         "Scan",
         [initial, *scanned],
         {
-            "body": body,
+            "body": _step(b, node, len(scanned), 1 / math.sqrt(key_size)),
             "num_scan_inputs": len(scanned),
             "scan_input_axes": [1] * len(scanned),
             "scan_output_axes": [1],
         },
         outputs=2,
     )
-    for scan_output in (final, outputs):
-        scan_output.type = ir.TensorType(ir.DataType.FLOAT)
-        scan_output.shape = ir.Shape([None] * 4)
     packed = b.Reshape(outputs, b.ints(0, 0, q_heads * value_size))
     state_dtype = query.dtype if past is None else past.dtype
     return b.cast(packed, query.dtype), b.cast(final, state_dtype)
+
+
+def _step(b: Emitter, node: ir.Node, scanned: int, default_scale: float) -> ir.Graph:
+    """The next state and one element of the output, of the state, the query, key and value of one
+    point in time, and its decay and beta where the node has them."""
+    decays, corrects = (input_of(node, index) is not None for index in (4, 5))
+    q_heads = node.attributes["q_num_heads"].as_int()
+    group = q_heads // node.attributes["kv_num_heads"].as_int()
+    scale = node.attributes.get_float("scale", 0.0) or default_scale
+    state_in = b.graph_input("state", ir.DataType.FLOAT, [None] * 4)
+    elements = [
+        b.graph_input(f"step{index}", ir.DataType.FLOAT, [None] * 3) for index in range(scanned)
+    ]
+
+    def step(inner: Emitter) -> Sequence[ir.Value]:
+        q, k, v, *gates = elements
+        last, row = inner.ints(-1), inner.ints(2)
+        state = inner.Identity(state_in)
+        if decays:
+            state = inner.Mul(state, inner.Unsqueeze(inner.Exp(gates[0]), last))
+        if corrects:
+            stored = inner.Squeeze(inner.MatMul(inner.Unsqueeze(k, row), state), row)
+            v = inner.Mul(gates[-1], inner.Sub(v, stored))
+        update = inner.Mul(inner.Unsqueeze(k, last), inner.Unsqueeze(v, row))
+        state = inner.Add(state, update)
+        read = state
+        if group > 1:
+            read = inner.Gather(state, inner.ints(*(h // group for h in range(q_heads))), axis=1)
+        out = inner.Squeeze(inner.MatMul(inner.Unsqueeze(q, row), read), row)
+        return state, inner.Mul(out, inner.const(scale, ir.DataType.FLOAT))
+
+    return b.subgraph([state_in, *elements], step, "linear_attention_step")

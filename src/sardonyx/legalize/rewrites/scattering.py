@@ -117,7 +117,6 @@ def _scattered_in_turn(
     wider = _with_one_more(b, data, first, neutral)
     places = _with_one_more(b, from_the_start, 0, beyond)
     written = _scanned(b, wider, places, updates, step)
-    written.type, written.shape = data.type, wider.shape
     return b.Slice(written, b.ints(0), size, b.ints(first))
 
 

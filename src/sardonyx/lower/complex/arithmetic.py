@@ -12,6 +12,7 @@ from sardonyx.lower.ops.math_functions import atan2
 from sardonyx.lower.values import Scalar, Tensor
 
 Product = Callable[[Tensor, Tensor], Tensor]
+OfOne = Callable[[Builder, ComplexTensor], ComplexTensor]
 
 # Of two operands one may be real, which saves the products with zero.
 
@@ -113,16 +114,6 @@ def sqrt(b: Builder, z: ComplexTensor) -> ComplexTensor:
     )
 
 
-def sin(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return ComplexTensor(b.Mul(b.Sin(z.real), b.Cosh(z.imag)), b.Mul(b.Cos(z.real), b.Sinh(z.imag)))
-
-
-def cos(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return ComplexTensor(
-        b.Mul(b.Cos(z.real), b.Cosh(z.imag)), b.Neg(b.Mul(b.Sin(z.real), b.Sinh(z.imag)))
-    )
-
-
 def sinh(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return ComplexTensor(b.Mul(b.Sinh(z.real), b.Cos(z.imag)), b.Mul(b.Cosh(z.real), b.Sin(z.imag)))
 
@@ -187,26 +178,14 @@ def atanh(b: Builder, z: ComplexTensor) -> ComplexTensor:
     return ComplexTensor(real, b.Mul(imag, 0.5))
 
 
-def _turned(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    """iz"""
-    return ComplexTensor(b.Neg(z.imag), z.real)
+def rotated(b: Builder, function: OfOne, z: ComplexTensor) -> ComplexTensor:
+    """-i function(iz): sin of sinh, tan of tanh, asinh of asin, atan of atanh."""
+    result = function(b, ComplexTensor(b.Neg(z.imag), z.real))
+    return ComplexTensor(result.imag, b.Neg(result.real))
 
 
-def _turned_back(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    """-iz"""
-    return ComplexTensor(z.imag, b.Neg(z.real))
-
-
-def tan(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return _turned_back(b, tanh(b, _turned(b, z)))
-
-
-def asinh(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return _turned_back(b, asin(b, _turned(b, z)))
-
-
-def atan(b: Builder, z: ComplexTensor) -> ComplexTensor:
-    return _turned_back(b, atanh(b, _turned(b, z)))
+def cos(b: Builder, z: ComplexTensor) -> ComplexTensor:
+    return cosh(b, ComplexTensor(b.Neg(z.imag), z.real))
 
 
 def sigmoid(b: Builder, z: ComplexTensor) -> ComplexTensor:
@@ -258,5 +237,5 @@ def _whole_power(b: Builder, z: ComplexTensor, exponent: int) -> ComplexTensor:
         if exponent:
             square = multiply(b, square, square)
     if result is None:
-        return ComplexTensor(b.full_like(z.real, 1), b.zeros_like(z.real))
+        return ComplexTensor(b.full_like(z.real, 1), b.full_like(z.real, 0))
     return result

@@ -67,7 +67,7 @@ def _imag(b: Builder, item: Input) -> Input:
     if isinstance(item, (ComplexTensor, complex)):
         return item.imag
     if isinstance(item, Tensor):
-        return b.zeros_like(item)
+        return b.full_like(item, 0)
     return None if item is None else 0
 
 
@@ -140,13 +140,17 @@ def _either(name: str, b: Builder, z: ComplexTensor) -> Tensor:
     return b.Or(b.op(name, z.real), b.op(name, z.imag))
 
 
+def _rotated(function: arithmetic.OfOne, b: Builder, z: ComplexTensor) -> Tensor:
+    return arithmetic.rotated(b, function, z)
+
+
 _OF_ONE: dict[str, Callable[[Builder, ComplexTensor], Tensor]] = {
     "Abs": arithmetic.magnitude,
     "Acos": arithmetic.acos,
     "Acosh": arithmetic.acosh,
     "Asin": arithmetic.asin,
-    "Asinh": arithmetic.asinh,
-    "Atan": arithmetic.atan,
+    "Asinh": partial(_rotated, arithmetic.asin),
+    "Atan": partial(_rotated, arithmetic.atanh),
     "Atanh": arithmetic.atanh,
     "Cos": arithmetic.cos,
     "Cosh": arithmetic.cosh,
@@ -157,10 +161,10 @@ _OF_ONE: dict[str, Callable[[Builder, ComplexTensor], Tensor]] = {
     "Reciprocal": arithmetic.reciprocal,
     "Sigmoid": arithmetic.sigmoid,
     "Sign": arithmetic.sign,
-    "Sin": arithmetic.sin,
+    "Sin": partial(_rotated, arithmetic.sinh),
     "Sinh": arithmetic.sinh,
     "Sqrt": arithmetic.sqrt,
-    "Tan": arithmetic.tan,
+    "Tan": partial(_rotated, arithmetic.tanh),
     "Tanh": arithmetic.tanh,
 }
 

@@ -60,7 +60,7 @@ def to_pairs(b: Builder, z: ComplexTensor) -> Tensor:
 
 def whole(b: Builder, x: Tensor) -> ComplexTensor:
     """With both its parts."""
-    return x if isinstance(x, ComplexTensor) else ComplexTensor(x, b.zeros_like(x))
+    return x if isinstance(x, ComplexTensor) else ComplexTensor(x, b.full_like(x, 0))
 
 
 def whole_like(b: Builder, x: Tensor, other: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def zeros_of_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     dims = left.dim(-2), right.dim(-1)
     if len(known) == len(batch):
         return b.full([*known, *dims], 0, right.dtype)
-    return b.with_shape(b.zeros_like(b.MatMul(left, right)), [*batch, *dims])
+    return b.with_shape(b.full_like(b.MatMul(left, right), 0), [*batch, *dims])
 
 
 def expand_rows(b: Builder, x: Tensor, columns: Dim) -> Tensor:

@@ -3,6 +3,8 @@ sytrf: D has blocks of one or two rows, so each matrix of a batch goes on at its
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 
 from sardonyx.lower.builder import Builder
@@ -24,48 +26,64 @@ _LARGE_ENOUGH = (1 + 17**0.5) / 8
 """How large a pivot has to be beside the others of its column."""
 
 
-def ldl_factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """L and D in one lower triangle, LAPACK's pivots (from 1; negative for a block of two), and
-    the number of the first pivot that is 0."""
-    *batch, n, _ = b.dims(a)
-    rows = len(batch)
-    row, column = row_numbers(b, n), arange(b, n)
+class _Pivot(NamedTuple):
+    place: Tensor
+    is_double: Tensor
+    """Whether it is a block of two rows."""
+    is_zero: Tensor
 
-    def along(x: Tensor, place: Tensor) -> Tensor:
-        """The column of a symmetric matrix at a place of its own in each matrix."""
-        return b.MatMul(x, b.cast(b.Equal(row, place), a.dtype))
 
-    def pick(x: Tensor, place: Tensor) -> Tensor:
-        return b.ReduceSum(b.Where(b.Equal(row, place), x, 0.0), [rows], keepdims=1)
+class _Elimination:
+    """Each matrix of the batch has its current row `k`."""
 
-    def largest(x: Tensor) -> Tensor:
-        return b.ReduceMax(x, [rows], keepdims=1)
+    def __init__(self, b: Builder, a: Tensor) -> None:
+        self._b = b
+        self._axis, self._n, self._dtype = a.rank - 2, a.dim(-1), a.dtype
+        self._row, self._column = row_numbers(b, self._n), arange(b, self._n)
 
-    def step(i: Tensor, carried: list[Tensor]) -> list[Tensor]:
-        rest, packed, pivots, k, info = carried
-        leading = along(rest, k)
-        own = b.Abs(pick(leading, k))
+    def _along(self, x: Tensor, place: Tensor) -> Tensor:
+        """The column of a symmetric matrix at a place."""
+        b = self._b
+        return b.MatMul(x, b.cast(b.Equal(self._row, place), self._dtype))
+
+    def _pick(self, x: Tensor, place: Tensor) -> Tensor:
+        b = self._b
+        return b.ReduceSum(b.Where(b.Equal(self._row, place), x, 0.0), [self._axis], keepdims=1)
+
+    def _largest(self, x: Tensor) -> Tensor:
+        return self._b.ReduceMax(x, [self._axis], keepdims=1)
+
+    def _pivot(self, rest: Tensor, k: Tensor) -> _Pivot:
+        b, row = self._b, self._row
+        leading = self._along(rest, k)
+        own = b.Abs(self._pick(leading, k))
         below = b.Where(b.Greater(row, k), b.Abs(leading), -1.0)
-        of_column, other = b.Max(largest(below), 0.0), b.ArgMax(below, axis=rows)
-        crossing = along(rest, other)
+        of_column, other = b.Max(self._largest(below), 0.0), b.ArgMax(below, axis=self._axis)
+        crossing = self._along(rest, other)
         outside = b.And(b.GreaterOrEqual(row, k), b.Not(b.Equal(row, other)))
-        of_row = largest(b.Where(outside, b.Abs(crossing), 0.0))
+        of_row = self._largest(b.Where(outside, b.Abs(crossing), 0.0))
         bound = b.Mul(of_column, _LARGE_ENOUGH)
         stays = b.Or(
             b.GreaterOrEqual(own, bound),
             b.GreaterOrEqual(own, b.Mul(bound, b.Div(of_column, of_row))),
         )
-        is_single = b.GreaterOrEqual(b.Abs(pick(crossing, other)), b.Mul(of_row, _LARGE_ENOUGH))
-        is_double = b.Not(b.Or(stays, is_single))
-        pivot = b.Where(stays, k, other)
-        last = b.Add(k, b.cast(is_double, torch.int64))
+        crossed = b.Abs(self._pick(crossing, other))
+        is_single = b.GreaterOrEqual(crossed, b.Mul(of_row, _LARGE_ENOUGH))
+        is_zero = b.And(b.Equal(b.Max(own, of_column), 0), b.Less(k, b.size(self._n)))
+        return _Pivot(b.Where(stays, k, other), b.Not(b.Or(stays, is_single)), is_zero)
 
-        source = expand_rows(b, swapped(b, row, last, pivot), n)
+    def step(self, i: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        b, row, column = self._b, self._row, self._column
+        rest, packed, pivots, k, info = carried
+        pivot, is_double, is_zero = self._pivot(rest, k)
+        last = b.Add(k, b.cast(is_double, torch.int64))
+        source = expand_rows(b, swapped(b, row, last, pivot), self._n)
         rest = b.GatherElements(rest, source, axis=-2)
         rest = b.GatherElements(rest, transposed(b, source), axis=-1)
         following = b.Add(k, 1)
-        first, second = along(rest, k), along(rest, following)
-        d11, d21, d22 = pick(first, k), pick(first, following), pick(second, following)
+        first, second = self._along(rest, k), self._along(rest, following)
+        d11, d21 = self._pick(first, k), self._pick(first, following)
+        d22 = self._pick(second, following)
         remains = b.Greater(row, last)
         w1, w2 = b.Where(remains, first, 0.0), b.Where(remains, second, 0.0)
         # The inverse of the block over its element off the diagonal, as LAPACK has it.
@@ -88,10 +106,14 @@ def ldl_factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         number = b.Add(pivot, 1)
         number = b.Where(is_double, b.Neg(number), number)
         pivots = b.Where(b.Or(is_first, is_second), number, pivots)
-        is_zero = b.And(b.Equal(b.Max(own, of_column), 0), b.Less(k, b.size(n)))
         info = b.Where(b.And(is_zero, b.Equal(info, 0)), following, info)
         return [rest, packed, pivots, b.Add(last, 1), info]
 
+
+def ldl_factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """L and D in one lower triangle, LAPACK's pivots (from 1; negative for a block of two), and
+    the number of the first pivot that is 0."""
+    *batch, n, _ = b.dims(a)
     start = [
         symmetric(b, a),
         b.full([*batch, n, n], 0, a.dtype),
@@ -99,7 +121,7 @@ def ldl_factors(b: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         b.full([*batch, 1, 1], 0, torch.int64),
         b.full([*batch, 1, 1], 0, torch.int64),
     ]
-    _, packed, pivots, _, info = repeat(b, n, start, step)
+    _, packed, pivots, _, info = repeat(b, n, start, _Elimination(b, a).step)
     return packed, b.squeeze(pivots, [-1]), b.squeeze(info, [-2, -1])
 
 

@@ -1,4 +1,4 @@
-"""What `onnx.defs` says of an operator, in the form the builder asks for."""
+"""The schemas of `onnx.defs`, as the builder and the legality check use them."""
 
 from __future__ import annotations
 

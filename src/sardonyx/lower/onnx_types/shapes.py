@@ -209,6 +209,11 @@ def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
     return [None if known is None else (None,) * known[0]]
 
 
+def _batch_normalization(inputs: Inputs, attributes: Attributes) -> list[Shape]:
+    x, *_, mean, variance = inputs
+    return [None if given is None else given.shape for given in (x, mean, variance)]
+
+
 _UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh CumSum
 CumProd Elu Erf Exp Floor Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LeakyRelu Log
 LogSoftmax Mish Neg Not Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign
@@ -227,7 +232,7 @@ _RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
     "ArgMin": _arg_reduce,
     "Attention": layer_shapes.attention,
     "AveragePool": layer_shapes.pool,
-    "BatchNormalization": _same,
+    "BatchNormalization": _batch_normalization,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Conv": layer_shapes.convolution,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex import arithmetic
 from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs
@@ -15,7 +13,7 @@ from sardonyx.lower.values import Tensor
 def complex_(b: Builder, real: Tensor, imag: Tensor) -> ComplexTensor:
     dims = b.broadcast_shape(real, imag)
     if dims is None or any(d is None for d in dims):
-        return ComplexTensor(b.Add(real, b.zeros_like(imag)), b.Add(imag, b.zeros_like(real)))
+        return ComplexTensor(b.Add(real, b.full_like(imag, 0)), b.Add(imag, b.full_like(real, 0)))
     sizes = [d for d in dims if d is not None]
     return ComplexTensor(b.expand(real, sizes), b.expand(imag, sizes))
 
@@ -38,10 +36,3 @@ def view_as_complex(b: Builder, self: Tensor) -> ComplexTensor:
 @lowering("aten::imag")
 def imag(b: Builder, self: ComplexTensor) -> Tensor:
     return self.imag
-
-
-@lowering("aten::isreal")
-def isreal(b: Builder, self: Tensor) -> Tensor:
-    if isinstance(self, ComplexTensor):
-        return b.Equal(self.imag, 0)
-    return b.full_like(self, True, torch.bool)

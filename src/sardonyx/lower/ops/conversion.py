@@ -93,4 +93,4 @@ def fill(b: Builder, self: Tensor, value: Tensor | Scalar) -> Tensor:
 
 @lowering("aten::zero")
 def zero(b: Builder, self: Tensor) -> Tensor:
-    return b.zeros_like(self)
+    return b.full_like(self, 0)

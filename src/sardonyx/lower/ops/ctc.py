@@ -54,7 +54,7 @@ def ctc_loss_of_each(
 ) -> tuple[Tensor, None]:
     """The losses; the table of alignments serves the backward pass and is not given.
 
-    `zero_infinity` speaks of gradients here.
+    `zero_infinity` concerns gradients only here.
     """
     loss = _negative_log_likelihood(
         b, log_probs, targets, _lengths(b, input_lengths), _lengths(b, target_lengths), blank

@@ -45,20 +45,6 @@ def _along_common_dim(b: Builder, x: Tensor, other: Tensor, dim: int) -> Tensor:
     return b.expand(x, dims)
 
 
-@lowering("aten::pairwise_distance")
-def pairwise_distance(
-    b: Builder,
-    x1: Tensor,
-    x2: Tensor,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    keepdim: bool = False,
-) -> Tensor:
-    # Integers are subtracted as such and wrap; `eps` makes floats of them.
-    difference = b.cast(b.Sub(*b.promote(x1, x2)), type_promotion.float_dtype(x1, x2))
-    return vector_norm(b, b.Add(difference, eps) if eps else difference, p, -1, keepdim)
-
-
 @lowering("aten::cdist", "aten::_cdist_forward")
 def cdist(
     b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None

@@ -29,7 +29,7 @@ def embedding_bag(
 ) -> tuple[Tensor, None, None, None]:
     """The bags; what else ATen returns serves the backward pass and is not computed.
 
-    `scale_grad_by_freq` and `sparse` speak of gradients only.
+    `scale_grad_by_freq` and `sparse` concern gradients only.
     """
     offsets = b.cast(offsets, torch.int64)
     bags = offsets.dim(0) - 1 if include_last_offset else offsets.dim(0)

@@ -11,7 +11,7 @@ from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor, conjugate, from_pairs, to_pairs, whole
 from sardonyx.lower.kernels.windows import floor_divided
-from sardonyx.lower.ops.resize import col2im
+from sardonyx.lower.ops.fold import col2im
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
 
@@ -362,7 +362,7 @@ def istft(
     end: Dim = start + length if length is not None else total - start
 
     def added(columns: Tensor) -> Tensor:
-        """Frames laid over each other, and cut to the part that is asked for."""
+        """Overlapping frames added up, cut to the requested range."""
         line = col2im(b, columns, [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop])
         line = b.reshape(line, [columns.dim(0), total])
         return b.slice(line, 1, start, end)

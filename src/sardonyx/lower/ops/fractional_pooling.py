@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows that each channel places by random numbers of its own."""
+"""Fractional max pooling: random window positions for each channel."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import torch
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.positions import arange, is_number
 from sardonyx.lower.kernels.windows import floor_divided
-from sardonyx.lower.ops.view import atleast_1d, atleast_2d, atleast_3d, meshgrid
+from sardonyx.lower.ops.view import atleast_2d, atleast_3d
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor, product_of
 
@@ -36,26 +36,9 @@ def stack(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
     return b.Concat(*operands, axis=axis)
 
 
-@lowering("aten::hstack")
-def hstack(b: Builder, tensors: list[Tensor]) -> Tensor:
-    operands = [atleast_1d(b, t) for t in tensors]
-    return cat(b, operands, 0 if operands[0].rank == 1 else 1)
-
-
-@lowering("aten::vstack", "aten::row_stack")
-def vstack(b: Builder, tensors: list[Tensor]) -> Tensor:
-    return cat(b, [atleast_2d(b, t) for t in tensors], 0)
-
-
 @lowering("aten::dstack")
 def dstack(b: Builder, tensors: list[Tensor]) -> Tensor:
     return cat(b, [atleast_3d(b, t) for t in tensors], 2)
-
-
-@lowering("aten::column_stack")
-def column_stack(b: Builder, tensors: list[Tensor]) -> Tensor:
-    columns = [b.reshape(t, [b.numel(t), 1]) if t.rank < 2 else t for t in tensors]
-    return cat(b, columns, 1)
 
 
 @lowering("aten::block_diag")
@@ -77,14 +60,6 @@ def block_diag(b: Builder, tensors: list[Tensor]) -> Tensor:
             parts.append(b.full([block.dim(0), after], 0, block.dtype))
         rows.append(block if len(parts) == 1 else b.Concat(*parts, axis=1))
     return rows[0] if len(rows) == 1 else b.Concat(*rows, axis=0)
-
-
-@lowering("aten::cartesian_prod")
-def cartesian_prod(b: Builder, tensors: list[Tensor]) -> Tensor:
-    if len(tensors) == 1:
-        return tensors[0]
-    grids = meshgrid(b, tensors)
-    return stack(b, [b.reshape(g, [b.numel(g)]) for g in grids], 1)
 
 
 @lowering("aten::combinations")

@@ -175,7 +175,7 @@ def addmv(
     b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
     dtype = self.dtype
-    if beta not in (0, 1):  # a product of its own, and rounded
+    if beta not in (0, 1):  # a separate product, which is rounded
         self, beta = b.Mul(self, b.scalar(beta, dtype)), 1
     self, mat, vec = rounded_once(b, (self, mat, vec))
     factor: Tensor | Scalar = alpha if alpha == 1 else b.scalar(alpha, dtype)
@@ -272,13 +272,6 @@ def tensordot(b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_oth
     summed = {left[d] for d in dims_self}
     output = [label for label in (*left, *right) if label not in summed]
     return contract(b, [Labelled(self, tuple(left)), Labelled(other, tuple(right))], output)
-
-
-@lowering("aten::inner")
-def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    if self.rank == 0 or other.rank == 0:
-        return b.Mul(*b.promote(self, other))
-    return tensordot(b, self, other, [-1], [-1])
 
 
 @lowering("aten::bilinear")

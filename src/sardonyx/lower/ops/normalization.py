@@ -389,6 +389,4 @@ def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tup
     return b.Mul(v, b.Div(g, norm)), norm
 
 
-@lowering("aten::_weight_norm")
-def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    return weight_norm_interface(b, v, g, dim)[0]
+lowering("aten::_weight_norm")(first_result(weight_norm_interface))

@@ -158,7 +158,7 @@ def dequantize_per_channel_group(
 
 
 def _groups(b: Builder, x: Tensor, group_size: int) -> Tensor:
-    """A row for every `group_size` elements of a row, which have a scale of their own."""
+    """One row per group of `group_size` elements; each group has a scale."""
     width = x.static_dim(1)
     if width is None:
         raise b.refuse("the length of the rows must be known at export time")

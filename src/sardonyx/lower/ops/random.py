@@ -201,7 +201,7 @@ def native_dropout(
     if train is False:
         return input, b.full_like(input, True, torch.bool)
     if p == 1:  # ONNX would scale what is left by 1 / 0
-        return b.zeros_like(input), b.full_like(input, False, torch.bool)
+        return b.full_like(input, 0), b.full_like(input, False, torch.bool)
     if b.numel(input) == 1:
         # ONNX Runtime's Dropout begins every run by dropping the first element.
         tossed = random_numbers.coin_tosses(b, b.dims(input), 1 - p)
@@ -211,38 +211,14 @@ def native_dropout(
     return b.Where(mask, kept, 0), mask
 
 
-def _per_feature(b: Builder, x: Tensor) -> Dims:
-    """The shape of noise that is one number for each sample and channel."""
-    return [*b.dims(x)[:2], *[1] * (x.rank - 2)]
-
-
-@lowering("aten::feature_dropout")
-def feature_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+@lowering("aten::alpha_dropout")
+def alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """What is dropped becomes SELU's limit, then mean and variance are restored."""
     if not train or p == 0:
         return input
     if p == 1:
-        return b.zeros_like(input)
-    kept = b.cast(random_numbers.coin_tosses(b, _per_feature(b, input), 1 - p), input.dtype)
-    return b.Mul(input, b.Mul(kept, 1 / (1 - p)))
-
-
-@lowering("aten::alpha_dropout")
-def alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    return _alpha_dropout(b, input, p, train, b.dims(input))
-
-
-@lowering("aten::feature_alpha_dropout")
-def feature_alpha_dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    return _alpha_dropout(b, input, p, train, _per_feature(b, input))
-
-
-def _alpha_dropout(b: Builder, x: Tensor, p: float, train: bool, noise_dims: Dims) -> Tensor:
-    """What is dropped becomes SELU's limit, then mean and variance are restored."""
-    if not train or p == 0:
-        return x
-    if p == 1:
-        return b.zeros_like(x)
+        return b.full_like(input, 0)
     limit = -1.7580993408473766
     scale = ((limit**2 * p + 1) * (1 - p)) ** -0.5
-    kept = random_numbers.coin_tosses(b, noise_dims, 1 - p)
-    return b.Add(b.Mul(b.Where(kept, x, limit), scale), -limit * scale * p)
+    kept = random_numbers.coin_tosses(b, b.dims(input), 1 - p)
+    return b.Add(b.Mul(b.Where(kept, input, limit), scale), -limit * scale * p)

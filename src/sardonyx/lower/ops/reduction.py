@@ -276,11 +276,6 @@ def linalg_vector_norm(
     return vector_norm(b, b.cast(self, dtype), ord, dim, keepdim)
 
 
-@lowering("aten::frobenius_norm.dim")
-def frobenius_norm(b: Builder, self: Tensor, dim: Ints, keepdim: bool = False) -> Tensor:
-    return vector_norm(b, self, 2.0, dim, keepdim)
-
-
 @lowering("aten::dist")
 def dist(b: Builder, self: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
     left, right = b.promote(self, other)

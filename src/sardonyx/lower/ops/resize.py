@@ -1,4 +1,4 @@
-"""Resampling of images: interpolation to another size, sampling on a grid, fold and unfold.
+"""Resampling of images: interpolation to another size.
 
 ONNX Resize does it where it can be shown to read the elements ATen reads; where sizes or factors
 would make the two round differently, the positions are computed in the graph as ATen does.
@@ -14,15 +14,9 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import (
-    batched,
-    gather_windows,
-    index_range,
-    sliding_positions,
-    unbatched_like,
-)
+from sardonyx.lower.kernels.windows import index_range
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dim, Dims, Ints, Tensor, product_of
+from sardonyx.lower.values import Dim, Dims, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,108 +452,3 @@ for _name, _mode in {
     "_upsample_bicubic2d_aa": _CUBIC_ANTIALIASED,
 }.items():
     _register_interpolation(_name, _mode)
-
-
-# -- grids -------------------------------------------------------------------------------------
-
-
-_GRID_MODES = ("linear", "nearest", "cubic")
-_GRID_PADDINGS = ("zeros", "border", "reflection")
-
-
-@lowering(
-    "aten::grid_sampler",
-    "aten::grid_sampler_2d",
-    "aten::grid_sampler_3d",
-    "aten::_grid_sampler_2d_cpu_fallback",
-)
-def grid_sampler(
-    b: Builder,
-    input: Tensor,
-    grid: Tensor,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-) -> Tensor:
-    return b.GridSample(
-        input,
-        grid,
-        mode=_GRID_MODES[interpolation_mode],
-        padding_mode=_GRID_PADDINGS[padding_mode],
-        align_corners=int(align_corners),
-    )
-
-
-@lowering("aten::affine_grid_generator")
-def affine_grid_generator(b: Builder, theta: Tensor, size: Dims, align_corners: bool) -> Tensor:
-    spatial = size[2:]
-    if align_corners and not all(isinstance(count, int) and count > 1 for count in spatial):
-        return _grid_between_corners(b, theta, spatial)
-    result = b.AffineGrid(theta, b.shape(size), align_corners=int(align_corners))
-    return b.with_shape(result, [theta.dim(0), *spatial, len(spatial)])
-
-
-def _grid_between_corners(b: Builder, theta: Tensor, sizes: Dims) -> Tensor:
-    """A single place along an axis is in the middle for ATen, and at the start for ONNX."""
-    rank = len(sizes)
-    total: Tensor | None = None
-    for axis, size in enumerate(sizes):
-        index = b.cast(b.Mul(index_range(b, size), 2), theta.dtype)
-        ends = b.scalar(size - 1, theta.dtype)
-        places = b.Div(b.Sub(index, ends), b.Max(ends, 1.0))
-        # [size, 1 ..., 1] times [batch, 1 ..., rank]; the last axis of the grid comes first.
-        column = rank - 1 - axis
-        factors = b.transpose(b.slice(theta, 2, column, column + 1), [0, 2, 1])
-        spread = b.Mul(
-            b.unsqueeze(places, list(range(1, rank - axis + 1))),
-            b.unsqueeze(factors, list(range(1, rank))),
-        )
-        total = spread if total is None else b.Add(total, spread)
-    assert total is not None
-    moved = b.transpose(b.slice(theta, 2, rank, rank + 1), [0, 2, 1])
-    grid = b.Add(total, b.unsqueeze(moved, list(range(1, rank))))
-    return b.with_shape(grid, [theta.dim(0), *sizes, rank])
-
-
-# -- fold and unfold ---------------------------------------------------------------------------
-
-
-@lowering("aten::im2col")
-def im2col(
-    b: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Tensor:
-    x = batched(b, self, 2)
-    batch, channels = b.dims(x)[:2]
-    if any(padding):
-        x = b.Pad(x, [0, 0, *padding, 0, 0, *padding])
-    sizes = [size + 2 * p for size, p in zip(b.dims(self)[-2:], padding, strict=True)]
-    windows = zip(sizes, kernel_size, stride, dilation, strict=True)
-    positions = [sliding_positions(b, *window) for window in windows]
-    # (batch, channels, rows, kernel rows, columns, kernel columns)
-    gathered = b.transpose(gather_windows(b, x, positions), [0, 1, 3, 5, 2, 4])
-    columns = channels * math.prod(kernel_size)
-    blocks = product_of(positions[axis].dim(0) for axis in range(2))
-    result = b.reshape(gathered, [batch, columns, blocks])
-    return unbatched_like(b, result, self, 2)
-
-
-@lowering("aten::col2im")
-def col2im(
-    b: Builder,
-    self: Tensor,
-    output_size: Dims,
-    kernel_size: Ints,
-    dilation: Ints,
-    padding: Ints,
-    stride: Ints,
-) -> Tensor:
-    columns = batched(b, self, 1)
-    result = b.Col2Im(
-        columns,
-        b.shape(output_size),
-        b.shape(kernel_size),
-        dilations=dilation,
-        pads=[*padding, *padding],
-        strides=stride,
-    )
-    return unbatched_like(b, result, self, 1)

@@ -118,7 +118,7 @@ def chunk(b: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
     size = self.dim(axis)
     if isinstance(size, int):
         piece = -(-size // chunks)
-        # A dim of size 0 gives all the chunks that were asked for, each empty.
+        # A dim of size 0 gives `chunks` empty tensors.
         sizes = _even_sizes(size, piece) if piece else [0] * chunks
         return split_at_sizes(b, self, sizes, axis)
     piece_size = b.Div(b.Add(b.size(size), chunks - 1), chunks)
@@ -206,16 +206,6 @@ def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
     if not axes or self.rank == 0:
         return self
     return b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
-
-
-@lowering("aten::fliplr")
-def fliplr(b: Builder, self: Tensor) -> Tensor:
-    return flip(b, self, [1])
-
-
-@lowering("aten::flipud")
-def flipud(b: Builder, self: Tensor) -> Tensor:
-    return flip(b, self, [0])
 
 
 @lowering("aten::rot90")

@@ -47,11 +47,6 @@ def argsort(
     return sort(b, self, stable, dim, descending)[1]
 
 
-@lowering("aten::msort")
-def msort(b: Builder, self: Tensor) -> Tensor:
-    return sort(b, self, dim=0)[0]
-
-
 @lowering("aten::topk")
 def topk(
     b: Builder, self: Tensor, k: Dim, dim: int = -1, largest: bool = True, sorted: bool = True
@@ -202,7 +197,7 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    # ATen gives the inverse whether asked for it or not.
+    # ATen returns the inverse even where return_inverse is False.
     return _unique(b, self, axis_of(self, dim))
 
 
@@ -219,7 +214,7 @@ def _asked(
     counts: Tensor,
     return_counts: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """An empty tensor, as ATen gives it, for each result that was not asked for."""
+    """An empty tensor, as in ATen, for each result that was not requested."""
     nothing = b.const(torch.zeros(0, dtype=torch.int64))
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
 

@@ -14,39 +14,6 @@ from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
-_LOG_GAMMA = (
-    -1.266022852550062,
-    0.4405675574678963,
-    -0.057857409449912446,
-    0.010513973690267811,
-    -0.002163989092091715,
-    0.0004744402338724658,
-    -0.00010799644528099427,
-    2.5201155299530276e-05,
-    -5.986014498026819e-06,
-    1.4410616180293054e-06,
-    -3.5060690575761177e-07,
-    8.603823016763753e-08,
-    -2.126510912478688e-08,
-    5.287778091463614e-09,
-    -1.3217135752166157e-09,
-    3.3186698554450495e-10,
-    -8.365902567746219e-11,
-    2.116338666160694e-11,
-    -5.370507653794381e-12,
-    1.3666688100545857e-12,
-    -3.486660039885161e-13,
-    8.915622432767707e-14,
-    -2.28454959350908e-14,
-    5.86514671522212e-15,
-    -1.5084071183968602e-15,
-    3.885614648428306e-16,
-    -1.0024188186640361e-16,
-    2.5896418565384152e-17,
-    -6.69867474095857e-18,
-    1.7348373407131055e-18,
-)
-"""Chebyshev coefficients of log(gamma(1 + x / 2)) / (x / 2)."""
 _STIRLING = (
     -3617 / 122400,
     1 / 156,
@@ -88,7 +55,8 @@ def _log_gamma_of_positive(b: Builder, x: Tensor) -> Tensor:
     steps = 8 if wide else 4
     whole = b.Round(x)
     rest = b.Sub(x, whole)
-    near = b.Mul(rest, series.chebyshev(b, b.Mul(rest, 2), _LOG_GAMMA))
+    # The series is of log(gamma(1 + rest)) / rest.
+    near = b.Mul(rest, series.chebyshev(b, b.Mul(rest, 2), "log_gamma"))
     product = b.Sub(x, 1)  # gamma(x) = (x - 1) (x - 2) ... gamma(1 + x - n)
     for k in range(2, steps):
         product = b.Mul(product, b.Where(b.Greater(whole, k), b.Sub(x, k), 1))

@@ -71,11 +71,6 @@ def flatten(b: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> 
     return b.reshape(self, [*dims[:start], merged, *dims[end + 1 :]])
 
 
-@lowering("aten::ravel")
-def ravel(b: Builder, self: Tensor) -> Tensor:
-    return b.reshape(self, [b.numel(self)])
-
-
 @lowering("aten::unflatten.int")
 def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     axis = axis_of(self, dim)
@@ -87,7 +82,7 @@ def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
     return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 
-@lowering("aten::expand", "aten::expand_copy", "aten::broadcast_to")
+@lowering("aten::expand", "aten::expand_copy")
 def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
     return b.expand(self, size)
 
@@ -95,18 +90,6 @@ def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
 @lowering("aten::expand_as")
 def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return b.expand(self, b.dims(other))
-
-
-@lowering("aten::broadcast_tensors")
-def broadcast_tensors(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-    shape = b.broadcast_shape(*tensors)
-    if shape is None:
-        raise b.refuse("the common shape of the tensors is not known")
-    dims = [d for d in shape if d is not None]
-    if len(dims) == len(shape):
-        return [b.expand(t, dims) for t in tensors]
-    sizes = [b.Shape(t) for t in tensors]
-    return [b.with_shape(reduce(b.Expand, sizes, t), shape) for t in tensors]
 
 
 @lowering("aten::squeeze", "aten::squeeze_copy")
@@ -140,11 +123,6 @@ def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
     return b.unsqueeze(self, [dim % (self.rank + 1)])
 
 
-@lowering("aten::atleast_1d")
-def atleast_1d(b: Builder, self: Tensor) -> Tensor:
-    return b.reshape(self, [1]) if self.rank == 0 else self
-
-
 @lowering("aten::atleast_2d")
 def atleast_2d(b: Builder, self: Tensor) -> Tensor:
     if self.rank == 0:
@@ -165,7 +143,7 @@ def _register_each(name: str, of_one: Callable[[Builder, Tensor], Tensor]) -> No
         return [of_one(b, t) for t in tensors]
 
 
-for _function in (atleast_1d, atleast_2d, atleast_3d):
+for _function in (atleast_2d, atleast_3d):
     _register_each(_function.__name__, _function)
 
 
@@ -186,14 +164,9 @@ def swap_axes(b: Builder, x: Tensor, first: int, second: int) -> Tensor:
     return b.transpose(x, perm)
 
 
-@lowering("aten::transpose.int", "aten::transpose_copy.int", "aten::swapdims")
+@lowering("aten::transpose.int", "aten::transpose_copy.int")
 def transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
     return swap_axes(b, self, dim0, dim1)
-
-
-@lowering("aten::swapaxes")
-def swapaxes(b: Builder, self: Tensor, axis0: int, axis1: int) -> Tensor:
-    return swap_axes(b, self, axis0, axis1)
 
 
 @lowering("aten::t", "aten::t_copy")
@@ -214,22 +187,6 @@ def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
 @lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
 def adjoint(b: Builder, self: Tensor) -> Tensor:
     return conjugate(b, swap_axes(b, self, -2, -1))
-
-
-@lowering("aten::movedim.intlist", "aten::moveaxis.intlist")
-def movedims(b: Builder, self: Tensor, source: Ints, destination: Ints) -> Tensor:
-    if self.rank == 0:
-        return self
-    moved = {d % self.rank: s % self.rank for s, d in zip(source, destination, strict=True)}
-    rest = iter(axis for axis in range(self.rank) if axis not in moved.values())
-    return b.transpose(
-        self, [moved[axis] if axis in moved else next(rest) for axis in range(self.rank)]
-    )
-
-
-@lowering("aten::movedim.int", "aten::moveaxis.int")
-def movedim(b: Builder, self: Tensor, source: int, destination: int) -> Tensor:
-    return movedims(b, self, [source], [destination])
 
 
 @lowering("aten::pixel_shuffle")
@@ -270,13 +227,6 @@ def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     flat, positions = matrices_flat(b, self, offset, dim1, dim2)
     return b.Gather(flat, positions, axis=-1)
-
-
-@lowering("aten::linalg_diagonal")
-def linalg_diagonal(
-    b: Builder, A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
-) -> Tensor:
-    return diagonal(b, A, offset, dim1, dim2)
 
 
 def diagonal_perm(x: Tensor, dim1: int, dim2: int) -> list[int]:
@@ -327,19 +277,6 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
     ):
         perm[axis] = place
     return b.transpose(matrices, perm)
-
-
-@lowering("aten::diag")
-def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-    if self.rank == 1:
-        return diag_embed(b, self, diagonal)
-    flat, positions = matrices_flat(b, self, diagonal, 0, 1)
-    return b.Gather(flat, positions, axis=-1)
-
-
-@lowering("aten::diagflat")
-def diagflat(b: Builder, self: Tensor, offset: int = 0) -> Tensor:
-    return diag_embed(b, ravel(b, self), offset)
 
 
 @lowering("aten::unfold", "aten::unfold_copy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -52,6 +52,13 @@ def lowest_opset_for(node: ir.Node, above: int) -> int | None:
     return next((opset for opset in candidates if why_illegal(node, opset) is None), None)
 
 
+def form_of(node: ir.Node) -> Hashable:
+    """All that decides whether a node is valid at an opset."""
+    values = (*node.inputs, *node.outputs)
+    types = [None if value is None else (type(value.type), value.dtype) for value in values]
+    return (node.op_type, len(node.inputs), *types, *node.attributes)
+
+
 def why_illegal(node: ir.Node, opset: int) -> str | None:
     """The reason why `node` is not valid at `opset`, or None if it is valid.
 
@@ -59,6 +66,22 @@ def why_illegal(node: ir.Node, opset: int) -> str | None:
     """
     if not is_standard(node):
         return None
+    form, valid = form_of(node), _valid_forms(opset)
+    if form in valid:
+        return None
+    reason = _fault(node, opset)
+    if reason is None:
+        valid.add(form)
+    return reason
+
+
+@functools.cache
+def _valid_forms(opset: int) -> set[Hashable]:
+    """Those that were found valid: most nodes of a model have one of a few."""
+    return set()
+
+
+def _fault(node: ir.Node, opset: int) -> str | None:
     signature = signature_of(node.op_type, opset)
     if signature is None:
         return "the operator does not exist there"
@@ -83,7 +106,7 @@ _OTHER_MEANINGS: dict[str, tuple[int, str]] = {
     "Resize": (11, "its second input is another one"),
     "RoiAlign": (16, "it shifts the boxes by half a pixel by default"),
     "Softmax": (13, "it takes one axis, where it took all from that axis on"),
-    "Split": (18, "it has to be told the sizes or the number of its parts"),
+    "Split": (18, "it requires the sizes or the number of its parts"),
 }
 
 

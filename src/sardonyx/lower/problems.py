@@ -1,0 +1,55 @@
+"""Operators of a model that have no ONNX form, and the error that names all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sardonyx.aten.graph import AtenGraph, Node
+from sardonyx.errors import OperatorProblem, UnsupportedOperatorError, format_message
+from sardonyx.lower.custom_lowerings import CustomForms
+from sardonyx.lower.size_messages import origins_of_sizes, with_named_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    node: Node
+    reason: str
+
+
+def unsupported(
+    problems: Sequence[Problem], graph: AtenGraph, opset: int, custom: CustomForms
+) -> UnsupportedOperatorError:
+    """One error for all of them, each with the line of the model that uses it first."""
+    counts: dict[str, int] = {}
+    for problem in problems:
+        name = problem.node.told_name
+        counts[name] = counts.get(name, 0) + 1
+    names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
+    fields: list[tuple[str, str | list[str]]] = [
+        ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {opset}")
+    ]
+    shown: set[tuple[str, str]] = set()
+    for problem in problems:
+        key = (problem.node.told_name, problem.reason)
+        if key in shown:
+            continue
+        shown.add(key)
+        reason = with_named_sizes(problem.reason, graph)
+        inputs = with_named_sizes(problem.node.describe_inputs(), graph)
+        fields += [
+            (problem.node.told_name, reason),
+            ("  first", problem.node.location.describe()),
+            ("  inputs", inputs),
+            ("  where", origins_of_sizes(f"{reason} {inputs}", graph)),
+        ]
+    first = problems[0].node.name
+    if custom.find(first) is None:
+        fields.append(("try", f'sardonyx.register_custom_op_symbolic("{first}", function, 9)'))
+        if custom.fallback is not None and custom.last_resort(first) is None:
+            any_operator = "operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH"
+            fields.append(("or", f"{any_operator}, which leaves operators of any namespace"))
+    return UnsupportedOperatorError(
+        format_message(f"no ONNX form for {names}", fields),
+        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
+    )
