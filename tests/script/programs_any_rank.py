@@ -445,16 +445,6 @@ def empty_or_more_concatenated(x, n: int):
     return torch.cat([out, y]), torch.cat([torch.zeros(0), out, y, torch.zeros(0)])
 
 
-def no_dims_or_one_written(x, n: int):
-    z = x.sum()
-    w = z * 2
-    for _ in range(n):
-        if n > 1:
-            w = z.unsqueeze(0)
-        w.mul_(0.5)
-    return z, w
-
-
 PROGRAMS = [
     (program, inputs)
     for inputs, programs in (
@@ -474,7 +464,6 @@ PROGRAMS = [
                 checked,
                 alternating_otherwise,
                 empty_or_more_concatenated,
-                no_dims_or_one_written,
             ),
         ),
         (

@@ -10,12 +10,12 @@ from sardonyx.aten.control_flow import LOOP, all_nodes
 from sardonyx.aten.graph import Argument, Node, Value, values_in
 from sardonyx.aten.schema import METADATA_WRITES, parameters_of
 from sardonyx.aten.sequences import SHOWS_ITEMS, TAKES_ITEMS
-from sardonyx.functionalization.alias_tracking import AS_STRIDED
 from sardonyx.functionalization.functional_variants import (
     WITHOUT_EFFECT,
-    pure_form,
-    writes_in_secret,
+    functional_variant,
+    has_hidden_writes,
 )
+from sardonyx.functionalization.views import AS_STRIDED
 
 # -- one node ------------------------------------------------------------------------------------
 
@@ -23,9 +23,9 @@ from sardonyx.functionalization.functional_variants import (
 def written_values(node: Node) -> list[Value]:
     """The arguments that a node may write: all of them where it is made of others."""
     schema = node.op._schema
-    if schema.name in WITHOUT_EFFECT or not (schema.is_mutable or writes_in_secret(node)):
+    if schema.name in WITHOUT_EFFECT or not (schema.is_mutable or has_hidden_writes(node)):
         return []
-    form = pure_form(node)
+    form = functional_variant(node)
     names = node.arguments if form is None else form.written
     return [value for name in names for value in values_in(node.arguments[name])]
 
@@ -43,7 +43,7 @@ def shared_results(node: Node) -> Iterator[tuple[Value, list[Value]]]:
                 yield output, list(values_in(first))
         for output, result in zip(node.outputs, returned, strict=True):
             yield output, list(values_in(result))
-    form = pure_form(node) if node.op._schema.is_mutable else None
+    form = functional_variant(node) if node.op._schema.is_mutable else None
     if form is not None:
         for index, name in form.returned.items():
             yield node.outputs[index], list(values_in(node.arguments[name]))
@@ -133,19 +133,9 @@ def _makes_views(node: Node) -> bool:
     schema = node.op._schema
     if schema.name in WITHOUT_EFFECT or is_its_input(node):
         return False
-    if schema.is_mutable or writes_in_secret(node):
-        return pure_form(node) is None  # made of others, of which any may be a view
+    if schema.is_mutable or has_hidden_writes(node):
+        return functional_variant(node) is None  # made of others, of which any may be a view
     return may_alias(node)
-
-
-def maybe_written(nodes: list[Node]) -> frozenset[Value]:
-    """Values that may share memory with one that is written, of a whole graph."""
-    classes = Classes()
-    written: list[Value] = []
-    for node in all_nodes(nodes):
-        classes.unite_results(node)
-        written += written_values(node)
-    return frozenset(classes.with_any(written))
 
 
 def written_from_outside(control: Node) -> list[Value]:
@@ -220,7 +210,7 @@ def _before(node: Node, value: Value, producers: Mapping[Value, Node]) -> Argume
         return node.arguments["self"]
     if schema.name in METADATA_WRITES or not schema.is_mutable:
         return None
-    form = pure_form(node)
+    form = functional_variant(node)
     name = None if form is None else form.returned.get(index)
     return None if name is None else node.arguments[name]
 

@@ -11,7 +11,7 @@ import torch
 from sardonyx.aten.graph import AtenGraph, Dim, Node, Value
 from sardonyx.aten.location import place_text
 from sardonyx.functionalization.alias_analysis import VIEWS_OR_COPIES, Classes, written_values
-from sardonyx.functionalization.alias_tracking import has_no_gaps, layout_of
+from sardonyx.functionalization.layout import has_no_gaps, layout_of
 
 
 def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[str]:

@@ -19,8 +19,8 @@ from sardonyx.capture.torchscript.control_flow.chosen_objects import (
 )
 from sardonyx.capture.torchscript.types.values import AnyRank, Heap, ScriptInstance
 from sardonyx.errors import CaptureError
-from sardonyx.functionalization.alias_tracking import is_dense
-from sardonyx.functionalization.functional_variants import pure_form
+from sardonyx.functionalization.functional_variants import functional_variant
+from sardonyx.functionalization.layout import is_dense
 
 _NOW = "now"
 
@@ -102,7 +102,7 @@ def _given_back(tensor: Value | AnyRank) -> Value | None:
         return None
     made_by = tensor.producer
     if made_by.op._schema.is_mutable:
-        form = pure_form(made_by)
+        form = functional_variant(made_by)
         name = None if form is None else form.returned.get(made_by.outputs.index(tensor))
         source = None if name is None else made_by.arguments[name]
         return source if isinstance(source, Value) else None

@@ -37,7 +37,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptList,
 )
 from sardonyx.errors import CaptureError, format_message
-from sardonyx.functionalization.alias_tracking import is_dense
+from sardonyx.functionalization.layout import is_dense
 
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
