@@ -1,5 +1,5 @@
-"""Operators on tensors whose number of dims is known at run time, which ATen does not have. Such a
-tensor is its elements in a row, and its sizes."""
+"""Operators on tensors whose rank is known at run time, which ATen does not have. Such a tensor is
+represented by its flat elements and its sizes."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ for _schema in (
 WHOLE = torch.ops.sardonyx.any_rank_whole.default
 """The tensor itself."""
 EXPAND = torch.ops.sardonyx.any_rank_expand.default
-"""One that is broadcast with another tensor of these sizes: its elements, and its sizes then."""
+"""A tensor broadcast with `other`: its flat elements, and its sizes."""

@@ -1,4 +1,4 @@
-"""Primitive view operators: how each is applied again, and how a write through it is undone.
+"""Primitive view operators: how each is applied again, and how a write goes back to its source.
 
 `VIEWS` maps an ATen view to the pure update of its source: given the source and the new content
 of the view, the new source. Composite views (movedim, chunk, flatten ...) are chains of these.
@@ -40,7 +40,7 @@ class Emit(Protocol):
         result_type: TensorType | None = None,
         **kwargs: Argument,
     ) -> Value:
-        """`result_type` for operators whose type PyTorch does not say."""
+        """`result_type` is for operators that PyTorch cannot infer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ViewLink:
 
     @property
     def shows_elements_again(self) -> bool:
-        """Whether one element of the source may be several of the view."""
+        """Whether an element of the source may appear several times in the view."""
         if self.name == "aten::unfold":
             size, step = self.arguments["size"], self.arguments["step"]
             return not (isinstance(size, int) and isinstance(step, int)) or step < size
@@ -98,8 +98,8 @@ class Strided:
         return grid(emit, self.size, self.stride, self.offset)
 
     def _repeats(self) -> bool:
-        """Whether two places may be one; where sizes are symbols, unless each stride is seen to
-        step over all that the smaller ones reach."""
+        """Whether two elements may be one. With symbolic sizes, unless each stride is known to step
+        over everything that the smaller ones reach."""
         if all(isinstance(d, int) for d in (*self.size, *self.stride)):
             places = _grid_of_numbers(self.size, self.stride, 0)
             return len(set(places.flatten().tolist())) != places.numel()
@@ -171,7 +171,7 @@ def apply(emit: Emit, link: Link, source: Value) -> Value:
     if not isinstance(link, ViewLink):
         return link.apply(emit, source)
     if is_reshape(link):
-        # The new content need not lie in memory as the old one did.
+        # The new content may have other strides than the old one.
         return emit(torch.ops.aten.reshape.default, source, link.arguments["size"])
     if link.name == "aten::_neg_view":
         return emit(torch.ops.aten.neg.default, source)

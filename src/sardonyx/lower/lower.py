@@ -100,7 +100,10 @@ def lower(
         return model
     raise UnsupportedOperatorError(
         _report(problems, graph, options),
-        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
+        [
+            OperatorProblem(p.node.display_name, p.reason, p.node.location.describe())
+            for p in problems
+        ],
     )
 
 
@@ -486,7 +489,7 @@ def call_lowering(
 def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -> str:
     counts: dict[str, int] = {}
     for problem in problems:
-        name = problem.node.told_name
+        name = problem.node.display_name
         counts[name] = counts.get(name, 0) + 1
     names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
     fields: list[tuple[str, str | list[str]]] = [
@@ -494,14 +497,14 @@ def _report(problems: list[_Problem], graph: AtenGraph, options: LowerOptions) -
     ]
     shown: set[tuple[str, str]] = set()
     for problem in problems:
-        key = (problem.node.told_name, problem.reason)
+        key = (problem.node.display_name, problem.reason)
         if key in shown:
             continue
         shown.add(key)
         reason = with_named_sizes(problem.reason, graph)
         inputs = with_named_sizes(problem.node.describe_inputs(), graph)
         fields += [
-            (problem.node.told_name, reason),
+            (problem.node.display_name, reason),
             ("  first", problem.node.location.describe()),
             ("  inputs", inputs),
             ("  where", origins_of_sizes(f"{reason} {inputs}", graph)),

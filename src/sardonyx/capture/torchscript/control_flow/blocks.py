@@ -194,7 +194,7 @@ class ScriptBlocks:
         reads: list[_Read] = []
         for index, reading in enumerate(readings):
             try:
-                with _torch_private.without_conclusions(reader.inference.mode):
+                with _torch_private.without_replacements(reader.inference.mode):
                     reads.append(self._read(reading))
             except ModelRaises as error:
                 reader.note(
