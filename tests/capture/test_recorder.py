@@ -32,7 +32,12 @@ def assert_right(model, program, *inputs):
 
 
 def table():
-    groups = (patches.PATCHES, patches.OF_PYTHON, patches._OF_FUNCTIONS, patches._OF_EXPORT)
+    groups = (
+        patches.PATCHES,
+        patches.PYTHON_PATCHES,
+        patches._AUTOGRAD_PATCHES,
+        patches._EXPORT_PATCHES,
+    )
     return [patch for group in groups for patch in group]
 
 
@@ -89,7 +94,7 @@ def test_an_interrupt_leaves_nothing_patched():
     script = """
         import signal, sys, torch, sardonyx
         from sardonyx._torch_private import patches
-        table = (*patches.PATCHES, *patches.OF_PYTHON, *patches._OF_FUNCTIONS)
+        table = (*patches.PATCHES, *patches.PYTHON_PATCHES, *patches._AUTOGRAD_PATCHES)
         def state():
             return [id(patches._found(p)[1]) for p in table]
         model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(8)))

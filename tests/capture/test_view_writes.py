@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import sardonyx
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Node
-from sardonyx.aten.schema import bind, parameters_of
+from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
 from sardonyx.functionalization import functional_variants
 from tests.capture.agreement import CAPTURES, agree, refused
 from tests.ops.harness import compare
@@ -721,11 +721,11 @@ def test_every_in_place_operator_has_a_functional_form():
         if name in functional_variants.WITHOUT_EFFECT or name.startswith("aten::_foreach_"):
             continue
         count += 1
-        if name in functional_variants.METADATA_WRITES:
-            assert functional_variants.METADATA_WRITES[name](op) is not None, op
+        if name in METADATA_WRITES:
+            assert METADATA_WRITES[name](op) is not None, op
             continue
         arguments = {p.name: p.default for p in parameters_of(op)}
-        form = functional_variants.pure_form(Node(op, arguments, []))
+        form = functional_variants.functional_variant(Node(op, arguments, []))
         if form is None:
             if name in IN_PLACE_WITHOUT_A_TWIN or not _torch_private.is_composite(op):
                 missing.add(name)  # what is composite is expanded

@@ -31,15 +31,6 @@ def none_or_more_appended(x: Tensor, n: int):
     return torch.stack(o), torch.cat(o, 1)
 
 
-def item_written_by_later_iteration(x: Tensor, n: int):
-    o: list[Tensor] = []
-    y = x * 1
-    for i in range(n):
-        o.append(y)
-        y += 1
-    return torch.stack(o + [y])
-
-
 def fresh_item_written(x: Tensor, n: int):
     o: list[Tensor] = []
     for i in range(n):
@@ -78,27 +69,12 @@ def item_handed_on_and_written(x: Tensor, n: int):
     return torch.stack(o + [y])
 
 
-def row_views_written(x: Tensor):
-    o: list[Tensor] = []
-    y = x * 1
-    for i in range(y.size(0)):
-        o.append(y[i])
-    y += 1
-    return torch.stack(o + [torch.zeros(2)])
-
-
 def rows_written_through_list(x: Tensor):
     y = x * 1
     rows = y.unbind()
     for r in rows:
         r += 1
     return y
-
-
-def computed_item_written(x: Tensor, n: int):
-    o = [x * 1, x * 2, x * 3]
-    o[n % 3].add_(1)
-    return torch.stack(o)
 
 
 def stack_written(x: Tensor, n: int):
@@ -172,14 +148,6 @@ def reversed_views_written(x: Tensor):
     rows.reverse()
     y += 1
     return torch.stack(rows + [torch.zeros(2)])
-
-
-def input_written_after_append(x: Tensor, n: int):
-    o: list[Tensor] = []
-    for i in range(n):
-        o.append(x)
-    x += 1
-    return torch.stack(o + [x])
 
 
 def last_item_read(x: Tensor, n: int):
@@ -431,7 +399,6 @@ CASES = [
             rows_from_the_end,
             flags_counted,
             unpacked,
-            row_views_written,
             reversed_views_written,
         )
     ),
@@ -440,8 +407,6 @@ CASES = [
         for program in (
             none_or_more_joined,
             none_or_more_appended,
-            item_written_by_later_iteration,
-            input_written_after_append,
             fresh_item_written,
             item_bound_anew,
             stack_written,
@@ -469,7 +434,6 @@ CASES = [
             nested_static_lists,
             copy_changed,
             place_of_largest,
-            computed_item_written,
         )
     ),
     (floats_sorted, [(_x(3, 2), 3), (_x(4, 2), 1), (_x(2, 2), 7)]),

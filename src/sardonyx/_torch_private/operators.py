@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -12,12 +12,26 @@ import torch
 OpOverload: TypeAlias = torch._ops.OpOverload
 
 
-WITHOUT_TORCH_FUNCTION: Any = torch._C._disabled_torch_function_impl
-"""The `__torch_function__` of a class of tensors whose operators give plain tensors."""
+def schema_arguments(op: Any, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments by name as (args, kwargs) of a call."""
+    parameters = op._schema.arguments
+    args = [arguments[p.name] for p in parameters if not p.kwarg_only]
+    return args, {p.name: arguments[p.name] for p in parameters if p.kwarg_only}
+
+
+def higher_order_name(target: Any) -> str:
+    return str(getattr(target, "_name", "") or getattr(target, "__name__", ""))
+
+
+def quantized_tensor(
+    integers: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor
+) -> torch.Tensor:
+    """A quantized tensor with one scale for all channels."""
+    return torch._make_per_tensor_quantized_tensor(integers, float(scale), int(zero_point))
 
 
 def set_decomposition(op: Any, function: Callable[..., Any]) -> None:
-    """Lets an operator be expanded into what `function` runs."""
+    """Decomposes an operator into what `function` calls."""
     op.py_impl(torch._C.DispatchKey.CompositeImplicitAutograd)(function)
 
 
@@ -36,6 +50,6 @@ def register_chunked_losses() -> None:
 def register_decomposed_quantization() -> None:
     """Makes torch.ops.quantized_decomposed known: quantization with integers and scale apart.
 
-    Not done before it is needed: what PyTorch imports with it takes long.
+    Only when it is needed: the import is slow.
     """
     importlib.import_module("torch.ao.quantization.fx._decomposed")

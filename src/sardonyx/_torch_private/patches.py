@@ -1,7 +1,6 @@
-"""Every attribute that is another one while a model is recorded, in one table.
+"""Every attribute that is patched while a model is recorded, in one table.
 
-Nothing is put into the user's modules. What a patch changes holds for the thread that records; any
-other thread gets what it would have got without.
+The user's modules are not patched. A patch only affects the thread that records.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
 @dataclass(frozen=True)
 class Hooks:
-    """Whom the patches tell of what the model does."""
+    """Called by the patches for what the model does."""
 
     module_called: Callable[..., Any] | None = None
     """Gets each call of a module: (call, module, args, kwargs)."""
@@ -54,9 +53,9 @@ class Patch(NamedTuple):
 
 @contextlib.contextmanager
 def recording_patches(hooks: Hooks) -> Iterator[Callable[[], object]]:
-    """All of the table; what it gives applies those of Python's own functions, which only a model
-    with symbolic sizes needs."""
-    apply, undo = _prepared(OF_PYTHON, hooks)
+    """Applies `PATCHES`. What it yields applies `PYTHON_PATCHES`, which only models with symbolic
+    sizes need."""
+    apply, undo = _prepared(PYTHON_PATCHES, hooks)
     with _applied(PATCHES, hooks):
         try:
             yield apply
@@ -66,23 +65,23 @@ def recording_patches(hooks: Hooks) -> Iterator[Callable[[], object]]:
 
 @contextlib.contextmanager
 def sizes_that_may_be_zero() -> Iterator[None]:
-    """Those for sizes alone, where operators are run on fake tensors outside of a recording."""
-    with _applied(_OF_SIZES, Hooks()):
+    """The patches for sizes alone, where operators run on fake tensors outside of a recording."""
+    with _applied(_SIZE_PATCHES, Hooks()):
         yield
 
 
 @contextlib.contextmanager
 def export_without_prints() -> Iterator[None]:
     """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
-    with _applied(_OF_EXPORT, Hooks()):
+    with _applied(_EXPORT_PATCHES, Hooks()):
         yield
 
 
 @contextlib.contextmanager
 def autograd_function_calls(by: Callable[..., Any]) -> Iterator[None]:
-    """Every call of a `torch.autograd.Function` is one of `by(apply, class, args, kwargs)`, also
-    where `apply` was given another name before."""
-    with _applied(_OF_FUNCTIONS, Hooks(function_applied=by)):
+    """Every call of a `torch.autograd.Function` becomes `by(apply, class, args, kwargs)`, also
+    where `apply` was bound to another name before."""
+    with _applied(_AUTOGRAD_PATCHES, Hooks(function_applied=by)):
         yield
 
 
@@ -102,9 +101,8 @@ def _applied(patches: tuple[Patch, ...], hooks: Hooks) -> Iterator[None]:
 def _prepared(
     patches: tuple[Patch, ...], hooks: Hooks
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """What applies the patches, but for those that are applied already, and what undoes that. Each
-    is a call that runs no Python code: an interrupt comes before or after it, and leaves nothing
-    half done. The second time it does nothing."""
+    """A function that applies the patches that are not active yet, and one that undoes that.
+    Neither runs Python code: an interrupt leaves nothing half done. A second call does nothing."""
     found = [(patch, *_found(patch)) for patch in patches if patch not in _active]
     rows = [row for row in found if row[1] is not None]
     others = [(owner, patch.name, patch.replacement(had, hooks)) for patch, owner, had in rows]
@@ -125,7 +123,7 @@ _INHERITED: Any = object()
 
 
 def _found(patch: Patch) -> tuple[Any, Any]:
-    """The owner of an attribute, None where this PyTorch has none such; and what it is."""
+    """The owner of an attribute, None where this PyTorch has none; and its value."""
     module, _, path = patch.owner.partition(":")
     try:
         owner: Any = importlib.import_module(module)
@@ -134,27 +132,26 @@ def _found(patch: Patch) -> tuple[Any, Any]:
     owner = functools.reduce(getattr, path.split(".") if path else (), owner)
     if not hasattr(owner, patch.name) and not hasattr(builtins, patch.name):
         return None, None
-    # What a class inherits is taken away again, and not written into it.
+    # An inherited attribute is deleted again, not assigned to the class.
     return owner, vars(owner).get(patch.name, _INHERITED)
 
 
-# -- PyTorch's own ---------------------------------------------------------------------------------
+# -- PyTorch ---------------------------------------------------------------------------------------
 
 
 def _module_call(original: Any, hooks: Hooks) -> Any:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if hooks.module_called is None or hooks.is_elsewhere:
-            return original(self, *args, **kwargs)
-        return hooks.module_called(original, self, args, kwargs)
-
-    return call
+    return _hooked(original, hooks, hooks.module_called)
 
 
 def _script_call(original: Any, hooks: Hooks) -> Any:
+    return _hooked(original, hooks, hooks.script_called)
+
+
+def _hooked(original: Any, hooks: Hooks, hook: Callable[..., Any] | None) -> Any:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if hooks.script_called is None or hooks.is_elsewhere:
+        if hook is None or hooks.is_elsewhere:
             return original(self, *args, **kwargs)
-        return hooks.script_called(original, self, args, kwargs)
+        return hook(original, self, args, kwargs)
 
     return call
 
@@ -194,7 +191,7 @@ def _one_associative_scan(original: Any, hooks: Hooks) -> Any:
     def recorded(operator: Any, leaves: Any, dim: int = 0, additional_inputs: Any = ()) -> Any:
         if hooks.is_elsewhere or all(isinstance(leaf.shape[dim], int) for leaf in leaves):
             return original(operator, leaves, dim, additional_inputs)
-        # What it is given is the user's function under torch.vmap.
+        # `combine_fn` is the user's function under torch.vmap.
         combine = inspect.getclosurevars(operator.keywords["combine_fn"]).nonlocals["func"]
         of_items = functools.partial(operator.func, **{**operator.keywords, "combine_fn": combine})
         made = module.associative_scan_op(of_items, leaves, additional_inputs=())
@@ -224,7 +221,7 @@ def _function_apply(original: Any, hooks: Hooks) -> Any:
     return classmethod(apply)
 
 
-# -- Python's own ----------------------------------------------------------------------------------
+# -- Python ----------------------------------------------------------------------------------------
 
 
 def _extreme(of_sizes: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
@@ -263,7 +260,7 @@ def _alone(form: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
 
 
 _NODE = "torch.fx.experimental.sym_node:SymNode"
-_OF_SIZES: tuple[Patch, ...] = (
+_SIZE_PATCHES: tuple[Patch, ...] = (
     Patch(
         "torch._subclasses.fake_impls",
         "infer_size",
@@ -274,37 +271,37 @@ _OF_SIZES: tuple[Patch, ...] = (
         "torch._refs",
         "_maybe_broadcast",
         _alone(empty_sizes.broadcast_to_open_sizes),
-        "the same, of operators that PyTorch writes in Python",
+        "the same, for operators that PyTorch has in Python",
     ),
     Patch(
         "torch._prims_common",
         "sym_max",
-        _alone(empty_sizes.of_strides),
-        "strides are made of sizes, not of Max(1, size)",
+        _alone(empty_sizes.stride_maximum),
+        "strides are products of sizes, not of Max(1, size)",
     ),
-    Patch(_NODE, "sym_max", _alone(empty_sizes.of_strides), "the same, asked for by C++"),
+    Patch(_NODE, "sym_max", _alone(empty_sizes.stride_maximum), "the same, called from C++"),
     Patch(
         "torch:SymInt",
         "__sym_max__",
-        _alone(empty_sizes.asked_for),
-        "a maximum that the model asks for is in full",
+        _alone(empty_sizes.full_maximum),
+        "a maximum in the model keeps the 1",
     ),
 )
-_OF_EXPORT: tuple[Patch, ...] = (
+_EXPORT_PATCHES: tuple[Patch, ...] = (
     Patch(
         "torch.export._trace",
         "print",
         lambda original, hooks: lambda *texts, **options: None,
-        "prints the graph of what it refuses",
+        "prints the graph of a model that it refuses",
     ),
 )
-_OF_FUNCTIONS: tuple[Patch, ...] = (
+_AUTOGRAD_PATCHES: tuple[Patch, ...] = (
     # `Function.apply` looks for the tracked one behind itself, at each call.
     Patch(
         "torch.autograd.function:_SingleLevelFunction",
         "apply",
         _function_apply,
-        "a function with a symbolic form of its own is one node",
+        "a function with a custom symbolic is one node",
     ),
 )
 PATCHES: tuple[Patch, ...] = (
@@ -326,23 +323,23 @@ PATCHES: tuple[Patch, ...] = (
         "torch.nn:RNNBase",
         "check_forward_args",
         _unless_packed,
-        "compares states with how many packed sequences there are, which data decides",
+        "compares states with the number of packed sequences, which is data-dependent",
     ),
     Patch("torch.nn:LSTM", "check_forward_args", _unless_packed, "the same"),
     Patch(
         "torch._higher_order_ops.associative_scan",
         "generic_associative_scan",
         _one_associative_scan,
-        "a scan over a dynamic dim is one operator, not as many calls as the example's size takes",
+        "a scan over a dynamic dim is one operator, not unrolled at the example's size",
     ),
-    Patch("torch._C", "_swap_tensor_impl", _no_swap, "exchanges two tensors unseen"),
-    *_OF_SIZES,
+    Patch("torch._C", "_swap_tensor_impl", _no_swap, "swaps tensors without a dispatched call"),
+    *_SIZE_PATCHES,
 )
-OF_PYTHON: tuple[Patch, ...] = (
-    Patch("builtins", "max", _extreme(largest_of_sizes), "would be that of the example's sizes"),
+PYTHON_PATCHES: tuple[Patch, ...] = (
+    Patch("builtins", "max", _extreme(largest_of_sizes), "would compare the example's sizes"),
     Patch("builtins", "min", _extreme(smallest_of_sizes), "the same"),
     *(
-        Patch("math", name, _function_of_size(name), "would fix the size")
+        Patch("math", name, _function_of_size(name), "would specialize the size")
         for name in ("sqrt", "log2", "sin", "cos", "tan", "asin", "acos", "atan")
     ),
 )

@@ -1,4 +1,4 @@
-"""What a recording of our own stands on: the dispatcher below autograd, fake tensors, sizes."""
+"""What the recorder is built on: a dispatch mode below autograd, fake tensors, symbolic sizes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private import patches
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
-from sardonyx._torch_private.operators import is_composite
+from sardonyx._torch_private.operators import is_composite, schema_arguments
 from sardonyx._torch_private.symbolic_shapes import extremes, numbers
 from sardonyx._torch_private.symbolic_shapes.guards import OF_WINDOWS, asks_layout
-from sardonyx._torch_private.symbolic_shapes.sizes import _sizes_without_conclusions, example_values
+from sardonyx._torch_private.symbolic_shapes.sizes import _shape_env_class, example_values
 from sardonyx._torch_private.tensors.fakes import is_fake
 
 _KEY = torch._C.DispatchKey
@@ -38,9 +38,8 @@ _AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 
 class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Hands every operator that reaches the dispatcher to `call(op, args, kwargs)`, whole: below
-    the autograd keys nothing has taken a composite operator apart. `call` runs as code outside of
-    the recording does."""
+    """Passes every operator that reaches the dispatcher to `call(op, args, kwargs)`. Below the
+    autograd keys composite operators arrive undecomposed. `call` runs outside of the mode."""
 
     supports_higher_order_operators = True
 
@@ -48,7 +47,7 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._call = call
         self.is_below_autograd = True
-        """False where the model asks for gradients: then composite operators arrive in parts."""
+        """False where the model computes gradients: then composite operators arrive decomposed."""
         self._outside = (
             torch._C._dispatch_tls_local_include_set(),
             # A view would keep its base.
@@ -66,7 +65,7 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._call(func, args, kwargs or {})
 
     def outside(self) -> Any:
-        """A guard under which the dispatcher works as it did when the mode was made."""
+        """A guard with the dispatch keys that were active when the mode was made."""
         return torch._C._ForceDispatchKeyGuard(*self._outside)
 
     @contextlib.contextmanager
@@ -90,7 +89,7 @@ def is_higher_order(func: Any) -> bool:
 
 
 def new_recording_mode(look: Callable[..., Any]) -> Any:
-    """A fake mode whose sizes ask `look` where Python looks at one (see `_recorded_sizes`)."""
+    """A fake mode that calls `look` where Python evaluates a size (see `_recorded_sizes`)."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     env = _recorded_sizes()()
@@ -99,37 +98,39 @@ def new_recording_mode(look: Callable[..., Any]) -> Any:
 
 
 @contextlib.contextmanager
-def told_of_symbols(mode: Any, symbol_made: Callable[[], object]) -> Iterator[None]:
-    """Calls `symbol_made` where a size or a number of the mode is a symbol, or becomes one."""
+def observed_numbers(
+    mode: Any, observer: numbers.NumberObserver, symbol_made: Callable[[], object]
+) -> Iterator[None]:
+    """Reports the numbers of a recording mode; calls `symbol_made` once one is symbolic."""
     env = mode.shape_env
-    env.symbol_made = symbol_made
+    env.observer, env.symbol_made = observer, symbol_made
     if env.has_symbols:
         symbol_made()
     try:
         yield
     finally:
-        env.symbol_made = None
+        env.observer = env.symbol_made = None
 
 
 def look_no_more(mode: Any) -> None:
-    """What is asked of sizes after the recording is answered as PyTorch does."""
+    """After the recording, sizes are evaluated as in PyTorch."""
     mode.shape_env.look = lambda expression, frame, is_check, evaluate: evaluate(expression)
 
 
 @functools.cache
 def _recorded_sizes() -> Any:
-    """A kind of ShapeEnv that tells of every look at a size or at a condition on sizes, and of
-    every symbol that is made."""
+    """A ShapeEnv that reports where a size, or a condition on sizes, is evaluated, and where a
+    symbol is made."""
 
-    class RecordedSizes(_sizes_without_conclusions()):  # type: ignore[misc]
+    class RecordedSizes(_shape_env_class()):  # type: ignore[misc]
         look: Callable[..., Any]
+        observer: numbers.NumberObserver | None = None
         symbol_made: Callable[[], object] | None = None
         has_symbols = False
 
         def guard_or_defer_runtime_assert(self, orig_expr: Any, *args: Any, **options: Any) -> bool:
-            unread = numbers.unread_conditions.get()
-            if unread is not None:  # torch._check takes it
-                unread.read_expression(orig_expr)
+            if self.observer is not None:  # torch._check reads it
+                self.observer.unread.read_expression(orig_expr)
             return bool(super().guard_or_defer_runtime_assert(orig_expr, *args, **options))
 
         def evaluate_expr(self, expression: Any, *args: Any, **options: Any) -> Any:
@@ -158,20 +159,20 @@ def _recorded_sizes() -> Any:
 
 
 def _asker(frame: FrameType) -> tuple[FrameType, bool]:
-    """The code that looks at a size, apart from what passes the question on; and whether it only
-    checks a condition (`torch._check`), and decides nothing by it."""
+    """The frame that evaluates a size, without the frames that forward the evaluation; and whether
+    it only checks a condition (`torch._check`)."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    passing_on = uninteresting_files() | {extremes.__file__, patches.__file__, numbers.__file__}
+    forwarding = uninteresting_files() | {extremes.__file__, patches.__file__, numbers.__file__}
     is_check = False
-    while frame.f_back is not None and frame.f_code.co_filename in passing_on:
+    while frame.f_back is not None and frame.f_code.co_filename in forwarding:
         is_check = is_check or frame.f_code.co_name.startswith("_check")
         frame = frame.f_back
     return frame, is_check
 
 
 def is_data_dependent_error(error: BaseException, asked: Any = None) -> bool:
-    """Whether a question has no answer without data; `asked` is noted in it."""
+    """Whether a condition cannot be evaluated without data; `asked`, it, is kept in the error."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     if not isinstance(error, GuardOnDataDependentSymNode):
@@ -182,13 +183,13 @@ def is_data_dependent_error(error: BaseException, asked: Any = None) -> bool:
 
 
 def condition_of(error: BaseException) -> sympy.Basic | None:
-    """What was asked that data decides: `u0 > 3`; None for a number alone."""
+    """The data-dependent condition, `u0 > 3`; None for a number alone."""
     condition = getattr(error, "asked", None)
     return condition if isinstance(condition, sympy.Basic) and condition.args else None
 
 
 def lacks_fake_kernel(error: BaseException) -> bool:
-    """Whether an operator could not run on fake tensors because nothing says how."""
+    """Whether an operator has no kernel for fake tensors."""
     from torch._subclasses.fake_tensor import UnsupportedOperatorException
 
     return isinstance(error, (UnsupportedOperatorException, NotImplementedError)) or (
@@ -200,7 +201,7 @@ def lacks_fake_kernel(error: BaseException) -> bool:
 
 
 def new_fake(mode: Any, sizes: Any, strides: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """A fake tensor with memory of its own."""
+    """A fake tensor with new memory."""
     from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
     with in_kernel_invocation_manager(mode):
@@ -220,7 +221,7 @@ def fake_view(base: Any, sizes: Any, strides: Any, offset: Any, dtype: torch.dty
 
 
 def with_other_sizes(fake: Any, others: dict[Any, Any]) -> torch.Tensor:
-    """The same memory with other symbols for sizes, by their expressions."""
+    """The same memory, with symbols for sizes replaced by their expressions."""
     env = fake.fake_mode.shape_env
     symbols = {expression: size.node.expr for expression, size in others.items()}
 
@@ -237,7 +238,7 @@ def with_other_sizes(fake: Any, others: dict[Any, Any]) -> torch.Tensor:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its sizes, its strides and where it begins say all of it."""
+    """Whether sizes, strides and storage offset describe it completely."""
     return tensor.layout == torch.strided and not (
         tensor.is_quantized or tensor.is_conj() or tensor.is_neg()
     )
@@ -258,7 +259,7 @@ def is_fake_of(mode: Any, tensor: Any) -> bool:
 
 
 def forget_numbers_of(fake: Any) -> None:
-    """A fake tensor that was written has other values: how many are not zero is not known."""
+    """After a write, the number of nonzero elements and the like are not known any more."""
     for name in ("nonzero_memo", "item_memo", "unique_memo", "unique_consecutive_memo"):
         if getattr(fake, name, None) is not None:
             setattr(fake, name, None)
@@ -281,7 +282,7 @@ def new_input_size(mode: Any, hint: int, *, is_size: bool = True) -> Any:
 
 
 def limit_size(size: Any, minimum: int | None, maximum: int | None) -> None:
-    """Sizes that the caller rules out are none."""
+    """Restricts the range of a size symbol."""
     from torch.utils._sympy.value_ranges import ValueRanges
 
     ranges = size.node.shape_env.var_to_range
@@ -306,12 +307,12 @@ def new_number(mode: Any, dtype: torch.dtype) -> Any:
 
 
 def autocast_devices() -> tuple[str, ...]:
-    """Those that autocast is on for, in code above the dispatcher."""
+    """The devices for which autocast is enabled, in code above the dispatcher."""
     return tuple(device for device in _AUTOCAST if torch.is_autocast_enabled(device))
 
 
 def is_cast_in_parts(op: Any, devices: tuple[str, ...]) -> bool:
-    """Whether autocast, on for these devices, knows the parts of a composite operator only."""
+    """Whether autocast, enabled for these devices, only casts the parts of a composite operator."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return (
         bool(devices)
@@ -325,18 +326,17 @@ def run_in_parts(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def run_operator(op: Any, args: dict[str, Any], mode: Any, function: Any = None) -> Any:
-    """What `op`, or `function` in its place, gives for fake tensors."""
+    """The result of `op`, or of `function` in its place, on fake tensors."""
     from torch._dispatch.python import enable_python_dispatcher
 
+    positional, keyword = schema_arguments(op, args)
     with mode, enable_python_dispatcher():
-        positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
-        keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)
 
 
 @functools.cache
 def returned_arguments(op: Any) -> dict[int, str]:
-    """Which results are arguments that the operator writes, by the position of the result."""
+    """Results that are written arguments: the position of the result -> the argument."""
     written = {
         frozenset(a.alias_info.before_set): a.name
         for a in op._schema.arguments
@@ -350,7 +350,7 @@ def returned_arguments(op: Any) -> dict[int, str]:
 
 
 def fake_like(mode: Any, tensor: torch.Tensor, sizes: list[Any]) -> torch.Tensor:
-    """A fake of `tensor` with these sizes, which lies in memory in the same order."""
+    """A fake of `tensor` with these sizes and the same order of strides."""
     strides: list[Any] = [hint_of(stride) for stride in tensor.stride()]
     if any(isinstance(size, torch.SymInt) for size in sizes):
         order = sorted(range(len(sizes)), key=lambda axis: (strides[axis], -axis))
@@ -390,31 +390,26 @@ def flex_attention_in_parts(*args: Any) -> Any:
     )
 
 
-def no_modes() -> Any:
-    """Without the modes of functions and of dispatch that run now."""
-    return _NoModes()
+@contextlib.contextmanager
+def no_modes() -> Iterator[None]:
+    """Without the active torch-function and dispatch modes."""
+    from torch.utils._python_dispatch import _disable_current_modes
 
-
-class _NoModes(contextlib.ExitStack):
-    def __enter__(self) -> Any:
-        from torch.utils._python_dispatch import _disable_current_modes
-
-        self.enter_context(torch._C.DisableTorchFunction())
-        self.enter_context(_disable_current_modes())
-        return super().__enter__()
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
 def guard_expressions(mode: Any) -> list[sympy.Basic]:
-    """The conditions on sizes that were taken for granted so far."""
+    """The guards on sizes so far."""
     return [guard.expr for guard in mode.shape_env.guards]
 
 
 def is_code_of_models(frame: FrameType) -> bool:
-    """Whether it is neither PyTorch's nor ours."""
+    """Whether the code is neither PyTorch's nor ours."""
     file = frame.f_code.co_filename
     return not file.startswith((TORCH_FOLDER, OWN_FOLDER)) or file.startswith(OF_WINDOWS)
 
 
 def hint_of(size: Any) -> int:
-    """The number that a size is in the example."""
+    """The value of a size in the example."""
     return int(size.node.hint) if isinstance(size, torch.SymInt) else int(size)

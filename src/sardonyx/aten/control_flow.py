@@ -1,7 +1,6 @@
-"""Nodes with blocks: a branch and a loop, the two forms that every capture's control flow takes.
+"""Nodes with blocks: branch and loop, to which every capture reduces control flow.
 
-A block reads the values of the graph around it as they are; only what changes from iteration to
-iteration is an input of a block.
+A block reads the values around it directly; only what a loop carries is an input of a block.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ for _schema in _SCHEMAS:
     _OPERATORS.define(_schema)  # type: ignore[no-untyped-call]
 
 BRANCH = torch.ops.sardonyx.branch.default
-"""Blocks: what is computed where the condition holds, and where it does not. No inputs."""
+"""Two blocks without inputs: for a true and for a false condition."""
 LOOP = torch.ops.sardonyx.loop.default
-"""One block. Its inputs: the number of the iteration, then what is carried. Its outputs: whether to
-go on (None: as long as the count says), what is carried on, and what is stacked over the
-iterations. The results of the node: what is carried last, then what was stacked."""
+"""One block. Its inputs: the iteration number, then the carried values. Its outputs: whether to
+continue (None: up to the count), the carried values, and values to stack over the iterations. The
+outputs of the node: the last carried values, then the stacked ones."""
 
 
 def all_nodes(nodes: list[Node]) -> Iterator[Node]:
-    """Those inside blocks, too."""
+    """The nodes, and those inside their blocks."""
     for node in nodes:
         yield node
         for block in node.blocks:
@@ -47,7 +46,7 @@ def values_read(node: Node) -> Iterator[Value]:
 
 
 def map_blocks(nodes: list[Node], change: Callable[[list[Node]], list[Node]]) -> list[Node]:
-    """The nodes, changed; and those of every block inside, from the innermost out."""
+    """Applies `change` to the nodes and to those of every block, innermost first."""
     for node in nodes:
         for block in node.blocks:
             block.nodes = map_blocks(block.nodes, change)

@@ -1,4 +1,4 @@
-"""PyTorch's own expansion of one call into simpler ones, as nodes."""
+"""PyTorch's decomposition of one call into simpler ones, as nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def expansion(
         return None
     calls, result = recorded
     if any(op._schema.name in METADATA_WRITES for op, *_ in calls):
-        return None  # a tensor of the recording has only the shape it had in the end
+        return None  # the recorded tensor has its last shape only
     nodes = _nodes_of(graph, node, calls, values, inference)
     found = [values.get(id(r)) for r in tensors_in(result)]
     outputs = [v for v in found if v is not None]
@@ -59,7 +59,7 @@ def _nodes_of(
     nodes: list[Node] = []
     for op, args, kwargs, result in calls:
         if not op._schema.is_mutable and not tensors_in(result):
-            continue  # prim::device, aten::stride: asked, not computed
+            continue  # prim::device, aten::stride: queries
         arguments = bind(op, argument(args), {k: argument(v) for k, v in kwargs.items()})
         outputs = []
         for item in tensors_in(result):

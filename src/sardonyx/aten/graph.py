@@ -1,4 +1,4 @@
-"""AtenGraph: the one form every capture produces and the lowering reads."""
+"""AtenGraph: the IR that every capture produces and the lowering reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SourceLocation:
 
 UNKNOWN_LOCATION = SourceLocation()
 READS_A_NUMBER = torch.ops.aten._local_scalar_dense.default
-"""Marks, until functionalization, where a number was read off a tensor: later writes of the tensor
+"""Marks, until functionalization, where a number was read from a tensor: later writes to the tensor
 do not change the number."""
 
 
@@ -61,7 +61,8 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True)
 class SequenceType(TensorType):
-    """A list of tensors whose length is known at run time: dtype and dims are those of each."""
+    """A list of tensors whose length is known at run time. Dtype and shape are those of each item;
+    a dim in which the items differ is None."""
 
     def __str__(self) -> str:
         return f"list of {TensorType.__str__(self)}"
@@ -69,8 +70,8 @@ class SequenceType(TensorType):
 
 @dataclass(frozen=True, slots=True)
 class UnrankedType(TensorType):
-    """A tensor whose rank depends on the branch that was taken; its shape says nothing. Nothing
-    but an output of the graph is one."""
+    """A tensor whose rank depends on the branch that was taken; its `shape` is meaningless. Only
+    outputs of the graph have this type."""
 
     def __str__(self) -> str:
         return f"{str(self.dtype).removeprefix('torch.')}[...]"
@@ -146,14 +147,14 @@ class Node:
         return operator_name(self.op)
 
     @property
-    def told_name(self) -> str:
-        """The name in messages: that of the class where it is a `torch.autograd.Function`, of the
-        operator where it is one form of its calls."""
+    def display_name(self) -> str:
+        """The name in messages: of the class for a `torch.autograd.Function`, of the operator for
+        one form of its calls."""
         namespace, _, rest = self.name.partition("::")
         if namespace not in (FUNCTIONS_NAMESPACE, KEPT_NAMESPACE):
             return self.name
-        told = FUNCTION_FORM.split(rest)[0]
-        return told if namespace == FUNCTIONS_NAMESPACE else told.replace("__", "::", 1)
+        name = FUNCTION_FORM.split(rest)[0]
+        return name if namespace == FUNCTIONS_NAMESPACE else name.replace("__", "::", 1)
 
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
@@ -167,7 +168,7 @@ class Node:
 
     def __repr__(self) -> str:
         outputs = ", ".join(map(repr, self.outputs))
-        return f"{outputs} = {self.told_name}({self.describe_inputs()})"
+        return f"{outputs} = {self.display_name}({self.describe_inputs()})"
 
 
 @dataclass(slots=True)
@@ -189,7 +190,7 @@ class SymbolSource:
 
 @dataclass(slots=True)
 class AtenGraph(Block):
-    """The main block, with what only the whole graph has."""
+    """The main block, with parameters, size symbols and mutations."""
 
     parameters: dict[str, Value] = field(default_factory=dict)
     """Parameters, buffers and lifted constants by state_dict name; each has its `constant`."""
@@ -211,14 +212,13 @@ class Mutation:
 
 
 SCRIPT = "script"
-"""What graphs are captured by that were read, and not run: nothing is known of how tensors lie in
-memory."""
+"""`captured_by` of graphs that were read, not run: the strides of tensors are not known."""
 FUNCTIONS_NAMESPACE = "sardonyx_autograd"
-"""Of operators that each stand for one form of calls of a `torch.autograd.Function`."""
+"""The namespace of operators that stand for a `torch.autograd.Function`, one per form of calls."""
 KEPT_NAMESPACE = "sardonyx_kept"
-"""Of operators that each stand for one form of calls of another."""
+"""The namespace of operators that stand for another operator, one per form of calls."""
 FUNCTION_FORM = re.compile(r"__form_(?=\d+$)")
-"""Between the name of what is called and the number of the form."""
+"""Between the name of the function and the number of the form."""
 
 
 def operator_name(op: OpOverload) -> str:
@@ -236,7 +236,7 @@ def values_in(argument: Argument) -> Iterator[Value]:
 
 
 def is_symbolic(argument: Argument) -> bool:
-    """Whether an argument is, or holds, a size that is computed."""
+    """Whether an argument is, or contains, a symbolic size."""
     if isinstance(argument, list):
         return any(map(is_symbolic, argument))
     return isinstance(argument, sympy.Basic)
@@ -261,7 +261,7 @@ def _describe(argument: Argument) -> str:
 
 @dataclass(frozen=True)
 class RecordedGraph:
-    """The model as it was recorded; prints as its calls, one a line."""
+    """The model as it was recorded; prints one call per line."""
 
     graph: AtenGraph
 

@@ -1,4 +1,4 @@
-"""Results of alike calls: models call an operator on tensors of one shape again and again."""
+"""A cache of inferred types: models call an operator on tensors of one shape again and again."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from sardonyx._torch_private import OpOverload
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-class AlikeResults:
-    """What operators gave for arguments of these types, sizes and strides; a call that is alike
-    gets new tensors that are alike, views of its own arguments among them."""
+class InferenceCache:
+    """Results of operators by the types, sizes and strides of the arguments. A later call with the
+    same key gets new fake tensors of the same kind, views of its arguments among them."""
 
     def __init__(self, mode: Any) -> None:
         self._mode = mode
         self._known: dict[Hashable, _Template | None] = {}
         self._keys: dict[int, tuple[Any, frozenset[sympy.Basic], ref[torch.Tensor]]] = {}
-        """Of tensors, by id; and the tensor, of which the id may be another's later."""
+        """Keys of tensors by id; with the tensor, as an id can be reused."""
 
     def forget(self, fake: torch.Tensor) -> None:
         """Its sizes were changed in place."""
         self._keys.pop(id(fake), None)
 
-    def of(self, op: OpOverload, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Any:
+    def result(self, op: OpOverload, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Any:
         symbols: set[sympy.Basic] = set()
         given: list[torch.Tensor] = []
         try:
             key = (op, *(self._key(a, symbols, given) for a in arguments.values()))
             known = self._known.get(key)
-        except TypeError:  # an argument that cannot be a key
+        except TypeError:  # an argument is not hashable
             return run()
         if known is not None:
             return self._made(known, given)
@@ -117,7 +117,7 @@ class _Like:
     strides: tuple[Any, ...]
     offset: Any
     base: int | None
-    """Which of the given tensors it is a view of."""
+    """The index of the argument that it is a view of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,14 @@ class _Template:
     container: type | None
 
 
-class _Unlike:
+class _NoKey:
     """Equal to nothing."""
 
 
 def _tensor_key(tensor: torch.Tensor) -> tuple[Any, frozenset[sympy.Basic]]:
-    is_known = getattr(tensor, "constant", None) is not None  # its values decide then
+    is_known = getattr(tensor, "constant", None) is not None  # the result may depend on its values
     if is_known or not (_torch_private.is_fake(tensor) and _torch_private.is_plain(tensor)):
-        return _Unlike(), frozenset()
+        return _NoKey(), frozenset()
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     dims = tuple(map(_torch_private.dim_of, numbers))
     symbols = [d.free_symbols for d in dims if isinstance(d, sympy.Basic)]

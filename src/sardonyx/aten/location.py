@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import CodeType, FrameType
 
@@ -35,50 +35,46 @@ def is_users(file: str) -> bool:
 
 @cache
 def from_stack_trace(trace: str) -> Place:
-    """(file, line, text) of the user's innermost frame in a Python-style stack trace."""
-    return _innermost(reversed(_PYTHON_FRAME.findall(trace)))
+    """The user's innermost frame in a Python-style stack trace."""
+    return _innermost((f, int(line)) for f, line in reversed(_PYTHON_FRAME.findall(trace)))
 
 
 @cache
 def from_source_range(text: str) -> Place:
-    """The same from TorchScript's forms: a trace lists the innermost frame first, a script has
-    the line that was compiled."""
-    return _innermost(_TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text))
-
-
-def _innermost(frames: Iterable[tuple[str, str]]) -> Place:
-    fallback = ("", 0, "")
-    for file, number in frames:
-        if file == _BOUNDARY:
-            break  # what called the exporter is not the model
-        found = (file, int(number), linecache.getline(file, int(number)).strip())
-        if is_users(file):
-            return shortened(found)
-        if not fallback[0] and not file.startswith((_OWN_FOLDER, *_COMPILER)):
-            fallback = found
-    return shortened(fallback)
+    """The same for TorchScript: a trace lists the innermost frame first, a script has the line that
+    was compiled."""
+    frames = _TORCHSCRIPT_FRAME.findall(text) or _PYTHON_FRAME.findall(text)
+    return _innermost((file, int(line)) for file, line in frames)
 
 
 def innermost_user_place(frame: FrameType | None) -> Place:
     """The same for a running frame and its callers."""
-    fallback: tuple[str, int] | None = None
+    return _innermost((f.f_code.co_filename, f.f_lineno) for f in _callers(frame))
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
-        file = frame.f_code.co_filename
+        yield frame
+        frame = frame.f_back
+
+
+def _innermost(frames: Iterable[tuple[str, int]]) -> Place:
+    fallback: tuple[str, int] | None = None
+    for file, line in frames:
         kind = _kind_of_file(file)
         if kind == "boundary":
-            break
+            break  # what called the exporter is not the model
         if kind == "user":
-            return _place(file, frame.f_lineno)
+            return _place(file, line)
         if fallback is None and kind == "torch":
-            fallback = file, frame.f_lineno
-        frame = frame.f_back
+            fallback = file, line
     return ("", 0, "") if fallback is None else _place(*fallback)
 
 
 @cache
 def _kind_of_file(file: str) -> str:
     if file == _BOUNDARY:
-        return "boundary"  # what called the exporter is not the model
+        return "boundary"
     if is_users(file):
         return "user"
     return "own" if file.startswith((_OWN_FOLDER, *_COMPILER)) else "torch"
@@ -93,20 +89,17 @@ def _shortened_place(file: str, line: int, folder: str, text: str) -> Place:
     return shortened((file, line, text))
 
 
-def is_asked_by_torch(frame: FrameType | None) -> bool:
-    """Whether the code that runs is PyTorch's, and not that of a model."""
+def is_called_from_torch(frame: FrameType | None) -> bool:
+    """Whether the running code is PyTorch's, and not that of a model."""
     code = running_model_code(frame)
     return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
 
 
 def running_model_code(frame: FrameType | None) -> CodeType | None:
-    """The code that runs, apart from what dispatches and watches its calls."""
-    watching = (_OWN_FOLDER, warnings.__file__, _TORCH_FOLDER + "_ops.py")
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(watching):
-            return frame.f_code
-        frame = frame.f_back
-    return None
+    """The running code, apart from what dispatches and observes its calls."""
+    observing = (_OWN_FOLDER, warnings.__file__, _TORCH_FOLDER + "_ops.py")
+    codes = (f.f_code for f in _callers(frame))
+    return next((code for code in codes if not code.co_filename.startswith(observing)), None)
 
 
 def place_text(place: Place) -> str:

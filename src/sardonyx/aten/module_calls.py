@@ -1,4 +1,4 @@
-"""Which calls of modules a recorded node was made in, and of which classes the modules are."""
+"""The module calls that a recorded node was made in, and the classes of the modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sardonyx import _torch_private
 
 _SCRIPTED_CALL = re.compile(r"([^.()]+)\(([^()]*)\)")
 _CONTROL_FLOW = {"prim::If": 1, "prim::Loop": 2}
-"""And how many of their inputs decide what runs."""
+"""With the number of inputs that decide what runs."""
 _MODEL_ITSELF = ("",)
 _NO_MODULE = ("SELF", "UNKNOWN_INSTANCE", "TOP")
 
@@ -57,7 +57,7 @@ def _class_of(module: torch.nn.Module) -> ModuleClass:
 
 
 class RunningCalls:
-    """The module and the calls of each TorchScript node, asked for in the order of the program."""
+    """The module and the calls of each TorchScript node, queried in program order."""
 
     def __init__(self, class_names: Mapping[str, str]) -> None:
         self._class_names = class_names
@@ -68,7 +68,7 @@ class RunningCalls:
 
     def of(self, node: Any) -> tuple[str, tuple[str, ...]]:
         paths = self._paths_of(node)
-        if node.kind() == "prim::Constant":  # TorchScript gathers them all at the beginning
+        if node.kind() == "prim::Constant":  # TorchScript moves them all to the beginning
             return paths[-1], ()
         return paths[-1], self._numbered(paths)
 
@@ -80,13 +80,15 @@ class RunningCalls:
         return self._paths_around(node) if paths == _MODEL_ITSELF else paths
 
     def _paths_around(self, node: Any) -> tuple[str, ...]:
-        """TorchScript forgets where a branch comes from that may raise or return: it is where what
-        decides over it is, and so is what is inside of it."""
+        """TorchScript loses the module of a branch that may raise or return: it is that of the
+        condition, for the nodes inside the branch too."""
         if node.kind() in _CONTROL_FLOW:
             deciding = list(node.inputs())[: _CONTROL_FLOW[node.kind()]]
-            told = [v for v in deciding if v.node().kind() not in ("prim::Constant", "prim::Param")]
-            if told:
-                return reduce(common_start, map(self._paths_of_producer, told))
+            computed = [
+                v for v in deciding if v.node().kind() not in ("prim::Constant", "prim::Param")
+            ]
+            if computed:
+                return reduce(common_start, map(self._paths_of_producer, computed))
         owner = node.owningBlock().owningNode()
         if owner is None or owner.kind() not in _CONTROL_FLOW:
             return _MODEL_ITSELF
@@ -99,7 +101,7 @@ class RunningCalls:
         return self._producers[name]
 
     def _numbered(self, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """What runs on from the node before is the same call."""
+        """Calls that continue from the node before keep their number."""
         running: list[tuple[str, str]] = []
         for path, (last, call) in zip(paths, self._last, strict=False):
             if path != last:
@@ -112,7 +114,7 @@ class RunningCalls:
         return tuple(call for _, call in running)
 
     def _scripted_paths(self, hierarchy: str) -> tuple[str, ...]:
-        """TorchScript tells `0(Block).linear(Linear)`: the last name of each module's path."""
+        """TorchScript has `0(Block).linear(Linear)`: the last name of each module's path."""
         paths = [""]
         for name, class_name in _SCRIPTED_CALL.findall(hierarchy):
             if name not in _NO_MODULE:

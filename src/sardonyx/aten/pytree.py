@@ -1,4 +1,4 @@
-"""Nested inputs and outputs: flattened to leaves with a path each, and put together again."""
+"""Nested inputs and outputs: flattened to leaves with a path each, and unflattened."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
 
 
 def _type_name(tree: Any) -> str:
-    if is_named_tuple(tree):  # TorchScript makes classes of its own: the names of the fields count
+    if is_named_tuple(tree):  # TorchScript makes new classes: the field names count
         return "NamedTuple"
     return f"{type(tree).__module__}.{type(tree).__qualname__}"
 
@@ -144,15 +144,15 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 # The key-value caches of Hugging Face Transformers, which models take and return as
-# `past_key_values`, are classes of their own, not pytrees.
+# `past_key_values`, are not registered as pytrees.
 
 _TENSORS = {"key": "keys", "value": "values"}
 _FIELDS = {
     "DynamicLayer": _TENSORS,
-    # How much it has seen does not follow from what it still holds.
+    # The number of tokens it has seen does not follow from what it still holds.
     "DynamicSlidingWindowLayer": {**_TENSORS, "cumulative_length": "cumulative_length"},
 }
-"""By the class of a layer: what it holds, under the name it gets and as its attribute."""
+"""By the class of a layer: the name of each field, and its attribute."""
 
 
 def _open_cache(cache: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:

@@ -1,4 +1,4 @@
-"""The names and numbers that TorchScript has for dtypes."""
+"""TorchScript's names and numbers for dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def scalar_type_name(dtype: torch.dtype) -> str:
-    """`Float` for torch.float32, as `type().scalarType()` says it."""
+    """`Float` for torch.float32, as in `type().scalarType()`."""
     return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
 
 

@@ -1,4 +1,4 @@
-"""Arguments bound once, from the schema: positional, keyword and default all become names."""
+"""Arguments bound by the schema: positional, keyword and default arguments all get names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALAR_TYPES: tuple[torch.dtype | None, ...] = (
 
 
 class Parameter(NamedTuple):
-    """What binding needs of one schema argument; reading it off the schema each time is slow."""
+    """What binding needs of one schema argument, cached: reading the schema is slow."""
 
     name: str
     is_dtype: bool
@@ -107,18 +107,18 @@ def dtype_from_number(number: int) -> torch.dtype:
 
 
 _SWITCHES = frozenset({"unsafe"})
-"""Arguments that only say what is checked."""
+"""Arguments that only enable checks."""
 
 
 def argument_kinds(op: Any) -> list[tuple[str, str]]:
-    """The names and types of its arguments, but for `out` and switches."""
+    """The names and types of its arguments, without `out` and switches."""
     arguments = [a for a in op._schema.arguments if not a.is_out and a.name not in _SWITCHES]
     return [(a.name, str(a.type)) for a in arguments]
 
 
 @cache
 def functional_overload(name: str, written: Any) -> Any:
-    """The overload of an operator that takes what one that writes takes, but for `out`."""
+    """The functional overload that takes the arguments of one that writes, without `out`."""
     packet = getattr(torch.ops.aten, name, None)
     if packet is None:
         return None
@@ -139,4 +139,4 @@ METADATA_WRITES: dict[str, Callable[[Any], Any]] = {
     f"aten::{name}_": partial(functional_overload, name)
     for name in ("squeeze", "unsqueeze", "t", "transpose", "swapaxes", "swapdims", "as_strided")
 }
-"""In-place operators that change the shape of their argument, by the view they make of it."""
+"""In-place operators that change the shape of their argument -> the view operator."""

@@ -26,24 +26,24 @@ for _schema in _SCHEMAS:
 SEQUENCE = torch.ops.sardonyx.sequence.default
 SEQUENCE_EMPTY = torch.ops.sardonyx.sequence_empty.default
 SEQUENCE_UNSTACK = torch.ops.sardonyx.sequence_unstack.default
-"""The items of a tensor along its first dim."""
+"""The slices of a tensor along its first dim."""
 SEQUENCE_SPLIT = torch.ops.sardonyx.sequence_split.default
 SEQUENCE_INSERT = torch.ops.sardonyx.sequence_insert.default
-"""Before a position; without one, at the end."""
+"""Inserts before a position; without one, at the end."""
 SEQUENCE_ERASE = torch.ops.sardonyx.sequence_erase.default
 SEQUENCE_AT = torch.ops.sardonyx.sequence_at.default
 SEQUENCE_LENGTH = torch.ops.sardonyx.sequence_length.default
 SEQUENCE_CONCAT = torch.ops.sardonyx.sequence_concat.default
 
 ITEMS_STACK = torch.ops.sardonyx.items_stack.default
-"""Lists of tensors of one shape are one tensor, their items along its first dim."""
+"""A list of tensors of one shape is one tensor, the items along its first dim."""
 ITEMS_JOIN = torch.ops.sardonyx.items_join.default
 ITEMS_REVERSE = torch.ops.sardonyx.items_reverse.default
 ITEMS_SET = torch.ops.sardonyx.items_set.default
 
 TAKES_ITEMS = frozenset({SEQUENCE, SEQUENCE_INSERT, ITEMS_STACK, ITEMS_JOIN, ITEMS_SET})
-"""Whose result holds the tensors it was given."""
+"""Operators whose result holds their arguments."""
 SHOWS_ITEMS = frozenset(
     {SEQUENCE_UNSTACK, SEQUENCE_SPLIT, SEQUENCE_ERASE, SEQUENCE_AT, ITEMS_REVERSE}
 )
-"""Whose result shares memory with what its argument holds."""
+"""Operators whose result shares memory with the items of their argument."""

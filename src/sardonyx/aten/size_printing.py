@@ -1,4 +1,4 @@
-"""Expressions of sizes as a model's Python would have them."""
+"""Size expressions, printed as Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sympy.printing.str import StrPrinter
 
 
 class _AsInPython(StrPrinter):  # type: ignore[misc]
-    """PyTorch's own functions of sizes; math.ceil(n / 2) is CeilToInt(IntTrueDiv(n, 2)) to it."""
+    """Prints PyTorch's sympy functions: math.ceil(n / 2) is CeilToInt(IntTrueDiv(n, 2))."""
 
     def _quotient(self, expression: Any, operator: str = "/") -> str:
         left, right = expression.args
@@ -56,12 +56,12 @@ _SYMBOL = re.compile(r"\b(?:s|u|zf|zuf)\d+\b")
 def in_callers_names(
     text: str, names: Mapping[sympy.Symbol, str], of_data: str | None = "data"
 ) -> str:
-    """What PyTorch says, its own symbols for sizes under the caller's names for them, and those for
-    what data decides under `of_data`."""
+    """A message of PyTorch with the caller's names for size symbols, and `of_data` for symbols that
+    depend on data."""
     known = {symbol.name: name for symbol, name in names.items()}
 
-    def told(symbol: re.Match[str]) -> str:
+    def renamed(symbol: re.Match[str]) -> str:
         unnamed = of_data if "u" in symbol[0] else None
         return known.get(symbol[0], unnamed or symbol[0])
 
-    return _SYMBOL.sub(told, text)
+    return _SYMBOL.sub(renamed, text)

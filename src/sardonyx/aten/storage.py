@@ -1,4 +1,4 @@
-"""Which tensors are the same memory: tied weights are one initializer."""
+"""Which tensors share memory: tied weights become one initializer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def storage_key(tensor: torch.Tensor) -> Hashable:
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The memory of a tensor on the host as an array.
 
-    After `Tensor.numpy()` nobody could resize that memory, which may be the user's, any more.
+    `Tensor.numpy()` would make that memory, which may be the user's, non-resizable.
     """
     return np.from_dlpack(tensor.detach())
 
@@ -37,7 +37,7 @@ def holds_memory(tensor: torch.Tensor) -> bool:
     if tensor.numel() == 0:
         return True
     storage = tensor.untyped_storage()
-    # The storage of a fake tensor lies on the meta device, whatever the tensor says of itself.
+    # The storage of a fake tensor is on the meta device, whatever its `device` is.
     # A tensor subclass that only wraps others has an address of zero.
     return (
         storage.device.type != "meta"

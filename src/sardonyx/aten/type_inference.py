@@ -1,4 +1,4 @@
-"""Types from PyTorch: every node run on fake tensors, with symbols for dynamic sizes."""
+"""Type inference: PyTorch runs each node on fake tensors, with symbols for dynamic sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sardonyx.aten.graph import (
     TensorType,
     Value,
 )
-from sardonyx.aten.inference_cache import AlikeResults
+from sardonyx.aten.inference_cache import InferenceCache
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
@@ -43,15 +43,15 @@ def has_symbols(arguments: Sequence[Any]) -> bool:
 class TypeInference:
     """Runs operators on fake tensors; makes the fake of a value when one is first needed.
 
-    In a mode of its own all fakes are on the host, wherever the model is: types are the same
-    there, and the kernels of other devices look at sizes they need not look at.
+    In a new mode all fakes are on the host, wherever the model is: types are the same there, and
+    kernels of other devices specialize more sizes.
     """
 
     def __init__(self, mode: Any = None, *, on_host: bool = True) -> None:
         self.mode = mode or _torch_private.new_fake_mode()
         self._on_host = mode is None or on_host
         self._names = 0
-        self._alike = AlikeResults(self.mode)
+        self._cache = InferenceCache(self.mode)
 
     @classmethod
     def for_graph(cls, graph: AtenGraph) -> TypeInference:
@@ -72,7 +72,7 @@ class TypeInference:
         return value.fake
 
     def stand_in(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor like this one, its content left open, where the fakes are."""
+        """A tensor of the same type and strides, on the device of the fakes."""
         if not self._on_host or tensor.device.type == "cpu":
             return tensor
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
@@ -87,7 +87,7 @@ class TypeInference:
             return (fake_of or self.fake_of)(argument)
         if isinstance(argument, sympy.Expr):
             return _torch_private.sym_int(self.mode, argument)
-        if isinstance(argument, sympy.Basic):  # a condition, which decides no type
+        if isinstance(argument, sympy.Basic):  # no type depends on a condition
             return True
         if isinstance(argument, list):
             return [self.argument(a, fake_of) for a in argument]
@@ -99,7 +99,7 @@ class TypeInference:
             op = as_view(op)
         fakes = {name: self.argument(a) for name, a in arguments.items()}
         for parameter in op._schema.arguments:
-            # No type depends on one; PyTorch has no symbolic ones.
+            # No type depends on a float; PyTorch has no symbolic ones.
             if str(parameter.type) in ("float", "Optional[float]") and isinstance(
                 arguments.get(parameter.name), sympy.Expr
             ):
@@ -111,9 +111,9 @@ class TypeInference:
             return with_open_sizes(op, common, result, self.mode)
 
         if not op._schema.is_mutable:
-            return self._alike.of(op, fakes, run)
+            return self._cache.result(op, fakes, run)
         for fake in tensors_in(list(fakes.values())):
-            self._alike.forget(fake)  # its sizes may change
+            self._cache.forget(fake)  # its sizes may change
         return run()
 
     def call(

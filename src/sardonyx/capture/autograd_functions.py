@@ -337,7 +337,7 @@ def _schema_type(leaf: Any) -> str | None:
 def _names(kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """The names that `forward` has for the arguments of a call."""
     parameters = list(inspect.signature(kind.forward).parameters.values())  # type: ignore[attr-defined]
-    if not _torch_private.sets_up_context_apart(kind):
+    if not _torch_private.has_setup_context(kind):
         parameters = parameters[1:]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     names = [p.name for p in positional][: len(args)]

@@ -18,7 +18,7 @@ from sardonyx.aten.control_flow import all_nodes
 from sardonyx.aten.graph import AtenGraph, Node, Value
 from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.aten.verifier import check_contract
+from sardonyx.aten.verifier import verify
 from sardonyx.capture import attempts
 from sardonyx.capture.attempts import way_of
 from sardonyx.capture.autograd_functions import FunctionCalls
@@ -101,7 +101,7 @@ def capture(
         graph, [d.name for axes in inputs.dynamic for d in axes.values() if (d.minimum or 0) > 1]
     )
     functionalize(graph)
-    check_contract(graph)
+    verify(graph)
     unkept = recorded.output.unkept
     graph.mutated = [m for m in graph.mutated if m.name not in unkept]
     mutated = [f"{m.kind} {m.name}" for m in graph.mutated]

@@ -209,4 +209,4 @@ class GraphInfo:
 
 
 def _kind(node: Node) -> str:
-    return node.told_name.partition(".")[0]
+    return node.display_name.partition(".")[0]

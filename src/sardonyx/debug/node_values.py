@@ -45,7 +45,7 @@ class _Run:
             except (RuntimeError, ValueError, TypeError, LookupError) as error:
                 raise VerificationError(
                     format_message(
-                        f"{node.told_name} fails where it is run alone: {first_line(error)}",
+                        f"{node.display_name} fails where it is run alone: {first_line(error)}",
                         [("first", node.location.describe()), ("inputs", node.describe_inputs())],
                     )
                 ) from error

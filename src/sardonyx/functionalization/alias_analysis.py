@@ -1,5 +1,5 @@
-"""Alias analysis from nodes alone: what a call may write, and what its results may share memory
-with. It says whose memory has to be followed, and what the blocks of a branch or a loop write."""
+"""Static alias analysis: what a node may write, and what its results may share memory with. It
+finds the values whose memory has to be followed, and what the blocks of a node write."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from sardonyx.aten.control_flow import LOOP, all_nodes
 from sardonyx.aten.graph import Argument, Node, Value, values_in
 from sardonyx.aten.schema import METADATA_WRITES, parameters_of
 from sardonyx.aten.sequences import SHOWS_ITEMS, TAKES_ITEMS
-from sardonyx.functionalization.alias_tracking import AS_STRIDED
 from sardonyx.functionalization.functional_variants import (
     WITHOUT_EFFECT,
-    pure_form,
-    writes_in_secret,
+    functional_variant,
+    has_hidden_writes,
 )
+from sardonyx.functionalization.views import AS_STRIDED
 
 # -- one node ------------------------------------------------------------------------------------
 
 
 def written_values(node: Node) -> list[Value]:
-    """The arguments that a node may write: all of them where it is made of others."""
+    """The arguments that a node may write: all of them for a composite operator."""
     schema = node.op._schema
-    if schema.name in WITHOUT_EFFECT or not (schema.is_mutable or writes_in_secret(node)):
+    if schema.name in WITHOUT_EFFECT or not (schema.is_mutable or has_hidden_writes(node)):
         return []
-    form = pure_form(node)
+    form = functional_variant(node)
     names = node.arguments if form is None else form.written
     return [value for name in names for value in values_in(node.arguments[name])]
 
 
 def shared_results(node: Node) -> Iterator[tuple[Value, list[Value]]]:
-    """Results, and inputs of blocks, each with values that it may share memory with."""
+    """Results and block inputs, each with the values that it may share memory with."""
     for block in node.blocks:
         returned = block.outputs
         if node.op is LOOP:
@@ -43,7 +43,7 @@ def shared_results(node: Node) -> Iterator[tuple[Value, list[Value]]]:
                 yield output, list(values_in(first))
         for output, result in zip(node.outputs, returned, strict=True):
             yield output, list(values_in(result))
-    form = pure_form(node) if node.op._schema.is_mutable else None
+    form = functional_variant(node) if node.op._schema.is_mutable else None
     if form is not None:
         for index, name in form.returned.items():
             yield node.outputs[index], list(values_in(node.arguments[name]))
@@ -55,7 +55,7 @@ def shared_results(node: Node) -> Iterator[tuple[Value, list[Value]]]:
 def may_alias(node: Node) -> bool:
     """Whether a result can share memory with an argument: by its schema, or as a composite."""
     schema = node.op._schema
-    if schema.name in _COMPOSITES_WITH_MEMORY_OF_THEIR_OWN or not any(True for _ in node.inputs()):
+    if schema.name in _COMPOSITES_WITH_NEW_MEMORY or not any(True for _ in node.inputs()):
         return False
     return (
         node.op in TAKES_ITEMS
@@ -66,14 +66,14 @@ def may_alias(node: Node) -> bool:
 
 
 def is_its_input(node: Node) -> bool:
-    """Dropout that drops nothing gives its input; on fake tensors PyTorch makes a copy of it."""
+    """Dropout that drops nothing returns its input; on fake tensors PyTorch makes a copy."""
     if node.op._schema.name not in _DROPOUTS:
         return False
     return node.arguments["train"] is False or node.arguments["p"] == 0
 
 
 def depends_on_layout(node: Node) -> bool:
-    """Whether it gives a view or a copy, by how its input lies in memory."""
+    """Whether it returns a view or a copy, depending on the strides of its input."""
     name = node.op._schema.name
     return name in VIEWS_OR_COPIES or node.arguments.get("memory_format") is not None
 
@@ -101,17 +101,17 @@ class Classes:
                 self.parent[self.of(other)] = self.of(result)
 
     def with_any(self, values: Iterable[Value]) -> set[Value]:
-        """All that share memory with one of the values."""
+        """All values that share memory with one of these."""
         roots = set(map(self.of, values))
         return {value for value in self.parent if self.of(value) in roots}
 
 
 def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | None:
-    """The values whose layout and views matter: those which are written and which others share.
-    None for all, where a shape changes in place or blocks read what is around them.
+    """The values whose strides and views matter: those that are written and have views. None for
+    all, where a shape changes in place or blocks read what is around them.
 
-    Where the only names of a piece of memory are a value and what in-place operators return of it,
-    a write is a new name and nothing else, however the value lies in memory."""
+    Where memory is only known as a value and as what in-place operators return for it, a write is a
+    new value, whatever the strides are."""
     classes = Classes()
     written: list[Value] = []
     viewed: list[Value] = list(shared)
@@ -124,7 +124,7 @@ def followed_values(nodes: list[Node], shared: Iterable[Value]) -> set[Value] | 
         written += written_values(node)
         if _makes_views(node):
             viewed += [*node.inputs(), *node.outputs]
-        if name == AS_STRIDED:  # sees the memory that the others are views of
+        if name == AS_STRIDED:  # reads the memory behind the views
             written += node.inputs()
     return classes.with_any(written) & classes.with_any(viewed)
 
@@ -133,19 +133,9 @@ def _makes_views(node: Node) -> bool:
     schema = node.op._schema
     if schema.name in WITHOUT_EFFECT or is_its_input(node):
         return False
-    if schema.is_mutable or writes_in_secret(node):
-        return pure_form(node) is None  # made of others, of which any may be a view
+    if schema.is_mutable or has_hidden_writes(node):
+        return functional_variant(node) is None  # composite: any part may be a view
     return may_alias(node)
-
-
-def maybe_written(nodes: list[Node]) -> frozenset[Value]:
-    """Values that may share memory with one that is written, of a whole graph."""
-    classes = Classes()
-    written: list[Value] = []
-    for node in all_nodes(nodes):
-        classes.unite_results(node)
-        written += written_values(node)
-    return frozenset(classes.with_any(written))
 
 
 def written_from_outside(control: Node) -> list[Value]:
@@ -181,7 +171,7 @@ def made_inside(control: Node) -> set[Value]:
 
 
 def unchanged_positions(loop: Node) -> list[int]:
-    """Of what a loop carries, what is the same tensor in every iteration: only written in place."""
+    """The carried values that are one tensor in every iteration, only written in place."""
     (block,) = loop.blocks
     producers = {value: node for node in all_nodes(block.nodes) for value in node.outputs}
     carried = zip(block.inputs[1:], block.outputs[1:], strict=False)
@@ -193,7 +183,7 @@ def unchanged_positions(loop: Node) -> list[int]:
 
 
 def _same_tensor(value: Argument, producers: Mapping[Value, Node]) -> Argument:
-    """The first name of a tensor that operators write and return."""
+    """The first value of a tensor that in-place operators return."""
     while isinstance(value, Value) and value in producers:
         before = _before(producers[value], value, producers)
         if not isinstance(before, Value):
@@ -203,7 +193,7 @@ def _same_tensor(value: Argument, producers: Mapping[Value, Node]) -> Argument:
 
 
 def _before(node: Node, value: Value, producers: Mapping[Value, Node]) -> Argument:
-    """What a result is another name of; None for none."""
+    """The value that a result is another name of, or None."""
     index = node.outputs.index(value)
     if node.op is LOOP:
         carried = node.arguments["carried"]
@@ -220,7 +210,7 @@ def _before(node: Node, value: Value, producers: Mapping[Value, Node]) -> Argume
         return node.arguments["self"]
     if schema.name in METADATA_WRITES or not schema.is_mutable:
         return None
-    form = pure_form(node)
+    form = functional_variant(node)
     name = None if form is None else form.returned.get(index)
     return None if name is None else node.arguments[name]
 
@@ -232,7 +222,7 @@ _DROPOUTS = frozenset(
     f"aten::{name}"
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 )
-_COMPOSITES_WITH_MEMORY_OF_THEIR_OWN = frozenset(
+_COMPOSITES_WITH_NEW_MEMORY = frozenset(
     f"aten::{name}"
     for name in (
         "adaptive_avg_pool1d",

@@ -1,5 +1,5 @@
-"""Calls that copy a tensor, or share its memory where a dynamic size is 1: `contiguous()`,
-`reshape()`. A file has one of both, which matters where one of the two tensors is written."""
+"""Calls that copy a tensor, or return a view where a dynamic size is 1: `contiguous()`,
+`reshape()`. The graph has a copy, which matters where one of the two tensors is written."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from sardonyx.aten.graph import AtenGraph, Dim, Node, Value
 from sardonyx.aten.location import place_text
 from sardonyx.functionalization.alias_analysis import VIEWS_OR_COPIES, Classes, written_values
-from sardonyx.functionalization.alias_tracking import has_no_gaps, layout_of
+from sardonyx.functionalization.layout import has_no_gaps, layout_of
 
 
 def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[str]:
-    """Of a graph whose writes are still to be made pure; `larger` names dims that are never 1."""
+    """Notes for a graph before functionalization; `larger` names dims that are never 1."""
     candidates = {}
     for index, node in enumerate(graph.nodes):
         if node.op._schema.name in VIEWS_OR_COPIES:
@@ -47,7 +47,7 @@ def _name(graph: AtenGraph, size: sympy.Symbol) -> str:
 
 
 def _shares_at_one(node: Node) -> Iterator[sympy.Symbol]:
-    """The sizes of which a 1 makes memory without gaps of what lies otherwise."""
+    """The sizes for which 1 makes a contiguous tensor of one that is not."""
     source = node.arguments["self"]
     order = node.arguments.get("memory_format") or torch.contiguous_format
     if not isinstance(source, Value) or source.fake is None or order != torch.contiguous_format:
@@ -61,13 +61,13 @@ def _shares_at_one(node: Node) -> Iterator[sympy.Symbol]:
             yield symbol
 
 
-def may_be_no_copy(source: torch.Tensor, told: Collection[sympy.Symbol]) -> bool:
-    """Whether such a call of it, which copies otherwise, does not where a computed size is 1. Of
-    sizes of the inputs, the `told` ones, there is a note."""
+def may_be_no_copy(source: torch.Tensor, noted: Collection[sympy.Symbol]) -> bool:
+    """Whether such a call returns a view where a computed size is 1. The sizes of inputs, `noted`,
+    have a note."""
     layout = layout_of(source)
     return any(
         isinstance(size, sympy.Expr)
-        and not size.free_symbols <= set(told)
+        and not size.free_symbols <= set(noted)
         and _has_no_gaps_at_one(layout, size)
         for size in layout[0]
     )
@@ -78,7 +78,7 @@ def _has_no_gaps_at_one(layout: tuple[Sequence[Dim], Sequence[Dim]], size: sympy
         sizes, strides = (
             [d.subs(size, 1) if isinstance(d, sympy.Expr) else d for d in dims] for dims in layout
         )
-    except ZeroDivisionError:  # the model does not take a size of 1
+    except ZeroDivisionError:  # the model does not accept a size of 1
         return False
     return has_no_gaps(sizes, strides)
 

@@ -1,4 +1,4 @@
-"""The functional form of every operator that writes: `add_` is `add`, `add.out` is `add.Tensor`."""
+"""The functional variant of operators that write: `add_` becomes `add`, `add.out` `add.Tensor`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ aten = torch.ops.aten
 
 
 @dataclass(frozen=True, slots=True)
-class PureForm:
+class FunctionalVariant:
     """A functional call, and which of its results goes where."""
 
     op: Any
@@ -46,14 +46,14 @@ RESIZES = frozenset(
         "_resize_output_",
     )
 )
-"""Operators that exchange or resize memory."""
+"""Operators that replace or resize memory."""
 _DTYPE_OF_OUT = frozenset({"sum", "nansum", "mean", "prod", "cumsum", "cumprod"})
-"""Operators that compute in the dtype of `out` where no other is asked for; factories do, too."""
+"""Operators that compute in the dtype of `out` where none is given; factories do, too."""
 
 
-def writes_in_secret(node: Node) -> bool:
+def has_hidden_writes(node: Node) -> bool:
     """Whether an operator writes although its schema does not say so."""
-    switch = _SECRET_WRITERS.get(node.name)
+    switch = _HIDDEN_WRITERS.get(node.name)
     return (
         switch is not None
         and bool(node.arguments[switch])
@@ -61,14 +61,14 @@ def writes_in_secret(node: Node) -> bool:
     )
 
 
-_SECRET_WRITERS = {
+_HIDDEN_WRITERS = {
     "aten::batch_norm": "training",
     "aten::native_batch_norm": "training",
     "aten::instance_norm": "use_input_stats",
 }
 
 
-def pure_form(node: Node) -> PureForm | None:
+def functional_variant(node: Node) -> FunctionalVariant | None:
     name = node.op._schema.name.split("::")[1]
     if not node.op._schema.name.startswith("aten::") or node.op._schema.name in RESIZES:
         return None
@@ -81,10 +81,10 @@ def pure_form(node: Node) -> PureForm | None:
         return _without_out(node, name, written)
     if name.endswith("_") or name.startswith("__i"):
         return _in_place(node, name)
-    return _functionalfunctional_overload(node, name, written)
+    return _functional_twin(node, name, written)
 
 
-def _in_place(node: Node, name: str) -> PureForm | None:
+def _in_place(node: Node, name: str) -> FunctionalVariant | None:
     base = _OTHER_NAMES.get(name)
     if base is None:
         base = "__" + name.removeprefix("__i") if name.startswith("__i") else name[:-1]
@@ -93,21 +93,26 @@ def _in_place(node: Node, name: str) -> PureForm | None:
     op = functional_overload(base, node.op)
     if op is None:
         return None
-    return PureForm(op, _given(op, node.arguments), {"self": 0}, {0: "self"})
+    return _of_self(op, node.arguments)
 
 
-def _scripted_copy(node: Node) -> PureForm:
-    target, other = node.arguments["self"], node.arguments["other"]
+def _scripted_copy(node: Node) -> FunctionalVariant:
+    arguments = dict(node.arguments)
+    other = arguments.pop("other")
     if isinstance(other, Value):
-        return PureForm(aten.copy.default, {"self": target, "src": other}, {"self": 0}, {0: "self"})
-    return PureForm(aten.fill.Scalar, {"self": target, "value": other}, {"self": 0}, {0: "self"})
+        return _of_self(aten.copy.default, {**arguments, "src": other})
+    return _of_self(aten.fill.Scalar, {**arguments, "value": other})
 
 
-def _without_out(node: Node, name: str, written: list[str]) -> PureForm | None:
+def _of_self(op: Any, arguments: dict[str, Argument]) -> FunctionalVariant:
+    return FunctionalVariant(op, _given(op, arguments), {"self": 0}, {0: "self"})
+
+
+def _without_out(node: Node, name: str, written: list[str]) -> FunctionalVariant | None:
     op = functional_overload(name, node.op)
     if op is None:
         return None
-    return PureForm(
+    return FunctionalVariant(
         op,
         _given(op, node.arguments) | _dtype_of_out(op, name, node, written[0]),
         {name: position for position, name in enumerate(written)},
@@ -125,13 +130,13 @@ def _dtype_of_out(op: Any, name: str, node: Node, out: str) -> dict[str, Argumen
     return {}
 
 
-def _functionalfunctional_overload(node: Node, name: str, written: list[str]) -> PureForm | None:
+def _functional_twin(node: Node, name: str, written: list[str]) -> FunctionalVariant | None:
     """`op_functional` returns the results and then the new contents of what `op` writes."""
     op = getattr(getattr(aten, f"{name}_functional", None), "default", None)
     if op is None:
         return None
     count = len(node.op._schema.returns)
-    return PureForm(
+    return FunctionalVariant(
         op,
         _given(op, node.arguments),
         {argument: count + position for position, argument in enumerate(written)},
@@ -139,11 +144,11 @@ def _functionalfunctional_overload(node: Node, name: str, written: list[str]) ->
     )
 
 
-def _batch_norm(node: Node) -> PureForm:
+def _batch_norm(node: Node) -> FunctionalVariant:
     """In training `batch_norm` updates the running statistics, which its schema does not say."""
     op = aten._native_batch_norm_legit_functional.default
     arguments = {**_given(op, node.arguments), "training": True}
-    return PureForm(op, arguments, {"running_mean": 3, "running_var": 4}, {})
+    return FunctionalVariant(op, arguments, {"running_mean": 3, "running_var": 4}, {})
 
 
 def _given(op: Any, arguments: dict[str, Argument]) -> dict[str, Argument]:

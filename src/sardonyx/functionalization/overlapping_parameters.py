@@ -6,7 +6,7 @@ import torch
 
 from sardonyx.aten.graph import Value
 from sardonyx.aten.storage import holds_memory
-from sardonyx.functionalization.alias_tracking import strided_inside
+from sardonyx.functionalization.layout import strided_inside
 from sardonyx.functionalization.views import Strided
 
 

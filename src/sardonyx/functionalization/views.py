@@ -1,4 +1,4 @@
-"""Primitive view operators: how each is applied again, and how a write through it is undone.
+"""Primitive view operators: how each is applied again, and how a write goes back to its source.
 
 `VIEWS` maps an ATen view to the pure update of its source: given the source and the new content
 of the view, the new source. Composite views (movedim, chunk, flatten ...) are chains of these.
@@ -22,9 +22,15 @@ from sardonyx.aten.sequences import (
 )
 from sardonyx.errors import CaptureError
 
+AS_STRIDED = "aten::as_strided"
+
+
+class AliasError(CaptureError):
+    """A view or a write that cannot be expressed; functionalization adds the source location."""
+
 
 class Emit(Protocol):
-    """Writes one pure call into the graph and gives one of its results, else the first."""
+    """Adds one pure call to the graph and returns one of its results, the first by default."""
 
     def __call__(
         self,
@@ -34,7 +40,7 @@ class Emit(Protocol):
         result_type: TensorType | None = None,
         **kwargs: Argument,
     ) -> Value:
-        """`result_type` for operators whose type PyTorch does not say."""
+        """`result_type` is for operators that PyTorch cannot infer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +57,11 @@ class ViewLink:
 
     @property
     def shows_elements_again(self) -> bool:
-        """Whether one element of the source may be several of the view."""
+        """Whether an element of the source may appear several times in the view."""
         if self.name == "aten::unfold":
             size, step = self.arguments["size"], self.arguments["step"]
             return not (isinstance(size, int) and isinstance(step, int)) or step < size
         return self.name == "aten::expand"
-
-    def reads(self) -> list[Argument]:
-        return list(self.others().values())
 
     def others(self) -> dict[str, Argument]:
         return {k: a for k, a in self.arguments.items() if k != "self"}
@@ -74,16 +77,13 @@ class Strided:
     offset: Dim
     """From the first element of the base."""
 
-    def reads(self) -> list[Argument]:
-        return [*self.size, *self.stride, self.offset]
-
     def apply(self, emit: Emit, base: Value) -> Value:
         line = self._line(emit, base)
         return emit(torch.ops.aten.index.Tensor, line, [self._places(emit)])
 
     def write_back(self, emit: Emit, base: Value, content: Value) -> Value:
         if self._repeats():
-            raise CaptureError("a write through a view that shows an element several times")
+            raise AliasError("a write through a view that shows an element several times")
         line = self._line(emit, base)
         written = emit(torch.ops.aten.index_put.default, line, [self._places(emit)], content)
         lying = emit(torch.ops.aten.reshape.default, written, [base.shape[a] for a in self.perm])
@@ -98,8 +98,8 @@ class Strided:
         return grid(emit, self.size, self.stride, self.offset)
 
     def _repeats(self) -> bool:
-        """Whether two places may be one; where sizes are symbols, unless each stride is seen to
-        step over all that the smaller ones reach."""
+        """Whether two elements may be one. With symbolic sizes, unless each stride is known to step
+        over everything that the smaller ones reach."""
         if all(isinstance(d, int) for d in (*self.size, *self.stride)):
             places = _grid_of_numbers(self.size, self.stride, 0)
             return len(set(places.flatten().tolist())) != places.numel()
@@ -147,9 +147,6 @@ class Item:
     position: Argument
     type: TensorType
 
-    def reads(self) -> list[Argument]:
-        return [self.position]
-
     def apply(self, emit: Emit, sequence: Value) -> Value:
         return emit(SEQUENCE_AT, sequence, self.position, result_type=self.type)
 
@@ -165,28 +162,7 @@ class Item:
         return emit(SEQUENCE_INSERT, others, content, place, result_type=sequence.type)
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
-    """Elements of a base whose numbers in it, in the order of its axes, are computed."""
-
-    numbers: Value
-    may_repeat: bool = False
-    """Whether two may be one. Then it is a list, and each of its items has none twice."""
-
-    def reads(self) -> list[Argument]:
-        return [self.numbers]
-
-    def apply(self, emit: Emit, base: Value) -> Value:
-        line = emit(torch.ops.aten.reshape.default, base, [math.prod(base.shape)])
-        return emit(torch.ops.aten.index.Tensor, line, [self.numbers])
-
-    def write_back(self, emit: Emit, base: Value, content: Value) -> Value:
-        line = emit(torch.ops.aten.reshape.default, base, [math.prod(base.shape)])
-        written = emit(torch.ops.aten.index_put.default, line, [self.numbers], content)
-        return emit(torch.ops.aten.reshape.default, written, list(base.shape))
-
-
-Link: TypeAlias = ViewLink | Strided | Item | Positions
+Link: TypeAlias = ViewLink | Strided | Item
 Update = Callable[[Emit, ViewLink, Value, Value], Value]
 
 
@@ -195,7 +171,7 @@ def apply(emit: Emit, link: Link, source: Value) -> Value:
     if not isinstance(link, ViewLink):
         return link.apply(emit, source)
     if is_reshape(link):
-        # The new content need not lie in memory as the old one did.
+        # The new content may have other strides than the old one.
         return emit(torch.ops.aten.reshape.default, source, link.arguments["size"])
     if link.name == "aten::_neg_view":
         return emit(torch.ops.aten.neg.default, source)
@@ -218,7 +194,7 @@ def write_back(emit: Emit, link: Link, source: Value, content: Value) -> Value:
         return link.write_back(emit, source, content)
     update = VIEWS.get(link.name)
     if update is None:
-        raise CaptureError(f"a write through {link.name} cannot be expressed")
+        raise AliasError(f"a write through {link.name} cannot be expressed")
     return update(emit, link, source, content)
 
 

@@ -23,7 +23,7 @@ def unsupported(
     """One error for all of them, each with the line of the model that uses it first."""
     counts: dict[str, int] = {}
     for problem in problems:
-        name = problem.node.told_name
+        name = problem.node.display_name
         counts[name] = counts.get(name, 0) + 1
     names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
     fields: list[tuple[str, str | list[str]]] = [
@@ -31,14 +31,14 @@ def unsupported(
     ]
     shown: set[tuple[str, str]] = set()
     for problem in problems:
-        key = (problem.node.told_name, problem.reason)
+        key = (problem.node.display_name, problem.reason)
         if key in shown:
             continue
         shown.add(key)
         reason = with_named_sizes(problem.reason, graph)
         inputs = with_named_sizes(problem.node.describe_inputs(), graph)
         fields += [
-            (problem.node.told_name, reason),
+            (problem.node.display_name, reason),
             ("  first", problem.node.location.describe()),
             ("  inputs", inputs),
             ("  where", origins_of_sizes(f"{reason} {inputs}", graph)),
@@ -51,5 +51,8 @@ def unsupported(
             fields.append(("or", f"{any_operator}, which leaves operators of any namespace"))
     return UnsupportedOperatorError(
         format_message(f"no ONNX form for {names}", fields),
-        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
+        [
+            OperatorProblem(p.node.display_name, p.reason, p.node.location.describe())
+            for p in problems
+        ],
     )

@@ -13,8 +13,8 @@ import torch
 _IN_FULL = contextvars.ContextVar("_IN_FULL", default=False)
 
 
-def asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
-    """The maximum that a program asks for, in full."""
+def full_maximum(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """A maximum that the program computes keeps the 1 that `stride_maximum` drops."""
 
     def larger(left: Any, right: Any) -> Any:
         token = _IN_FULL.set(True)
@@ -26,8 +26,8 @@ def asked_for(maximum: Callable[..., Any]) -> Callable[..., Any]:
     return larger
 
 
-def of_strides(maximum: Callable[..., Any]) -> Callable[..., Any]:
-    """The larger of a size and 1, of which strides are made: the size, as it is to PyTorch."""
+def stride_maximum(maximum: Callable[..., Any]) -> Callable[..., Any]:
+    """Max(size, 1) in a stride: the size, which PyTorch assumes to be positive."""
 
     def larger(left: Any, right: Any) -> Any:
         if not _IN_FULL.get() and getattr(right, "expr", right) == 1 and not isinstance(left, int):
@@ -71,11 +71,11 @@ def broadcast_to_open_sizes(maybe_broadcast: Callable[..., Any]) -> Callable[...
 
 
 def _plain_common_shape(shapes: Sequence[Sequence[Any]]) -> list[Any] | None:
-    """The common shape where it takes no question whether a size is 1: on each axis there is one
-    size, beside the number 1."""
+    """The common shape where no size has to be compared with 1: each axis has one size, apart from
+    the number 1."""
     sizes: list[Any] = []
     for axis in range(-max(map(len, shapes), default=0), 0):
-        met = {_told(shape[axis]): shape[axis] for shape in shapes if len(shape) >= -axis}
+        met = {_expression(shape[axis]): shape[axis] for shape in shapes if len(shape) >= -axis}
         if len(met) > 1:
             met.pop(1, None)
         if len(met) > 1:
@@ -84,18 +84,20 @@ def _plain_common_shape(shapes: Sequence[Sequence[Any]]) -> list[Any] | None:
     return sizes
 
 
-def _told(size: Any) -> Any:
+def _expression(size: Any) -> Any:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
 def _is(shape: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(_told(size) == _told(wanted) for size, wanted in zip(shape, other, strict=True))
+    return all(
+        _expression(size) == _expression(wanted) for size, wanted in zip(shape, other, strict=True)
+    )
 
 
 def with_open_sizes(common: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> list[Any]:
-    """Of sizes that PyTorch takes for 1, a result has those that are 0 where x is empty, too:
-    Min(1, n), the rows of x[:1]. Of those that it takes for equal, it has the plainer one: a piece
-    of a table that meets n rows is as long as was asked for, where PyTorch does not raise."""
+    """The common shape, with sizes that PyTorch takes for 1 but that are 0 where x is empty: the
+    rows of x[:1], Min(1, n). Of sizes that it takes for equal, the simpler one is kept: table[:n]
+    that is broadcast with n rows has n rows, or PyTorch raises."""
     sizes = list(common)
     for axis in range(-len(sizes), 0):
         met = [shape[axis] for shape in shapes if len(shape) >= -axis]
@@ -112,7 +114,7 @@ def with_open_sizes(common: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> l
 
 @functools.cache
 def if_it_fits(length: Any) -> Any:
-    """The length of a piece of a dim that is long enough for it: of Min(16, n), n."""
+    """The length of a slice of a dim that is long enough for it: n for Min(16, n)."""
     from torch.utils._sympy.functions import Min
 
     cuts = {}
@@ -124,8 +126,8 @@ def if_it_fits(length: Any) -> Any:
     return length.xreplace(cuts) if cuts else length
 
 
-def with_sizes_as_asked(made: Any, shape: Sequence[Any]) -> Any:
-    """A reshaped tensor with the numbers among the sizes that were asked for."""
+def with_requested_sizes(made: Any, shape: Sequence[Any]) -> Any:
+    """A reshaped tensor with the numbers among the requested sizes."""
     from torch import _prims_common
 
     known = {
@@ -136,7 +138,7 @@ def with_sizes_as_asked(made: Any, shape: Sequence[Any]) -> Any:
     if not known:
         return made
     sizes = [_with_known(size, known) for size in made.shape]
-    # Nothing is concluded from how the result lies in memory.
+    # The layout of the result adds no guards.
     with made.fake_mode.shape_env.suppress_guards():
         strides = (
             _prims_common.make_contiguous_strides_for(sizes)

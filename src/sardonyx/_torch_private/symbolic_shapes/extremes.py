@@ -1,5 +1,4 @@
-"""The largest and smallest of sizes, in a file of their own: what they ask is asked by those who
-call them."""
+"""max and min of sizes, in a separate file: their guards are attributed to their callers."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _SIZES = (torch.SymInt, torch.SymFloat)
 
 
 def largest_of_sizes(for_tensors: Callable[..., Any]) -> Callable[..., Any]:
-    """max, of which torch.export records that of two integers only."""
+    """max, of any number of sizes; torch.export records that of two integers only."""
     return _extreme(_LARGEST, torch.sym_max, for_tensors)
 
 

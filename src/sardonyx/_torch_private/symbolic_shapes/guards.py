@@ -1,4 +1,4 @@
-"""Conditions on sizes that a capture takes for granted, and who asked."""
+"""Guards: conditions on sizes that a capture assumes, and the code that needs them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 
 
 class Guard(NamedTuple):
-    """A condition on sizes that a capture took for granted."""
+    """A condition on sizes that a capture assumed."""
 
     expression: Any
     place: tuple[str, int, str] | None
-    """File, line and text where the model's own code asks; None where an operator does."""
+    """File, line and text in the model's code; None where an operator needs it."""
     in_model_code: bool
     is_layout_check: bool
-    """Asked to know a stride, which ONNX does not have."""
+    """Needed for a stride, which ONNX does not have."""
 
 
 _STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
 
 
 OF_WINDOWS = os.path.join(TORCH_FOLDER, "signal") + os.sep
-"""torch.signal is Python, too, and asks whether a window has the length 1."""
+"""torch.signal compares the length of a window with 1, in Python."""
 
 
 _LAYOUT_FUNCTIONS = ("contiguous", "stride", "dense", "channels_last")
@@ -44,9 +44,9 @@ def guards(mode: Any, start: int = 0) -> list[Guard]:
     for guard in mode.shape_env.guards[start:]:
         frame = guard.sloc.framework_loc
         file, line = getattr(frame, "filename", ""), getattr(frame, "lineno", 0) or 0
-        # torch.export's strict mode runs the model's Python in an interpreter of its own.
+        # torch.export's strict mode interprets the model's Python.
         strict = _STRICT_PLACE.match(guard.sloc.maybe_user_loc or "")
-        # A frame of ours is a mode that runs the operator which asks.
+        # A frame of ours is a mode that runs the operator.
         in_model_code = (
             "/_dynamo/" in file if strict else not file.startswith((TORCH_FOLDER, OWN_FOLDER))
         )

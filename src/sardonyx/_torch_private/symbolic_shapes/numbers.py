@@ -7,7 +7,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -16,20 +16,15 @@ import torch
 from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 from sardonyx._torch_private.symbolic_shapes.sizes import is_large
 
-text_made: ContextVar[Callable[[Any, FrameType], None] | None] = ContextVar(
-    "text_made", default=None
-)
-"""Is told of every number that the model's code makes text of."""
-
 
 class UnreadConditions:
-    """The comparisons of the model's code that nothing has asked for yet: what is left in the end
-    can only have been looked at by `is`."""
+    """Comparisons in the model's code whose result nothing has read yet: what is left at the end
+    can only have been compared by `is`."""
 
     def __init__(self, place_of: Callable[[FrameType], Any]) -> None:
         self._place_of = place_of
         self._found: dict[int, tuple[Any, Any]] = {}
-        """Each, so that its id is no other's, and where."""
+        """By id: the condition, which keeps the id from being used again, and its place."""
 
     def made(self, condition: Any, frame: FrameType) -> None:
         self._found[id(condition)] = condition, self._place_of(frame)
@@ -38,29 +33,35 @@ class UnreadConditions:
         self._found.pop(id(condition), None)
 
     def read_expression(self, expression: Any) -> None:
-        """By code that has the expression and not the object."""
+        """The same where only the expression is known."""
         for key, (condition, _) in list(self._found.items()):
             if condition.node.expr == expression:
                 del self._found[key]
 
     def pop_all(self) -> list[tuple[Any, Any]]:
-        """The expressions that are left, and where they are."""
+        """The expressions that are left, and their places."""
         found = [(condition.node.expr, place) for condition, place in self._found.values()]
         self._found.clear()
         return found
 
 
-unread_conditions: ContextVar[UnreadConditions | None] = ContextVar(
-    "unread_conditions", default=None
-)
+@dataclass(frozen=True, slots=True)
+class NumberObserver:
+    """What a recording notes about the symbolic numbers that the model's code computes with."""
+
+    text_made: Callable[[Any, FrameType], None]
+    """Called where the model's code formats a number: with its expression."""
+    simplified: Callable[[Any], Any]
+    """Returns a symbol for a number whose expression has become large."""
+    unread: UnreadConditions
+    numbers: list[weakref.ref[Any]]
+    """All that the model's code was given."""
 
 
-large_made: ContextVar[Callable[[Any], Any] | None] = ContextVar("large_made", default=None)
-"""Gives a plainer number for one whose expression has become large."""
-
-
-numbers_made: ContextVar[list[weakref.ref[Any]] | None] = ContextVar("numbers_made", default=None)
-"""Those that the model's code was given."""
+def _observer_of(number: Any) -> NumberObserver | None:
+    env = getattr(number.node, "shape_env", None)
+    observer: NumberObserver | None = getattr(env, "observer", None)
+    return observer
 
 
 def as_model_number(value: Any) -> Any:
@@ -68,9 +69,9 @@ def as_model_number(value: Any) -> Any:
     kind = _FORMS.get(type(value))
     if kind is not None:
         number = kind(value.node)
-        made = numbers_made.get()
-        if made is not None:
-            made.append(weakref.ref(number))
+        observer = _observer_of(value)
+        if observer is not None:
+            observer.numbers.append(weakref.ref(number))
         return number
     if type(value) is torch.Size and any(type(size) in _FORMS for size in value):
         return torch.Size([as_model_number(size) for size in value])
@@ -92,21 +93,25 @@ class _Number:
     node: Any
 
     def __repr__(self) -> str:
-        note, frame = text_made.get(), sys._getframe(1)
-        if note is not None and _is_code_of_model(frame):
-            note(self.node.expr, frame)
+        observer, frame = _observer_of(self), sys._getframe(1)
+        if observer is not None and _is_code_of_model(frame):
+            observer.text_made(self.node.expr, frame)
         return str(self.node.expr)
 
     def __reduce__(self) -> Any:
         raise TypeError("a size that is only known at run time cannot be pickled")
 
 
+def _note_read(number: Any) -> None:
+    observer = _observer_of(number)
+    if observer is not None:
+        observer.unread.read(number)
+
+
 def _class_of(self: Any) -> type:
     if not _is_code_of_model(sys._getframe(1)):
         return type(self)
-    unread = unread_conditions.get()
-    if unread is not None:
-        unread.read(self)
+    _note_read(self)
     eager: type = self.eager
     return eager
 
@@ -139,9 +144,7 @@ class Condition(_Number, torch.SymBool):
     __hash__ = torch.SymBool.__hash__
 
     def __bool__(self) -> bool:
-        unread = unread_conditions.get()
-        if unread is not None:
-            unread.read(self)
+        _note_read(self)
         return bool(torch.SymBool.__bool__(self))  # type: ignore[no-untyped-call]
 
     def __index__(self) -> int:
@@ -171,18 +174,18 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         result = compute(self, *others)
         if name in _ROUNDED and type(result) is torch.SymFloat:
             result = _rounded_once(result)
-        unread = unread_conditions.get()
-        plainer = large_made.get()
-        if plainer is not None and type(result) in _PLAINER and is_large(result.node.expr):
-            result = plainer(result)
+        observer = _observer_of(self)
+        if observer is None:
+            return as_model_number(result)
+        if type(result) in _PLAINER and is_large(result.node.expr):
+            result = observer.simplified(result)
         number = as_model_number(result)
-        if unread is not None:
-            for operand in (self, *others):
-                if isinstance(operand, torch.SymBool):
-                    unread.read(operand)
-            frame = sys._getframe(1)
-            if type(number) is Condition and _is_code_of_model(frame):
-                unread.made(number, frame)
+        for operand in (self, *others):
+            if isinstance(operand, torch.SymBool):
+                observer.unread.read(operand)
+        frame = sys._getframe(1)
+        if type(number) is Condition and _is_code_of_model(frame):
+            observer.unread.made(number, frame)
         return number
 
     return computed

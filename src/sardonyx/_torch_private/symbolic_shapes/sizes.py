@@ -1,4 +1,4 @@
-"""Sizes as expressions: the symbols of a ShapeEnv, and what is concluded of them."""
+"""Sizes as expressions: the symbols of a ShapeEnv, and their replacements."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def dim_of(size: Any) -> Any:
 
 
 def _of_its_type(expression: Any, is_whole: bool) -> Any:
-    """The expression, so that sympy knows whether it is an integer: it takes any remainder for one
-    and no combination of bits."""
+    """The expression, wrapped so that sympy knows whether it is an integer: it takes any remainder
+    for one, and no bitwise operation."""
     from torch.utils._sympy.functions import ToFloat, TruncToInt
 
     if is_whole == bool(expression.is_integer):
@@ -47,13 +47,13 @@ def plain_number(expression: Any) -> Any:
 def new_fake_mode() -> Any:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    return FakeTensorMode(shape_env=_sizes_without_conclusions()(), static_shapes=True)
+    return FakeTensorMode(shape_env=_shape_env_class()(), static_shapes=True)
 
 
 @cache
-def _sizes_without_conclusions() -> Any:
-    """A kind of ShapeEnv that does not make one size of two, of which data decides one, because an
-    operator wants them equal: it may not be reached."""
+def _shape_env_class() -> Any:
+    """A ShapeEnv that does not replace a data-dependent size by another because an operator needs
+    them to be equal: the operator may not be reached."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
     from torch.utils._sympy.functions import Max, Min
 
@@ -62,16 +62,16 @@ def _sizes_without_conclusions() -> Any:
         makes_numbers = True
 
         def _set_replacement(self, a: Any, tgt: Any, msg: str) -> None:
-            # That a size is the length of a piece, as an operator wants it, does not make it that
-            # one: it is the size of an input, which others are computed from.
+            # A size of an input is not replaced by the length of a slice that an operator needs to
+            # be equal to it: others are computed from it.
             if tgt.has(Min, Max):
                 return
             if self.makes_numbers if tgt.is_Integer else self.makes_one:
                 super()._set_replacement(a, tgt, msg)
 
         def create_symbol(self, *args: Any, **kwargs: Any) -> Any:
-            """A size is not negative, where PyTorch's own are positive: to it, x[1:] is one shorter
-            than x whatever x is, and x[:1] + 1 has a row."""
+            """A size is not negative. PyTorch's are positive: x[1:] would always be one shorter
+            than x, and x[:1] + 1 would always have a row."""
             made = super().create_symbol(*args, **kwargs)
             if not isinstance(made, sympy.Symbol) or not made.is_positive:
                 return made
@@ -98,9 +98,10 @@ def _sizes_without_conclusions() -> Any:
 
 
 @contextlib.contextmanager
-def without_conclusions(mode: Any, *, but_numbers: bool = False) -> Iterator[None]:
-    """Of the operators run meanwhile: that one takes two sizes for equal says nothing of the rest
-    of the program, which may not reach it. `but_numbers`: that it takes a size for one does."""
+def without_replacements(mode: Any, *, but_numbers: bool = False) -> Iterator[None]:
+    """An operator run meanwhile that needs two sizes to be equal does not make them equal for
+    the rest of the program, which may not reach it. `but_numbers`: numbers still replace
+    sizes."""
     env = mode.shape_env
     before = env.makes_one, env.makes_numbers
     env.makes_one = False
@@ -119,7 +120,7 @@ def depends_on_data(mode: Any, size: Any) -> bool:
 
 
 def is_decided_by_data(size: Any) -> bool:
-    """Whether a size is a symbol, or made of one, that the inputs' sizes do not tell."""
+    """Whether a size has a symbol that does not come from the sizes of the inputs."""
     return isinstance(size, torch.SymInt) and depends_on_data(size.node, dim_of(size))
 
 
@@ -158,11 +159,8 @@ def new_data_dependent_size(mode: Any) -> Any:
 
 
 def new_data_dependent_size_of(fake: Any) -> Any:
-    """As new_data_dependent_size, for a size of a result that `fake` decides."""
-    mode = fake_mode_of(fake) or active_fake_mode()
-    size = mode.shape_env.create_unbacked_symint()
-    torch._check(size >= 0)  # type: ignore[no-untyped-call]
-    return size
+    """A length in a result that depends on the values of `fake`."""
+    return new_data_dependent_length(fake_mode_of(fake) or active_fake_mode())
 
 
 def sym_int(mode: Any, expression: Any) -> Any:
@@ -182,8 +180,8 @@ _MOST_PARTS = 300
 
 @lru_cache(maxsize=4096)
 def is_large(expression: Any) -> bool:
-    """Whether an expression has so many parts that it is better a symbol of its own: each step that
-    uses a size twice doubles it, and sympy goes through all of it again and again."""
+    """Whether an expression has so many parts that a new symbol should stand for it: each step that
+    uses a size twice doubles it, and sympy walks all of it every time."""
     count, parts = 0, [expression]
     while parts and count <= _MOST_PARTS:
         count += 1
@@ -198,8 +196,8 @@ def floor_quotient(expression: Any, divisor: int) -> Any:
     return FloorDiv(expression, divisor)
 
 
-def turns(expression: Any) -> list[Any]:
-    """The conditions in an expression, and those that decide the larger or smaller of its parts."""
+def breakpoint_conditions(expression: Any) -> list[Any]:
+    """The conditions in an expression, and those that decide its maxima and minima."""
     from torch.utils._sympy.functions import Max, Min
 
     found = sorted(expression.atoms(sympy.Rel), key=str)
@@ -210,20 +208,12 @@ def turns(expression: Any) -> list[Any]:
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:
-    """The size symbols that the operators run so far have turned into numbers."""
+    """The size symbols that operators have specialized to numbers."""
     return {
         symbol: int(replacement)
         for symbol, replacement in mode.shape_env.replacements.items()
         if replacement.is_Integer
     }
-
-
-def is_input_size(fake: Any, size: Any) -> bool:
-    """Whether a size follows from the inputs, not from data; numbers do."""
-    if isinstance(size, int):
-        return True
-    mode = fake_mode_of(fake) or active_fake_mode()
-    return bool(size.node.expr.free_symbols <= example_sizes(mode).keys())
 
 
 def example_sizes(mode: Any) -> dict[Any, int]:

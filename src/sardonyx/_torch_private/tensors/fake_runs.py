@@ -1,4 +1,4 @@
-"""Operators run on the fakes of tensors."""
+"""Operators run on fake tensors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private.flags import quiet_loggers
+from sardonyx._torch_private.operators import schema_arguments
 from sardonyx._torch_private.patches import sizes_that_may_be_zero
 from sardonyx._torch_private.tensors.fakes import fake_from_strides
 from sardonyx._torch_private.tensors.meta_parameters import is_weightless
@@ -23,8 +24,8 @@ def fake_from(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every operator that reaches the dispatcher, with what it took and gave; in place of
-    a prim, the ATen operators it is made of."""
+    """Records every operator that reaches the dispatcher, with its arguments and its result; for a
+    prim, the ATen operators that it consists of."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -48,12 +49,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def record_decomposition(
     op: Any, arguments: dict[str, Any], mode: Any
 ) -> tuple[list[tuple[Any, tuple[Any, ...], dict[str, Any], Any]], Any] | None:
-    """PyTorch's own expansion of one call on fake tensors; None where it has none."""
+    """PyTorch's decomposition of one call on fake tensors; None where it has none."""
     from torch._decomp import decomposition_table
 
-    args = [arguments[a.name] for a in op._schema.arguments if not a.kwarg_only]
-    kwargs = {a.name: arguments[a.name] for a in op._schema.arguments if a.kwarg_only}
-    if op is torch.ops.aten.meshgrid.default:  # its Python form wants to be told the indexing
+    args, kwargs = schema_arguments(op, arguments)
+    if op is torch.ops.aten.meshgrid.default:  # its Python form requires `indexing`
         op, kwargs = torch.ops.aten.meshgrid.indexing, {"indexing": "ij"}
     recorder = Recorder()
     with quiet_loggers(), torch.no_grad(), mode, recorder:
@@ -74,9 +74,10 @@ def record_decomposition(
 def run_on_fakes(
     op: Any, args: dict[str, Any], mode: Any, function: Callable[..., Any] | None = None
 ) -> Any:
-    """What `op`, or `function` in its place, gives for fake tensors."""
+    """The result of `op`, or of `function` in its place, on fake tensors."""
     from torch._dispatch.python import enable_python_dispatcher
 
+    positional, keyword = schema_arguments(op, args)
     # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
     with (
         quiet_loggers(),
@@ -85,6 +86,4 @@ def run_on_fakes(
         enable_python_dispatcher(),
         sizes_that_may_be_zero(),
     ):
-        positional = [args[a.name] for a in op._schema.arguments if not a.kwarg_only]
-        keyword = {a.name: args[a.name] for a in op._schema.arguments if a.kwarg_only}
         return (function or op)(*positional, **keyword)

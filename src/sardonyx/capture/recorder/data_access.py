@@ -12,7 +12,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.location import (
     Place,
     innermost_user_place,
-    is_asked_by_torch,
+    is_called_from_torch,
     place_text,
 )
 from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
@@ -137,7 +137,7 @@ class ValueReads(ReplacedCalls):
                 return became.result
         if func in _TEXTS:
             return self._text(func, tensor, args[1:], frame)
-        if func in _ASKED_BY_TORCH_TOO and is_asked_by_torch(frame):
+        if func in _ASKED_BY_TORCH_TOO and is_called_from_torch(frame):
             return func(*args, **kwargs)
         place = innermost_user_place(frame)
         with recorder.dispatch.outside(), _torch_private.no_modes():

@@ -71,7 +71,7 @@ class CompiledRecording(Recording):
         shapes = (tuple(_shape_spec(leaf, axes) for leaf, axes in given),) if given else None
         try:
             with (
-                _torch_private.transforms_left_in_the_end(),
+                _torch_private.transforms_exited(),
                 _torch_private.export_without_prints(),
                 whole_where_compiled(),
             ):

@@ -26,7 +26,7 @@ from sardonyx.aten.graph import (
     TensorType,
     Value,
 )
-from sardonyx.aten.inference_cache import AlikeResults
+from sardonyx.aten.inference_cache import InferenceCache
 from sardonyx.aten.location import Place, innermost_user_place, place_text
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
@@ -84,7 +84,7 @@ class Recorder:
         self.nodes = self.graph.nodes
         """Of the block that is being filled."""
         self._new_factory_result: torch.Tensor | None = None
-        self._alike = AlikeResults(self.mode)
+        self._cache = InferenceCache(self.mode)
         self._control_flow = ControlFlow(self)
         self.quantized = QuantizedCalls(self, packed_names)
         self._writes: Counter[int] = Counter()
@@ -260,7 +260,7 @@ class Recorder:
     def _run(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
         if op._schema.is_mutable:
             return self._run_now(op, fakes)
-        return self._alike.of(op, fakes, lambda: self._run_now(op, fakes))
+        return self._cache.result(op, fakes, lambda: self._run_now(op, fakes))
 
     def _run_now(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
         known = self.looks.begin_operator()
@@ -357,7 +357,7 @@ class Recorder:
                 self.tensors.sharing[id(value)] -= 1
                 self.tensors.register(tensor, own)
             self.tensors.keep_shape(fake)
-            self._alike.forget(fake)
+            self._cache.forget(fake)
 
     def _note_writes(self, op: OpOverload, fakes: dict[str, Any]) -> None:
         for parameter in parameters_of(op):

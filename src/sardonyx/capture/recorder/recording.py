@@ -221,15 +221,16 @@ class Recording:
         hooks = _torch_private.Hooks(
             module_called=self._modules.called, script_called=ScriptCalls(self._recorder).call
         )
-        text_made = _torch_private.text_made.set(self._note_text)
-        numbers_made = _torch_private.numbers_made.set(self._numbers)
-        large_made = _torch_private.large_made.set(self._recorder.plainer_number)
-        unread = self._recorder.looks.unread
-        conditions = _torch_private.unread_conditions.set(unread)
+        observer = _torch_private.NumberObserver(
+            text_made=self._note_text,
+            simplified=self._recorder.plainer_number,
+            unread=self._recorder.looks.unread,
+            numbers=self._numbers,
+        )
         try:
             with (
                 _torch_private.recording_patches(hooks) as symbol_made,
-                _torch_private.told_of_symbols(self._recorder.mode, symbol_made),
+                _torch_private.observed_numbers(self._recorder.mode, observer, symbol_made),
                 self._recorder.dispatch.entered(),
             ):
                 results = run()
@@ -242,10 +243,6 @@ class Recording:
             raise self._refusal(error) from error
         finally:
             note_writes_of_shared()
-            _torch_private.text_made.reset(text_made)
-            _torch_private.numbers_made.reset(numbers_made)
-            _torch_private.large_made.reset(large_made)
-            _torch_private.unread_conditions.reset(conditions)
 
     def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
         place = text_place(frame)

@@ -145,7 +145,7 @@ def undisturbed(model: Any) -> Iterator[None]:
         torch.inference_mode(False),
         torch.no_grad(),
         _torch_private.in_onnx_export(),
-        _torch_private.transforms_left_in_the_end(),
+        _torch_private.transforms_exited(),
         _torch_private.quiet_loggers(),
         warnings.catch_warnings(),
         _global_state_restored(),

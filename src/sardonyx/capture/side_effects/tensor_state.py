@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
-from sardonyx.aten.location import is_asked_by_torch
+from sardonyx.aten.location import is_called_from_torch
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.capture.function_overrides.function_mode import addresses
 from sardonyx.capture.side_effects.python_state import attributes_restored
@@ -128,7 +128,7 @@ def _shows_memory(func: Any) -> bool:
     name = getattr(func, "__name__", "")
     if name not in _SHOWS_MEMORY:
         return False
-    return name not in _ASKED_BY_TORCH_TOO or not is_asked_by_torch(sys._getframe(2))
+    return name not in _ASKED_BY_TORCH_TOO or not is_called_from_torch(sys._getframe(2))
 
 
 def _written_by(

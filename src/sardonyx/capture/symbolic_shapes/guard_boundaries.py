@@ -53,7 +53,7 @@ def _computed(graph: AtenGraph) -> Iterator[sympy.Basic]:
         leaves = _leaves([*node.arguments.values(), *shapes])
         found |= dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, sympy.Basic))
     for expression in found:
-        yield from _torch_private.turns(expression)
+        yield from _torch_private.breakpoint_conditions(expression)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

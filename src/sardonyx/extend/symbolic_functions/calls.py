@@ -101,7 +101,7 @@ def telling_where(function: Callable[..., Any], call: Call, opset: int) -> Itera
         node, sizes = call.node, call.b.sizes
         raise SymbolicFunctionError(
             format_message(
-                f"the symbolic function {name} of {node.told_name} failed: {told}",
+                f"the symbolic function {name} of {node.display_name} failed: {told}",
                 [
                     ("first", node.location.describe()),
                     ("inputs", sizes.in_callers_names(node.describe_inputs())),

@@ -74,7 +74,7 @@ class ScriptBranches:
         for index, reading in enumerate(readings):
             try:
                 with (
-                    _torch_private.without_conclusions(reader.inference.mode),
+                    _torch_private.without_replacements(reader.inference.mode),
                     reader.path(),
                     reader.heap.frame() as changes,
                     reader.block() as block,

@@ -26,7 +26,7 @@ from sardonyx.aten.graph import (
     values_in,
 )
 from sardonyx.aten.schema import bind
-from sardonyx.aten.shape_rules.slice import take_no_bound_for_granted
+from sardonyx.aten.shape_rules.indexing import take_no_bound_for_granted
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
 from sardonyx.capture.flat_model import SizeCondition
@@ -238,7 +238,7 @@ class NodeWriter:
     def _in_its_block(self) -> AbstractContextManager[None]:
         if self.graph.nodes is self._outermost:
             return contextlib.nullcontext()
-        return _torch_private.without_conclusions(self.inference.mode, but_numbers=True)
+        return _torch_private.without_replacements(self.inference.mode, but_numbers=True)
 
 
 def _computed_argument(op: Any, arguments: dict[str, Argument]) -> str | None:

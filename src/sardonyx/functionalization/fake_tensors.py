@@ -1,0 +1,97 @@
+"""The fake tensors of functionalization: they say which results are views, and their strides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+from sardonyx import _torch_private
+from sardonyx.aten.graph import Argument, Node, Value
+from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.shape_rules.broadcast import with_common_sizes
+from sardonyx.aten.shape_rules.rules import SHAPE_RULES
+from sardonyx.aten.type_inference import TypeInference
+from sardonyx.functionalization.alias_analysis import may_alias
+from sardonyx.functionalization.layout import same_layout
+from sardonyx.functionalization.view_origins import Origin, origins
+
+
+class FakeTensors:
+    """The fake tensor of each value, made when it is first needed."""
+
+    def __init__(self, inference: TypeInference, knows_layouts: bool) -> None:
+        self._inference = inference
+        self._knows_layouts = knows_layouts
+        """Whether the fakes of the graph have the strides of the model's tensors."""
+        self._fakes: dict[Value, torch.Tensor] = {}
+        self._first: dict[Value, torch.Tensor] = {}
+        """The first fakes of values whose shape was changed in place."""
+        self._pending: dict[Value, Node | Value] = {}
+        """Where a fake that was not needed yet comes from: a node, or a value with the same one."""
+        self.uncertain_layouts: set[Value] = set()
+        """Values whose strides may differ from those of their fake: those of the two sides of a
+        branch differ."""
+
+    def of(self, value: Value) -> torch.Tensor:
+        wanted = [value]
+        while wanted:
+            last = wanted[-1]
+            pending = None if last in self._fakes else self._pending.get(last)
+            reads = [pending] if isinstance(pending, Value) else pending.inputs() if pending else ()
+            missing = [v for v in reads if v not in self._fakes]
+            wanted += missing
+            if missing:
+                continue
+            if isinstance(pending, Value):
+                self._fakes[last] = self._fakes[pending]
+            elif pending is not None:
+                self.run(pending)
+            elif last not in self._fakes:
+                self._fakes[last] = self._inference.fake_of(last)
+            wanted.pop()
+        return self._fakes[value]
+
+    def of_memory(self, root: Value) -> torch.Tensor:
+        """The fake of a value before its shape was changed in place."""
+        return self._first[root] if root in self._first else self.of(root)
+
+    def defer(self, outputs: Iterable[Value], source: Node | Value) -> None:
+        """The fakes of the outputs are made by the source, once they are needed."""
+        self._pending |= dict.fromkeys(outputs, source)
+
+    def change_metadata(self, value: Value, fake: torch.Tensor) -> None:
+        """The shape of a value was changed in place, its memory was not."""
+        self._first.setdefault(value, self.of(value))
+        self._fakes[value] = fake
+
+    def resize(self, value: Value, fake: torch.Tensor) -> None:
+        """Both were changed."""
+        self._fakes[value] = fake
+
+    def run(self, node: Node) -> dict[Value, Origin | None]:
+        """Makes the fakes of the results, and says what each is a view of."""
+        found: list[Origin | None] = [None] * len(node.outputs)
+        if torch.Tag.dynamic_output_shape in node.op.tags or (
+            self._knows_layouts and not may_alias(node)
+        ):
+            tensors = [self._inference.fake_of(o) for o in node.outputs]
+        else:
+            # The strides of a result decide whether a reshape of it is a view or a copy.
+            mode = self._inference.mode
+            fakes = {k: self._inference.argument(a, self.of) for k, a in node.arguments.items()}
+            given = with_common_sizes(node.op, fakes, mode)
+            result = _torch_private.run_on_fakes(node.op, given, mode, SHAPE_RULES.get(node.op))
+            tensors = tensors_in(result)
+            found = origins(node.op, node.arguments, fakes, result, mode)
+        self._fakes |= dict(zip(node.outputs, tensors, strict=True))
+        return dict(zip(node.outputs, found, strict=True))
+
+    def loses_layout(self, argument: Argument) -> bool:
+        """Whether a value with nothing but the type of this one may have other strides."""
+        if not isinstance(argument, Value):
+            return False
+        if argument in self.uncertain_layouts or not argument.has_shape:
+            return argument in self.uncertain_layouts
+        of_type = self._inference.fake_of(Value(argument.name, argument.type))
+        return not same_layout(self.of(argument), of_type)
