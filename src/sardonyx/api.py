@@ -25,7 +25,7 @@ from sardonyx.extend.autograd_function import function_forms, functions_kept
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
-from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
+from sardonyx.extend.symbolic_functions.registration import custom_forms
 from sardonyx.legalize import legalize, store_constants, supported_opset, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
@@ -139,11 +139,9 @@ def run_stages(
     stages = _Stages(options.progress)
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
-    with (
-        closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
-        closing(operators_kept(opset, translated)) as kept,
-    ):
-        with stages("capture"), kept.recorded():
+    inlines = options.inlines_autograd_functions
+    with closing(functions_kept(opset, inlines=inlines)) as functions:
+        with stages("capture"):
             captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
         signature = captured.signature
         fold_parameters = not options.keeps_parameters and (
@@ -166,7 +164,6 @@ def run_stages(
                         {**translated, **function_forms(functions, opset)},
                         trainable_parameters(model),
                         fallback_for(options.operator_export_type),
-                        kept,
                     ),
                 ),
             )

@@ -13,7 +13,6 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.former_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.symbolic_functions.node_attributes import attributes_of
@@ -75,8 +74,6 @@ class Values:
             return self.of_tensor(argument)
         if isinstance(argument, (list, tuple)):
             return SymbolicValue.of_python(self, [self.of_argument(item) for item in argument])
-        if isinstance(argument, QuantizedArgument):
-            return self.of_tuple([self.of_argument(part) for part in argument.parts])
         if isinstance(argument, sympy.Integer):
             argument = int(argument)
         return SymbolicValue.of_python(self, argument)
