@@ -78,7 +78,9 @@ def export_command(
     dynamic: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="INPUT:AXIS=NAME", help="A dynamic dimension, as x:0=batch. Repeatable."
+            metavar="INPUT:AXIS=NAME[[MIN..MAX]]",
+            help="A dynamic dimension, as x:0=batch, or with its range, as x:0=batch[2..64]."
+            " Repeatable.",
         ),
     ] = None,
     opset: Annotated[

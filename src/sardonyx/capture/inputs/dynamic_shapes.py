@@ -24,23 +24,28 @@ def from_dynamic_axes(
         if key in names:
             position = names.index(key)
             rank = leaves[position].dim() if isinstance(leaves[position], torch.Tensor) else 0
-            for given, name in named.items():
+            for given, spec in named.items():
                 axis = _checked_axis(key, given, rank)
                 if axis in per_leaf[position]:
                     raise InvalidOptionError(f"dynamic_axes[{key!r}] has dim {axis} twice: {axes}")
-                per_leaf[position][axis] = DynamicDim(name or f"{key}_dim_{axis}")
+                default, size = f"{key}_dim_{axis}", leaves[position].shape[axis]
+                dim = _dynamic_dim(spec or default, default, size, f"dim {axis} of {key!r}")
+                per_leaf[position][axis] = dim or DynamicDim(default)
         else:
-            rest[key] = {axis: name or f"{key}_dim_{axis}" for axis, name in named.items()}
+            rest[key] = {
+                axis: spec.__name__ if isinstance(spec, Dim) else spec or f"{key}_dim_{axis}"
+                for axis, spec in named.items()
+            }
     return per_leaf, rest
 
 
-def _named_axes(key: str, axes: Any) -> dict[int, str | None]:
-    """Names by axis; a list of axes leaves the names to us."""
-    named: dict[int, str | None]
+def _named_axes(key: str, axes: Any) -> dict[int, str | Dim | None]:
+    """Names by axis, or dims with their ranges; a list of axes leaves the names to us."""
+    named: dict[int, str | Dim | None]
     if isinstance(axes, Mapping):
         named = dict(axes)
         for axis, name in named.items():
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, (str, Dim)) or not name:
                 raise InvalidOptionError(
                     f'dynamic_axes[{key!r}] must name its dims, as {{0: "batch"}}: dim {axis} has'
                     f" {name!r} for a name"
