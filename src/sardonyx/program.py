@@ -16,9 +16,11 @@ import torch
 from sardonyx.aten.signature import Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import split_arguments
+from sardonyx.capture.side_effects.restore import version_of
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.legalize import store_constants
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.notes import Note
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
 from sardonyx.report import summary
@@ -58,7 +60,7 @@ class ONNXProgram:
         self.model = model
         self.signature = signature
         self.options = options
-        self.notes = notes
+        self.notes = tuple(map(Note.of, notes))
         self.baked = baked
         self.stage_seconds: dict[str, float] = {} if stage_seconds is None else stage_seconds
         self.path = path
@@ -68,6 +70,7 @@ class ONNXProgram:
         self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
+        self._versions_written = self._versions_run = self._weight_versions()
         self._tied_names = tied_names or {}
 
     @property
@@ -134,10 +137,27 @@ class ONNXProgram:
     def _runs_from(self, path: Path) -> None:
         self.path = path
         self._file_as_written = _file_stamp(path)
+        self._versions_written = self._weight_versions()
         self._session = None
 
+    def _weight_versions(self) -> list[int]:
+        """The version counters of the PyTorch model's weights, whose memory `model` refers to."""
+        module = None if self._eager is None else self._eager.model
+        if not isinstance(module, torch.nn.Module):
+            return []
+        return [version_of(tensor) for tensor in (*module.parameters(), *module.buffers())]
+
+    def _reload_changed_weights(self) -> None:
+        """A session holds the weights that it was made with: make another where one was written."""
+        versions = self._weight_versions()
+        if versions != self._versions_run:
+            self._versions_run = versions
+            self._session = None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run in ONNX Runtime; takes and returns what the PyTorch model does."""
+        """Run in ONNX Runtime with the weights that the PyTorch model has now; takes and returns
+        what the PyTorch model does."""
+        self._reload_changed_weights()
         outputs = self._run(self.signature.flatten(args, kwargs))
         return self.signature.unflatten([outputs[spec.name] for spec in self.signature.outputs])
 
@@ -161,6 +181,7 @@ class ONNXProgram:
             args, kwargs = self._eager.args, dict(self._eager.kwargs)
         else:
             args, kwargs = split_arguments(() if args is None else args, kwargs)
+        self._reload_changed_weights()
         self.verification = verify(
             self._run,
             self.signature,
@@ -227,7 +248,10 @@ class ONNXProgram:
 
     def _runnable(self) -> Path | ir.Model:
         """The file, where it is still the one the export wrote; else the model in memory."""
-        unchanged = self._file_as_written == _file_stamp(self.path)
+        unchanged = (
+            self._file_as_written == _file_stamp(self.path)
+            and self._versions_written == self._versions_run
+        )
         return self.path if self.path is not None and unchanged else self.model
 
 
