@@ -17,7 +17,8 @@ from sardonyx.aten.schema import default_arguments
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
 from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
-from sardonyx.extend.symbolic_functions.graph_context import GraphContext, Values
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.graph_values import Values
 from sardonyx.extend.symbolic_functions.values import SymbolicValue, node_of_call
 from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import Refusal
@@ -49,7 +50,7 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
         g = context_for(call, opset)
         operands = [g, *map(g.values.of_argument, args)]
         named = {name: g.values.of_argument(a) for name, a in kwargs.items()}
-        with telling_where(function, call, opset):
+        with errors_located(function, call, opset):
             return bound_results(g, call, results_of(function, g, operands, named))
 
     return form
@@ -84,7 +85,7 @@ def context_for(call: Call, opset: int) -> GraphContext:
 
 
 @contextmanager
-def telling_where(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
+def errors_located(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
     """A user's function runs inside: an export is going on for it too, and what goes wrong is told
     with the place in the model that asked for it."""
     token = _opset.set(opset)

@@ -16,7 +16,7 @@ from sardonyx.errors import SymbolicFunctionError
 from sardonyx.lower.values import ONNX_TO_TORCH, Tensor
 
 if TYPE_CHECKING:
-    from sardonyx.extend.symbolic_functions.graph_context import Values
+    from sardonyx.extend.symbolic_functions.graph_values import Values
 
 _KINDS: dict[type, str] = {
     type(None): "NoneType",
