@@ -21,7 +21,7 @@ from sardonyx.capture.inputs.fake_weights import is_weightless, names_of_tied_we
 from sardonyx.capture.inputs.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError
-from sardonyx.extend.autograd_function import function_forms, functions_kept
+from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
@@ -30,7 +30,7 @@ from sardonyx.legalize import legalize, store_constants, supported_opset, use_av
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
 from sardonyx.optimize.pipeline import optimize
-from sardonyx.option_names import OF_OTHER_EXPORTERS, told_names
+from sardonyx.option_names import OF_OTHER_EXPORTERS, suggests_options
 from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
@@ -48,7 +48,7 @@ _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
-@told_names("export", OF_OTHER_EXPORTERS)
+@suggests_options("export", OF_OTHER_EXPORTERS)
 def export(
     model: Any,
     args: Any = (),
@@ -140,7 +140,7 @@ def run_stages(
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
     inlines = options.inlines_autograd_functions
-    with closing(functions_kept(opset, inlines=inlines)) as functions:
+    with closing(opaque_functions(opset, inlines=inlines)) as functions:
         with stages("capture"):
             captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
         signature = captured.signature

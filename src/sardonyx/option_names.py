@@ -35,7 +35,7 @@ OF_OTHER_EXPORTERS = {
 """Options of other exporters, and what to know of them here."""
 
 
-def told_names(
+def suggests_options(
     called: str, elsewhere: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function that, for options it does not have, says which one is meant. `called` is its name,
@@ -66,10 +66,10 @@ def refuse_unknown(
             raise UnknownOptionError(_message(called, name, given[name], known, elsewhere))
 
 
-def told_fields(kind: Class) -> Class:
+def suggests_fields(kind: Class) -> Class:
     """A class that does so for its fields."""
     made = kind.__init__  # type: ignore[misc]
-    setattr(kind, "__init__", told_names(kind.__name__)(made))  # noqa: B010
+    setattr(kind, "__init__", suggests_options(kind.__name__)(made))  # noqa: B010
     return kind
 
 

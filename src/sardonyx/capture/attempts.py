@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import torch
 
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.record import (
     record_by_example,
@@ -62,7 +61,7 @@ ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
 """By what was asked for."""
 
 
-def way_of(model: Any, asked: str) -> str:
+def capture_for(model: Any, asked: str) -> str:
     """TorchScript is read as the program it is."""
     if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return asked
@@ -108,14 +107,13 @@ def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
         format_message(
             "the model cannot be recorded faithfully",
             [
-                ("export", str(refusal).splitlines()[0]),
+                ("export", refusal.headline),
                 ("trace", [str(value) for value in recorded.baked]),
                 (
                     "try",
                     [
                         'capture="script", if torch.jit.script compiles the model',
                         'capture="trace" to accept the baked values',
-                        hint_for_lengths(map(str, recorded.baked)),
                     ],
                 ),
             ],

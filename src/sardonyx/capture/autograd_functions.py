@@ -26,7 +26,7 @@ _TENSOR = object()
 """Stands where a result is a tensor."""
 
 
-class FunctionCalls:
+class OpaqueFunctions:
     """The functions of one export that are kept whole, each with the operator that stands for it.
 
     Calls that differ in nothing but tensors, numbers and strings are calls of one operator. The
@@ -35,14 +35,14 @@ class FunctionCalls:
 
     def __init__(self, is_kept: Callable[[type], bool]) -> None:
         self._is_kept = is_kept
-        self._functions: dict[Hashable, KeptFunction] = {}
+        self._functions: dict[Hashable, OpaqueFunction] = {}
         self._operators = _torch_private.TemporaryOperators(FUNCTIONS_NAMESPACE)
         self._shared: list[tuple[str, torch.Tensor, int]] = []
         """Arguments and results that are one memory in PyTorch, with their versions at the call."""
         self._notes: dict[str, None] = {}
 
     @property
-    def functions(self) -> list[KeptFunction]:
+    def functions(self) -> list[OpaqueFunction]:
         return list(self._functions.values())
 
     @property
@@ -87,16 +87,16 @@ class FunctionCalls:
 
     def operator(
         self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[KeptFunction, list[Any]]:
+    ) -> tuple[OpaqueFunction, list[Any]]:
         """The operator for a call, and its arguments among those of the call."""
         leaves, form = _CallForm.of(kind, args, kwargs)
         key = (kind, form.key)
         if key not in self._functions:
-            function = KeptFunction(kind, apply, form, has_form=self._is_kept(kind))
+            function = OpaqueFunction(kind, apply, form, has_form=self._is_kept(kind))
             self._functions[key] = self._defined(function)
         return self._functions[key], form.operands(leaves)
 
-    def _defined(self, function: KeptFunction) -> KeptFunction:
+    def _defined(self, function: OpaqueFunction) -> OpaqueFunction:
         base = name = re.sub(r"\W", "_", function.name)
         number = 0
         while self._operators.has(name):
@@ -110,7 +110,7 @@ class FunctionCalls:
         return function
 
 
-_recording: ContextVar[FunctionCalls | None] = ContextVar("recording", default=None)
+_recording: ContextVar[OpaqueFunctions | None] = ContextVar("recording", default=None)
 """That of this thread; None inside a function that is kept whole."""
 
 
@@ -121,7 +121,7 @@ def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, 
     return apply(*args, **kwargs)
 
 
-def note_writes_of_shared() -> None:
+def note_shared_writes() -> None:
     """Of a run that has ended: writes of memory that functions returned of their arguments."""
     calls = _recording.get()
     if calls is not None:
@@ -129,7 +129,7 @@ def note_writes_of_shared() -> None:
 
 
 @contextlib.contextmanager
-def whole_where_compiled() -> Iterator[None]:
+def opaque_to_the_compiler() -> Iterator[None]:
     """The functions that the recording at hand keeps stay whole where torch.export compiles, but
     for those that it has not met: they may be under torch.vmap, where none can."""
     calls = _recording.get()
@@ -140,7 +140,7 @@ def whole_where_compiled() -> Iterator[None]:
 
 def operator_in_torchscript(
     node: Any, tensors: Sequence[Any]
-) -> tuple[KeptFunction, list[Any]] | None:
+) -> tuple[OpaqueFunction, list[Any]] | None:
     """For a node that calls Python: the operator of a `torch.autograd.Function`, and its arguments.
     None for other functions, and for one that has a graph of what it runs and is not kept whole."""
     calls = _recording.get()
@@ -154,7 +154,7 @@ def operator_in_torchscript(
     return calls.operator(node.pyobj(), kind, args, {})
 
 
-class KeptFunction:
+class OpaqueFunction:
     """A `torch.autograd.Function` as an operator of the graph."""
 
     def __init__(self, kind: type, apply: Apply, form: _CallForm, *, has_form: bool) -> None:

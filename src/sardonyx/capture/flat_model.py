@@ -33,7 +33,7 @@ class OutputRecord:
         self.lists: frozenset[int] = frozenset()
         """The ids of leaves that stand for lists whose length is known at run time."""
         self.notes: list[str] = []
-        self.unkept: list[str] = []
+        self.unrecorded_buffers: list[str] = []
         """Buffers whose new values the recording does not have."""
 
     def note(self, result: Any) -> list[Any]:

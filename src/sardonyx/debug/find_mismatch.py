@@ -11,16 +11,16 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.aten.graph import AtenGraph, Value, values_in
-from sardonyx.capture.autograd_functions import FunctionCalls
+from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless
 from sardonyx.debug.graph_info import GraphInfo, RecordedRun
 from sardonyx.debug.node_values import node_values
-from sardonyx.debug.subgraph import Stretch
+from sardonyx.debug.subgraph import Subgraph
 from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
-from sardonyx.extend.autograd_function import function_forms, functions_kept
+from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.symbolic_functions.registration import custom_forms
 from sardonyx.legalize import legalize, supported_opset, use_available_kernels
@@ -72,7 +72,7 @@ def find_mismatch(
         capture="auto" if _is_recorded(model) else "trace",
     )
     inlines = export_options.inlines_autograd_functions
-    with closing(functions_kept(opset, inlines=inlines)) as functions:
+    with closing(opaque_functions(opset, inlines=inlines)) as functions:
         info = _whole(model, input_args, export_options, functions)
         info.find_mismatch(options)
     if verbose:
@@ -87,7 +87,7 @@ def _is_recorded(model: Any) -> bool:
     return isinstance(model, kinds)
 
 
-def _whole(model: Any, input_args: Any, options: Options, functions: FunctionCalls) -> GraphInfo:
+def _whole(model: Any, input_args: Any, options: Options, functions: OpaqueFunctions) -> GraphInfo:
     opset = options.opset_version
     captured = capture(model, input_args, None, options, functions)
     own = function_forms(functions, opset)
@@ -112,7 +112,7 @@ def _whole(model: Any, input_args: Any, options: Options, functions: FunctionCal
         _names(captured),
         partial(_exported, options=lower_options, keeps_parameters=options.keeps_parameters),
     )
-    return GraphInfo(run, Stretch(graph, 0, len(graph.nodes)))
+    return GraphInfo(run, Subgraph(graph, 0, len(graph.nodes)))
 
 
 def _arguments(

@@ -100,7 +100,16 @@ def lower(
         return model
     raise UnsupportedOperatorError(
         _report(problems, graph, options),
-        [OperatorProblem(p.node.told_name, p.reason, p.node.location.describe()) for p in problems],
+        [
+            OperatorProblem(
+                p.node.told_name,
+                p.reason,
+                p.node.location.describe(),
+                p.node.location.file,
+                p.node.location.line,
+            )
+            for p in problems
+        ],
     )
 
 

@@ -15,6 +15,7 @@ from sardonyx.aten.signature import InputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
+from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
@@ -29,7 +30,7 @@ from sardonyx.verify.inputs import (
     sizes_label,
     smaller_sizes,
 )
-from sardonyx.verify.placeholder_nodes import OtherStandIns
+from sardonyx.verify.placeholder_nodes import PlaceholderOnes
 from sardonyx.verify.run import Output
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
@@ -97,7 +98,7 @@ def verify(
     rtol: float | None = None,
     atol: float | None = None,
     random: Collection[str] = (),
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     baked: Collection[BakedValue] = (),
     conditions: Sequence[sympy.Basic] = (),
 ) -> VerificationReport:
@@ -151,7 +152,7 @@ class _Checker:
     rtol: float | None
     atol: float | None
     random: Collection[str]
-    notes: Sequence[str]
+    notes: Sequence[Note]
     reads: BakedReads
     runs: list[Run] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -356,7 +357,7 @@ class _Checker:
         actual: Mapping[str, Output],
     ) -> None:
         """The outputs that are others in PyTorch where it has other stand-ins for such nodes."""
-        with OtherStandIns() as stand_ins:
+        with PlaceholderOnes() as stand_ins:
             try:
                 others = self._pairs(self.eager.run(args, kwargs), actual)
             except Exception:  # what stands on them cannot be told
@@ -394,7 +395,7 @@ _OTHER_INPUTS = (
     "; integers are drawn from the example's range: program.verify(args) takes other inputs"
 )
 _WITH_TOLERANCE = "a larger rtol or atol, if the error is one you accept"
-_WITHOUT_BAKING = 'capture="export", or tensor operators where the line makes a Python value'
+_WITHOUT_BAKING = "torch.where or torch.cond where the line makes a Python value of a tensor"
 
 
 _WITHIN_NOTES = (
@@ -404,11 +405,11 @@ _WITHIN_NOTES = (
 
 
 def _advice(
-    different: Sequence[OutputComparison], notes: Sequence[str], causes: Sequence[str]
+    different: Sequence[OutputComparison], notes: Sequence[Note], causes: Sequence[str]
 ) -> str:
     if causes:
         return _WITHOUT_BAKING
-    if any("the recording holds where" in note for note in notes):
+    if any(note.kind is NoteKind.GUARD for note in notes):
         return _WITHIN_NOTES
     is_near = bool(different) and all(c.max_abs != float("inf") for c in different)
     return _WITH_TOLERANCE if is_near else ""
@@ -426,7 +427,7 @@ def _message(
     label: str,
     different: Sequence[OutputComparison],
     total: int,
-    notes: Sequence[str],
+    notes: Sequence[Note],
     causes: Sequence[str],
 ) -> str:
     names = ", ".join(comparison.name for comparison in different)

@@ -23,7 +23,7 @@ def _asks_for_node(func: Any) -> bool:
     return isinstance(func, OpOverload) and func._schema.name in _ASK_FOR_NODES
 
 
-class OtherStandIns(TorchFunctionMode):
+class PlaceholderOnes(TorchFunctionMode):
     """Ones in the place of those zeros: what changes by it stands on them."""
 
     def __init__(self) -> None:

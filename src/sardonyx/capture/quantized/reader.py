@@ -43,7 +43,7 @@ _RANGES = {
 """The integers of a quantized dtype."""
 
 
-def _stand_in(place: int, *, other: bool) -> tuple[float, int]:
+def _placeholder_grid(place: int, *, other: bool) -> tuple[float, int]:
     """Scale and zero point of examples of tensors whose own are computed, each one's its own."""
     scale, zero_point = (0.375, 20) if other else (0.5, 3)
     return scale * 2.0 ** -(place % 40), zero_point + place // 40
@@ -270,7 +270,9 @@ class QuantizedReader:
         if grid == compared:
             return grid
         for place, (scale, zero_point) in enumerate(computed):
-            if grid == _stand_in(place, other=False) and compared == _stand_in(place, other=True):
+            if grid == _placeholder_grid(place, other=False) and compared == _placeholder_grid(
+                place, other=True
+            ):
                 return scale, zero_point
         raise self.refusal("the scale of its result depends on one that is computed")
 
@@ -297,7 +299,7 @@ class QuantizedReader:
                 scale: Any = argument.scale
                 zero: Any = argument.zero_point
                 if _has_computed_grid(argument):
-                    scale, zero = _stand_in(computed.index((scale, zero)), other=other)
+                    scale, zero = _placeholder_grid(computed.index((scale, zero)), other=other)
                 values = torch.full([example(d) for d in argument.shape], float(other))
                 return torch.quantize_per_tensor(values, scale, zero, argument.dtype)
             if isinstance(argument, Value):

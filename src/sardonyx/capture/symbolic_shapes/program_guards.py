@@ -18,9 +18,10 @@ from sardonyx.capture.symbolic_shapes.guards import (
     check_conditions,
     readable,
 )
+from sardonyx.notes import Note, guard_note
 
 
-def notes_on_given(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> list[str]:
+def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> list[Note]:
     """`names` are those of the sizes of its inputs."""
     if not names:
         return []
@@ -35,7 +36,7 @@ def notes_on_given(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) 
         *_ranges(program, names, told),
         *_remainders(program, names, told),
     ]
-    notes += [f"the recording holds where {text}: the ExportedProgram says so" for text in said]
+    notes += [guard_note(text, "the ExportedProgram says so") for text in said]
     return list(dict.fromkeys(notes))
 
 
