@@ -186,6 +186,7 @@ def run_stages(
         notes=notes,
         baked=captured.baked,
         conditions=captured.conditions,
+        placeholders=captured.placeholders,
         stage_seconds=stages.seconds,
         tied_names=names_of_tied_weights(model),
     )

@@ -53,6 +53,7 @@ class ONNXProgram:
         notes: tuple[str, ...] = (),
         baked: tuple[BakedValue, ...] = (),
         conditions: tuple[sympy.Basic, ...] = (),
+        placeholders: Mapping[str, str] | None = None,
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
         tied_names: Mapping[str, Sequence[str]] | None = None,
@@ -67,6 +68,7 @@ class ONNXProgram:
         self.verification: VerificationReport | None = None
         self._eager = verifier_context
         self._conditions = conditions
+        self._placeholders = placeholders or {}
         self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
@@ -91,7 +93,7 @@ class ONNXProgram:
         `model_state` has the weights of a model that was made without them: a state_dict, the path
         of a `.pt` or `.safetensors` file, of the index of a sharded checkpoint or of their folder.
         They go from there into the file one by one. `external_data` is as in `export`; None is what
-        the export was asked for, where `destination` is a path.
+        the export has, where `destination` is a path.
         """
         check_external_data(external_data)
         if external_data is None and isinstance(destination, str | os.PathLike):
@@ -122,14 +124,14 @@ class ONNXProgram:
         return given_weights(wanted, model_state, self._tied_names)
 
     def _external_data_for(self, path: Path) -> bool | ExternalData | None:
-        """As the export was asked; a weights file of its name stays the export's own."""
-        asked = self.options.external_data
-        if isinstance(asked, ExternalData) and self.path is not None and path != self.path:
-            return replace(asked, location=None)
-        return asked
+        """As in the export; its weights file is not overwritten by another model."""
+        option = self.options.external_data
+        if isinstance(option, ExternalData) and self.path is not None and path != self.path:
+            return replace(option, location=None)
+        return option
 
     def save_as_export(self, destination: Destination) -> None:
-        """Write the file that the export was asked for; runs use it from then on."""
+        """Write the file of the export; runs use it from then on."""
         self.save(destination, external_data=self.options.external_data)
         if isinstance(destination, (str, os.PathLike)):
             self._runs_from(Path(destination))
@@ -194,6 +196,7 @@ class ONNXProgram:
             notes=self.notes,
             baked=self.baked,
             conditions=self._conditions,
+            placeholders=self._placeholders,
         )
         return self.verification
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from sardonyx.capture import attempts
 from sardonyx.capture.attempts import capture_for
 from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.baked_values import BakedValue
+from sardonyx.capture.explicit_nodes import outputs_of_explicit_nodes
 from sardonyx.capture.exported_program import from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs import fake_weights
@@ -53,7 +54,9 @@ class Captured:
     baked: tuple[BakedValue, ...] = ()
     """Those of the notes that are about values which the recording fixed."""
     conditions: tuple[sympy.Basic, ...] = ()
-    """On the dynamic dims, by which the recording turns."""
+    """On the dynamic dims, that the recording depends on."""
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+    """By output, the nodes that it is computed from and that PyTorch has zeros for."""
 
 
 def capture(
@@ -99,6 +102,9 @@ def capture(
         tuple(map(Note.of, notes)),
         recorded.baked,
         guard_conditions(graph, recorded.conditions),
+        outputs_of_explicit_nodes(
+            graph, [*(output.name for output in signature.outputs), *signature.state_outputs]
+        ),
     )
 
 

@@ -35,7 +35,7 @@ Output: TypeAlias = torch.Tensor | list[torch.Tensor]
 
 IN_MEMORY_LIMIT = 256 * 1024 * 1024
 """Models with more weight bytes than this reach ONNX Runtime through a temporary folder: it maps
-weights kept outside the .onnx file, where a model handed over as bytes would be copied twice."""
+weights kept outside the .onnx file, where a model given as bytes would be copied twice."""
 
 _WITHOUT_VERIFICATION = (
     "an older opset_version, or no verification (verify=False, --no-verify on the command line) if"
@@ -50,7 +50,7 @@ _WITH_LIBRARY = (
 _CRASHES_ON_HALVES = ["NchwcTransformer"]
 """Optimizers of ONNX Runtime 1.31 that end the process where a transposed half is cast."""
 
-# ONNX Runtime takes an element type of its own over any array of the same width.
+# ONNX Runtime takes an element type over any array of the same width.
 _CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
