@@ -1,4 +1,4 @@
-"""One run of a model under the recorder, and what is said of it afterwards."""
+"""One run of a model under the recorder, and the checks after it."""
 
 from __future__ import annotations
 
@@ -210,14 +210,14 @@ class Recording:
             RandomNumbersWatch(self._record),
             self._recorder.functions,
         )
-        with attributes_restored(self._model), SeedWatch():
+        with attributes_restored(self._model) as flat.python_state, SeedWatch():
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()
         self._check_conditions_read(results)
         return results
 
     def _check_conditions_read(self, results: list[Any]) -> None:
-        """A comparison of sizes that nothing asked for may have been looked at by `is`: no symbol
+        """A comparison of sizes that nothing used may have been compared by `is`: no symbol
         is True."""
         returned = {_torch_private.dim_of(r) for r in results if isinstance(r, torch.SymBool)}
         for expression, place in self._recorder.guards.unread.pop_all():
@@ -314,7 +314,7 @@ class Recording:
             self._symbols[name] = size
         return self._symbols[name]
 
-    # -- what the run took for granted -----------------------------------------------------------
+    # -- what the run assumed --------------------------------------------------------------------
 
     def _fixed_numbers(self) -> list[int]:
         """Positions of integers that the model turned into numbers while it was recorded."""
@@ -330,7 +330,7 @@ class Recording:
         ]
 
     def _check_dynamic(self, conditions: Sequence[SizeCondition]) -> set[tuple[int, int]]:
-        """Every dim that was asked for is a symbol; the optional ones that are not."""
+        """Raises for a required dim that was specialized; the optional ones that were."""
         fixed_symbols = _torch_private.fixed_symbols(self._recorder.mode)
         by_name = {
             o.name: (s, fixed_symbols[s]) for s, o in self._origins.items() if s in fixed_symbols

@@ -25,7 +25,7 @@ from sardonyx.options import TrainingMode
 
 @contextlib.contextmanager
 def model_mode(model: Any, training: TrainingMode) -> Iterator[list[str]]:
-    """The model in the mode asked for, as its own `train()` sets it. Flags are put back.
+    """The model in the requested mode, as its own `train()` sets it. Flags are put back.
 
     Gives a note for each module that the model only refers to, which `model.train()` does not
     reach: it gets the mode, too."""
@@ -68,8 +68,8 @@ def _notes_on_mode(module: torch.nn.Module, wanted: bool) -> Iterator[str]:
 
 
 def check_mode(module: torch.nn.Module) -> None:
-    """Of a module that the model calls, and that it neither has nor refers to: where its code asks
-    for the mode, the one asked for must have reached it."""
+    """A module that the model calls without holding a reference must be in the requested mode, if
+    its code reads the mode."""
     wanted = _mode_wanted.get()
     if wanted is None or module.training == wanted or not _asks_for_mode(type(module)):
         return
@@ -197,7 +197,7 @@ def version_of(tensor: torch.Tensor) -> int:
 
 
 class DataAttributeOverride(FunctionOverride):
-    """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
+    """`x.data` recorded as `x.detach()`: a capture would see a constant."""
 
     def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _OF_MEMORY
