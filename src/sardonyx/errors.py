@@ -46,7 +46,7 @@ class FinalCaptureError(CaptureError):
 
 
 class DynamicDimError(CaptureError):
-    """A dimension asked to be dynamic is fixed by the model."""
+    """A dim that is declared dynamic is specialized by the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class UnsupportedOperatorError(SardonyxError):
 
 
 class SymbolicFunctionError(SardonyxError):
-    """A custom symbolic function raised, or asked for a node that ONNX does not know."""
+    """A custom symbolic function raised, or wrote a node that ONNX does not know."""
 
 
 class UnsupportedDtypeError(SardonyxError):
@@ -78,7 +78,7 @@ class UnsupportedDtypeError(SardonyxError):
 
 
 class UnsupportedOpsetError(SardonyxError):
-    """The model cannot be expressed at the opset that was asked for."""
+    """The model cannot be expressed at the requested opset."""
 
     def __init__(self, message: str, onnx_operators: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class InternalError(SardonyxError):
 
 
 class OnnxExporterWarning(UserWarning):
-    """Something that was asked for and has no effect, or another one than elsewhere."""
+    """An option without effect, or with another one than in other exporters."""
 
 
 # The names that users of earlier exporters catch.

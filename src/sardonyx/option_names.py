@@ -1,4 +1,4 @@
-"""Options that do not exist, told with the nearest one that does."""
+"""Errors for options that do not exist, with the nearest one that does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 Class = TypeVar("Class", bound=type)
 
 OF_OTHER_EXPORTERS = {
-    "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
+    "dynamo": "Sardonyx records a model in the way that suits it; capture= chooses one",
     "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
     "report": "the program that export returns has a report()",
     "profile": "the program that export returns has stage_seconds",

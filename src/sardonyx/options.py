@@ -220,7 +220,7 @@ def _check_modules_as_functions(given: object, opset: int) -> None:
 
 
 def _is_module_class(kind: object) -> bool:
-    from torch.nn import Module  # here, as the command line asks for options before it needs torch
+    from torch.nn import Module  # here, as the command line reads options without torch
 
     return isinstance(kind, type) and issubclass(kind, Module)
 

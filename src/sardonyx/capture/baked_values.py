@@ -1,4 +1,4 @@
-"""Tells of the computed values that a trace turned into constants."""
+"""Computed values that a trace turned into constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BakedValue:
     reads: tuple[str, ...]
     """What became of tensors there: "a tensor becomes a Python int"."""
     values: tuple[str, ...]
-    """What was read, in order and as text; values that cannot be told in short are missing."""
+    """What was read, in order and as text; values without a short text are missing."""
 
     def __str__(self) -> str:
         value = f" ({listed(self.values)})" if self.values else ""

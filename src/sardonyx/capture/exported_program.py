@@ -89,7 +89,7 @@ def _inputs(
             for axis, dim in wants.items():
                 if axis not in has:
                     raise DynamicDimError(
-                        f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}), but the"
+                        f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the"
                         " ExportedProgram was exported with a fixed size there"
                     )
                 has[axis] = dim

@@ -1,4 +1,4 @@
-"""What both captures say when a model cannot be recorded as it was asked for."""
+"""Errors for models that cannot be recorded as requested."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def fixed_dim_error(
         KEEP_TENSOR if reads_items else "",
     ]
     headline = (
-        f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it to"
+        f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the model fixes it to"
         f" {size}"
     )
     return kind(format_message(headline, [("by", places[:3]), ("try", advice)]))
@@ -132,7 +132,7 @@ def with_constant_numbers(
         dim = inputs.dynamic[position].get(0)
         if dim is not None and dim.required:
             raise refusal or DynamicDimError(
-                f"{inputs.names[position]!r} was asked to be dynamic, but the model fixes it to"
+                f"{inputs.names[position]!r} is declared dynamic, but the model fixes it to"
                 f" {inputs.leaves[position]}"
             )
     try:

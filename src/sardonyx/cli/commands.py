@@ -147,26 +147,26 @@ def _print_summary(program: ONNXProgram, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _exit_status(as_json: bool, told: Callable[[str], str] = str) -> Iterator[None]:
-    """`told` says a message of the export in the words of the command."""
+def _exit_status(as_json: bool, rephrase: Callable[[str], str] = str) -> Iterator[None]:
+    """`rephrase` says a message of the export in the words of the command."""
     try:
         yield
     except arguments.UsageError as error:
         _fail(error, BAD_USAGE, as_json)
     except InvalidOptionError as error:
-        _fail(error, BAD_USAGE, as_json, told)
+        _fail(error, BAD_USAGE, as_json, rephrase)
     except NotRunnableError as error:
-        _fail(error, NOT_RUNNABLE, as_json, told)
+        _fail(error, NOT_RUNNABLE, as_json, rephrase)
     except VerificationError as error:
-        _fail(error, VERIFICATION_FAILED, as_json, told)
+        _fail(error, VERIFICATION_FAILED, as_json, rephrase)
     except SardonyxError as error:
-        _fail(error, EXPORT_FAILED, as_json, told)
+        _fail(error, EXPORT_FAILED, as_json, rephrase)
 
 
 def _fail(
-    error: Exception, status: int, as_json: bool, told: Callable[[str], str] = str
+    error: Exception, status: int, as_json: bool, rephrase: Callable[[str], str] = str
 ) -> NoReturn:
-    kind, message = type(error).__name__, told(str(error))
+    kind, message = type(error).__name__, rephrase(str(error))
     if as_json:
         report = {"ok": False, "error": kind, "message": message}
         typer.echo(json.dumps(report, indent=2))

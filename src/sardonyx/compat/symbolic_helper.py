@@ -1,7 +1,7 @@
 """What published symbolic functions call: `sardonyx.symbolic_helper`.
 
 The names are those that users of symbolic functions know. Values are `SymbolicValue`s; a helper
-that asks for what a value holds takes a plain Python value too, and gives it back.
+that reads what a value holds takes a plain Python value too, and returns it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ for _module in (
 
 
 class _Globals:
-    """What the export that runs was asked for."""
+    """The options of the running export."""
 
     @property
     def export_onnx_opset_version(self) -> int:

@@ -145,7 +145,7 @@ def _exported(
 
 
 def _names(captured: Captured) -> Mapping[Value, str]:
-    """A name of its own for every value that a part may take or give."""
+    """A unique name for every value that a part may take or give."""
     names: dict[Value, str] = {}
     taken = set(captured.graph.parameters)
     for value, name in _wanted_names(captured):

@@ -46,8 +46,8 @@ class RecordedRun:
 
 
 class GraphInfo:
-    """A part of a model: operators in a row, compared with their ONNX form on the values that they
-    have in PyTorch. `find_mismatch` makes one of the whole model."""
+    """A part of a model: consecutive operators, compared with their ONNX form on the values
+    that they have in PyTorch. `find_mismatch` makes one of the whole model."""
 
     def __init__(self, run: RecordedRun, stretch: Subgraph, id: str = "") -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""A stretch of a recorded graph: nodes in a row, as a graph of their own."""
+"""Consecutive nodes of a recorded graph, as a graph."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Subgraph:
         return [value for value in self._made() if value in after]
 
     def halves(self) -> Iterator[tuple[Subgraph, Subgraph]]:
-        """Both parts for every place to divide it, those in the middle first. What one hands to the
-        other is tensors that a file can have as inputs."""
+        """Both parts for every place to divide it, those in the middle first. What one passes to
+        the other is tensors that a file can have as inputs."""
         middle = (self.start + self.end) / 2
         for cut in sorted(range(self.start + 1, self.end), key=lambda cut: abs(cut - middle)):
             upper = Subgraph(self.graph, self.start, cut)

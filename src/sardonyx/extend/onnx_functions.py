@@ -193,7 +193,7 @@ def _recording(g: GraphContext) -> Iterator[None]:
 
 
 class _Recorder:
-    """What onnxscript hands calls of operators to while a function is recorded."""
+    """The evaluator of onnxscript while a function is recorded."""
 
     def __init__(self, g: GraphContext) -> None:
         self._g = g

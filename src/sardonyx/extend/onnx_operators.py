@@ -1,5 +1,5 @@
-"""`torch.onnx.ops` and `sardonyx.ops`: nodes of ONNX or of any other domain, that a model asks for
-by their names."""
+"""`torch.onnx.ops` and `sardonyx.ops`: nodes of ONNX or of any other domain, that a model names
+explicitly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch.nn asks of the data of its inputs, answered so that the recording holds for all."""
+"""Checks of data inside of torch.nn, answered so that the recording holds for all inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ASKED_OF_MASK = "(mask == causal_comparison).all()"
 
 
 def is_answered_no(place: SourceLocation) -> bool:
-    """Whether a script asks at a place for what a running model is told "no"."""
+    """Whether a script has such a check at a place."""
     return _ASKED_OF_MASK in place.text and place.file.endswith("torch/nn/modules/transformer.py")
 
 

@@ -1,4 +1,4 @@
-"""What the caller asked to be dynamic, from `dynamic_axes` or `dynamic_shapes`."""
+"""The dims that the caller declared dynamic, from `dynamic_axes` or `dynamic_shapes`."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
 
 
 def _dynamic_dim(spec: Any, default_name: str, size: Any, place: str) -> DynamicDim | None:
-    """The dim that `spec` asks for, None for a static one; the example's `size` has to fit."""
+    """The dim that `spec` declares, None for a static one; the example's `size` has to fit."""
     if spec is None or spec == Dim.STATIC:
         return None
     if isinstance(spec, int):

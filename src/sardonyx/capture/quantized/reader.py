@@ -24,12 +24,12 @@ from sardonyx.aten.graph import (
     Value,
     operator_name,
 )
-from sardonyx.aten.schema import parameters_of
+from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
-from sardonyx.errors import UnsupportedOperatorError, format_message
+from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
 
 aten = torch.ops.aten
 LoopBody: TypeAlias = Callable[[Value, list[Value]], tuple[list[Value], list[Value]]]
@@ -260,7 +260,7 @@ class QuantizedReader:
         place: int = 0,
     ) -> tuple[float | Value, int | Value]:
         """The scale and zero point that PyTorch chose for a result of the example. Where some of
-        the arguments' are computed, another example tells whether they are an argument's, or the
+        the arguments' are computed, another example shows whether they are an argument's, or the
         same for all."""
         computed = _computed_grids(arguments)
         grid = self._parameters(example)
@@ -308,19 +308,14 @@ class QuantizedReader:
                 return torch.full(shape, int(ones), dtype=argument.dtype)
             return argument.content if isinstance(argument, PackedParameters) else argument
 
-        schema = op._schema.arguments
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that quantized tensors are deprecated
                 given = {name: example(a) for name, a in arguments.items()}
-                result = op(
-                    *(given[a.name] for a in schema if not a.kwarg_only),
-                    **{a.name: given[a.name] for a in schema if a.kwarg_only},
-                )
+                result = call_by_name(op, given)
         except (RuntimeError, NotImplementedError) as error:
-            reason = str(error).strip().splitlines()[0]
             raise self.refusal(
-                f"{operator_name(op)} cannot be run on a quantized tensor: {reason}"
+                f"{operator_name(op)} cannot be run on a quantized tensor: {first_line(error)}"
             ) from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         return [r for r in results if isinstance(r, torch.Tensor)]
@@ -338,7 +333,7 @@ _RESULT_PARAMETERS = (
     ("Y_scale_i", "Y_zero_point_i"),
     ("scale", "zero_point"),
 )
-"""What operators call the scale and zero point that they are told to give."""
+"""The names of the arguments that set the scale and zero point of a result."""
 
 
 def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:

@@ -228,7 +228,7 @@ class ControlFlow:
             if is_settled:
                 break
         else:
-            self._refuse(f"the sizes that {name} carries do not settle")
+            self._refuse(f"the sizes that {name} carries do not converge")
         outputs: list[Value] = []
         given: list[Any] = []
         for first, value, kind in zip(carried, start, types, strict=True):

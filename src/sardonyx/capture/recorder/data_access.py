@@ -63,7 +63,7 @@ class DataAccess(FunctionOverride):
         super().__init__()
         self._recorder = recorder
         self.has_read_length = False
-        """Whether len() was asked of a tensor whose length is dynamic."""
+        """Whether len() was called on a tensor whose length is dynamic."""
         self.has_read_items = False
         """Whether the items of such a tensor were made Python numbers, one by one."""
         self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
@@ -113,7 +113,7 @@ class DataAccess(FunctionOverride):
         recorder = self._recorder
         if func in _GRADIENTS:
             if recorder.dispatch.is_below_autograd:
-                raise GradientsRequestedError("the model asks for gradients")
+                raise GradientsRequestedError("the model computes gradients")
             return func(*args, **kwargs)
         tensor = args[0]
         if tensor.dim() and isinstance(tensor.shape[0], torch.SymInt):

@@ -160,7 +160,7 @@ class _EscapedTensors:
                     owner = next((c for c in classes if vars(c).get(key) is value), None)
                     if owner is None:
                         holder[key] = other
-                    else:  # Python looks attributes of classes up in a cache of its own
+                    else:  # Python caches attributes of classes
                         setattr(owner, key, other)
             if any(id(key) in self._escaped for key in holder):
                 entries = [(self._other(key, holder), value) for key, value in holder.items()]

@@ -90,7 +90,7 @@ class CompiledRecording(Recording):
         return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
 
     def _decisions(self) -> Iterator[SizeCondition]:
-        """The compiler does not tell what it took for granted of sizes from 2 on: the program is
+        """The compiler does not report what it assumes about sizes from 2 on: the program is
         compared with the model where the example has other sizes."""
         yield from super()._decisions()
         if self._inputs.recorded_sizes != self._inputs.example_sizes and self._is_special():

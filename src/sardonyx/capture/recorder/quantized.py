@@ -149,7 +149,7 @@ def _is_real_and_quantized(tensor: torch.Tensor) -> bool:
 
 
 class QuantizedAttributes(FunctionOverride):
-    """What code asks of a quantized tensor, which it has the integers of."""
+    """Attributes of a quantized tensor, of which the model has the integers."""
 
     def __init__(self, quantized: QuantizedCalls) -> None:
         super().__init__()

@@ -67,8 +67,8 @@ def _settled(
         return with_constant_numbers(again, model, inputs, fixed, None)
     if not fixed:
         return recorded
-    settled = inputs.without_dynamic(fixed)
-    if settled.recorded_sizes == inputs.recorded_sizes:
-        return replace(recorded, inputs=settled)
+    narrowed = inputs.without_dynamic(fixed)
+    if narrowed.recorded_sizes == inputs.recorded_sizes:
+        return replace(recorded, inputs=narrowed)
     # Recorded at a size that is not the example's, and then fixed to it.
-    return again(model, settled)
+    return again(model, narrowed)

@@ -289,7 +289,7 @@ class Recorder:
         is_open = symbols or has_symbols(list(fakes.values()))
         if not is_open and any(t.dim() for t in tensors_in(real)):
             self.notes[
-                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they"
+                f"{op._schema.name} has no fake kernel that gives the sizes of its results: they"
                 " are those of the example in the file (torch.library.register_fake)"
             ] = None
         made = []

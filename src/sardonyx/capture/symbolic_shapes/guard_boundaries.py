@@ -18,7 +18,7 @@ from sardonyx.capture.symbolic_shapes.guards import at_sizes
 def guard_conditions(
     graph: AtenGraph, granted: Sequence[SizeCondition] | None = None
 ) -> tuple[sympy.Basic, ...]:
-    """In the caller's names of dims: what the recording took for granted, what it computes by, and
+    """In the caller's names of dims: what the recording assumes, what it computes by, and
     where the larger or the smaller of two sizes is another one. Of what operators check of their
     inputs, equations are left out: other sizes are no inputs."""
     names = {

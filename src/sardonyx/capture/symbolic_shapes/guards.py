@@ -1,5 +1,5 @@
-"""What a recording took for granted about dynamic sizes: refused where it fixes one, said where it
-only narrows one."""
+"""What a recording assumes about dynamic sizes: refused where it specializes one, noted where it
+only restricts one."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _counts_pieces(
     expression: sympy.Basic, symbols: set[sympy.Symbol], sizes: Mapping[sympy.Symbol, int]
 ) -> bool:
     """Whether a quotient of sizes, rounded up, must be a number, and is another one for some
-    sizes: 9 elements make 3 chunks where 4 are asked for."""
+    sizes: 9 elements make 3 chunks where 4 are requested."""
     if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
         return False
     quotients = [a for a in expression.args if type(a).__name__ == "FloorDiv"]
@@ -225,7 +225,7 @@ def _narrowed_to_one(kind: type[_Refusal], text: str, place: Place, names: list[
     return error_at(
         kind,
         place,
-        f"{', '.join(names)} was asked to be dynamic, but the recording is for {text} only",
+        f"{', '.join(names)} is declared dynamic, but the recording is for {text} only",
         "torch.sym_int(n) for int(n), and no Python number that depends on a size",
     )
 

@@ -56,8 +56,8 @@ def _axis_that_may_be_one(node: Node) -> int | None:
     if not isinstance(tensor, Value) or not tensor.shape:
         return None
     rank = len(tensor.shape)
-    asked = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
-    for axis in asked:
+    axes = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
+    for axis in axes:
         size = tensor.shape[axis]
         if not isinstance(size, int) and (size - 1).is_zero is not False:
             return int(axis % rank)

@@ -1,7 +1,7 @@
 """Sizes 0 and 1 that a model treats as special.
 
 A dynamic dim of such a size, and such an integer, is recorded with another one. What the model's
-Python was told there must hold at the example itself.
+Python decided there must hold at the example itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an export has to say of the model, and the same as SARIF 2.1 for other programs."""
+"""Diagnostics of an export, also as SARIF 2.1 for other programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS = {logging.INFO: "note", logging.WARNING: "warning", logging.ERROR: "err
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing said of an export."""
+    """One note, warning or error of an export."""
 
     rule: str
     level: int
@@ -58,7 +58,7 @@ class Diagnostic:
 
 @dataclass
 class DiagnosticContext:
-    """All that was said of one export."""
+    """The diagnostics of one export."""
 
     options: DiagnosticOptions = field(default_factory=DiagnosticOptions)
     diagnostics: list[Diagnostic] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What can be asked of `dynamo_export`."""
+"""The options of `dynamo_export`."""
 
 from __future__ import annotations
 

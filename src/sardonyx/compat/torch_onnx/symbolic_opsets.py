@@ -27,7 +27,7 @@ class SymbolicOpset(types.ModuleType):
         self._version = version
         self._assigned = _assigned.setdefault(version, {})
 
-    # What the library has is looked for when it is asked for: these are there without torch.
+    # The library is searched on access: these modules exist without torch.
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":

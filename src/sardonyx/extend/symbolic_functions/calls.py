@@ -86,8 +86,8 @@ def context_for(call: Call, opset: int) -> GraphContext:
 
 @contextmanager
 def errors_located(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
-    """A user's function runs inside: an export is going on for it too, and what goes wrong is told
-    with the place in the model that asked for it."""
+    """A user's function runs inside: `is_in_onnx_export()` is true for it, and its errors name the
+    line of the model."""
     token = _opset.set(opset)
     try:
         with _torch_private.in_onnx_export():
@@ -96,12 +96,12 @@ def errors_located(function: Callable[..., Any], call: Call, opset: int) -> Iter
         raise
     except Exception as error:
         ours = isinstance(error, SardonyxError)
-        told = str(error) if ours else first_line(error)
+        message = str(error) if ours else first_line(error)
         name = getattr(function, "__qualname__", type(function).__qualname__)
         node, sizes = call.node, call.b.sizes
         raise SymbolicFunctionError(
             format_message(
-                f"the symbolic function {name} of {node.told_name} failed: {told}",
+                f"the symbolic function {name} of {node.told_name} failed: {message}",
                 [
                     ("first", node.location.describe()),
                     ("inputs", sizes.in_callers_names(node.describe_inputs())),

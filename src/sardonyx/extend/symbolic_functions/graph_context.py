@@ -341,7 +341,7 @@ class GraphContext:
         b = self.builder
         if any(isinstance(item, (float, complex)) for item in items):
             if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-                raise SymbolicFunctionError(f"{items!r} has fractions where {dtype} is asked for")
+                raise SymbolicFunctionError(f"{items!r} has fractions where {dtype} is needed")
             return b.const(torch.tensor(items, dtype=dtype))
         if not items or isinstance(items[0], bool):
             return b.const(torch.tensor(items, dtype=dtype or torch.int64))
@@ -383,8 +383,8 @@ def _loop_types(operands: Sequence[Any]) -> list[ValueType]:
 
 def _trains(attributes: Sequence[ir.Attr], outputs: int, opset: int) -> bool:
     """Whether a BatchNormalization gives new statistics; before opset 14 its results say so."""
-    asked = any(a.name == "training_mode" and a.as_int() for a in attributes)
-    return asked if opset >= 14 else outputs > 1
+    is_training = any(a.name == "training_mode" and a.as_int() for a in attributes)
+    return is_training if opset >= 14 else outputs > 1
 
 
 def _split(opname: str) -> tuple[str, str]:

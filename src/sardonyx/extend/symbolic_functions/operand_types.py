@@ -1,4 +1,4 @@
-"""What `onnx.defs` and PyTorch's type promotion say of the operands of a node."""
+"""The dtypes of operands: ONNX's schemas, and PyTorch's type promotion."""
 
 from __future__ import annotations
 
