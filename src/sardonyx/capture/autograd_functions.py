@@ -1,4 +1,4 @@
-"""Calls of `torch.autograd.Function`s that a recording keeps whole, as calls of operators."""
+"""Calls of `torch.autograd.Function`s that are recorded as one node: as calls of operators."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TENSOR = object()
 
 
 class OpaqueFunctions:
-    """The functions of one export that are kept whole, each with the operator that stands for it.
+    """The functions of one export that are recorded as one node, each with its operator.
 
-    Calls that differ in nothing but tensors, numbers and strings are calls of one operator. The
-    operators are gone when it is closed.
+    Calls that differ only in tensors, numbers and strings are calls of one operator. The operators
+    are removed when it is closed.
     """
 
-    def __init__(self, is_kept: Callable[[type], bool]) -> None:
-        self._is_kept = is_kept
+    def __init__(self, is_opaque: Callable[[type], bool]) -> None:
+        self.is_opaque = is_opaque
         self._functions: dict[Hashable, OpaqueFunction] = {}
         self._operators = _torch_private.TemporaryOperators(FUNCTIONS_NAMESPACE)
         self._shared: list[tuple[str, torch.Tensor, int]] = []
@@ -82,9 +82,6 @@ class OpaqueFunctions:
         """When the graph is lowered."""
         self._operators.close()
 
-    def is_kept(self, kind: type) -> bool:
-        return self._is_kept(kind)
-
     def operator(
         self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[OpaqueFunction, list[Any]]:
@@ -92,7 +89,7 @@ class OpaqueFunctions:
         leaves, form = _CallForm.of(kind, args, kwargs)
         key = (kind, form.key)
         if key not in self._functions:
-            function = OpaqueFunction(kind, apply, form, has_form=self._is_kept(kind))
+            function = OpaqueFunction(kind, apply, form, has_form=self.is_opaque(kind))
             self._functions[key] = self._defined(function)
         return self._functions[key], form.operands(leaves)
 
@@ -111,12 +108,12 @@ class OpaqueFunctions:
 
 
 _recording: ContextVar[OpaqueFunctions | None] = ContextVar("recording", default=None)
-"""That of this thread; None inside a function that is kept whole."""
+"""That of this thread; None inside an opaque function."""
 
 
 def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls = _recording.get()
-    if calls is not None and calls.is_kept(kind):
+    if calls is not None and calls.is_opaque(kind):
         return calls.call(apply, kind, args, kwargs)
     return apply(*args, **kwargs)
 
@@ -130,10 +127,10 @@ def note_shared_writes() -> None:
 
 @contextlib.contextmanager
 def opaque_to_the_compiler() -> Iterator[None]:
-    """The functions that the recording at hand keeps stay whole where torch.export compiles, but
-    for those that it has not met: they may be under torch.vmap, where none can."""
+    """Opaque functions are not compiled by torch.export, except for those that no run has called:
+    they may be under torch.vmap, where none can be opaque."""
     calls = _recording.get()
-    met = [] if calls is None else [f.kind for f in calls.functions if calls.is_kept(f.kind)]
+    met = [] if calls is None else [f.kind for f in calls.functions if calls.is_opaque(f.kind)]
     with _torch_private.calls_left_to_run(set(met)):
         yield
 
@@ -142,12 +139,12 @@ def operator_in_torchscript(
     node: Any, tensors: Sequence[Any]
 ) -> tuple[OpaqueFunction, list[Any]] | None:
     """For a node that calls Python: the operator of a `torch.autograd.Function`, and its arguments.
-    None for other functions, and for one that has a graph of what it runs and is not kept whole."""
+    None for other functions, and for one that has a graph of what it runs and is not opaque."""
     calls = _recording.get()
     kind = _torch_private.autograd_function_of(node)
     if calls is None or kind is None:
         return None
-    if node.hasAttribute("Subgraph") and not calls.is_kept(kind):
+    if node.hasAttribute("Subgraph") and not calls.is_opaque(kind):
         return None
     given, constants = iter(tensors), iter(node.scalar_args())
     args = [next(given if letter == "d" else constants) for letter in node.cconv()]

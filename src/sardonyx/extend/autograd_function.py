@@ -64,19 +64,19 @@ class PythonOpNode(SymbolicNode):
 
 
 def opaque_functions(opset: int, *, inlines: bool) -> OpaqueFunctions:
-    """For a capture: those that have a symbolic function stay whole; where `inlines` is False, all
-    that are not PyTorch's own."""
-    keeps_all = not inlines or registered_function(PYTHON_OP, opset) is not None
+    """For a capture: functions that have a symbolic function are opaque; where `inlines` is False,
+    all that are not PyTorch's own."""
+    all_opaque = not inlines or registered_function(PYTHON_OP, opset) is not None
 
-    def is_kept(kind: type) -> bool:
+    def is_opaque(kind: type) -> bool:
         own = kind.__module__.partition(".")[0] == "torch"
-        return callable(getattr(kind, "symbolic", None)) or (keeps_all and not own)
+        return callable(getattr(kind, "symbolic", None)) or (all_opaque and not own)
 
-    return OpaqueFunctions(is_kept)
+    return OpaqueFunctions(is_opaque)
 
 
 def function_forms(calls: OpaqueFunctions, opset: int) -> dict[str, CustomForm]:
-    """What writes the functions that a capture kept, by the names of their operators."""
+    """What writes the opaque functions of a capture, by the names of their operators."""
     return {f.op._schema.name: _form(f, opset) for f in calls.functions if f.has_form}
 
 

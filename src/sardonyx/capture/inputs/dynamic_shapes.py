@@ -130,7 +130,9 @@ def _match(
     if isinstance(structure, pytree.Leaf):
         found.append(_leaf_spec(spec, value, names[len(found)]))
         return
-    children, _ = _children(value)
+    opened = pytree.open_container(value)
+    assert opened is not None
+    _, children, _ = opened
     if spec is None:
         picked: list[Any] = [None] * len(children)
     elif isinstance(spec, Mapping):
@@ -156,13 +158,6 @@ def _match(
 
 def _number(key: str) -> int | str:
     return int(key) if key.isdecimal() else key
-
-
-def _children(value: Any) -> tuple[list[Any], list[str]]:
-    opened = pytree.open_container(value)
-    assert opened is not None
-    keys, children, _ = opened
-    return children, keys
 
 
 def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:

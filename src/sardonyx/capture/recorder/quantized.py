@@ -64,10 +64,10 @@ class QuantizedCalls:
         arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
         results = self._reader.read(op, arguments, self._recorder.location())
         given = [self._result(result, op) for result in results]
-        returns = [str(r.type) for r in op._schema.returns]
-        if len(returns) == 1 and "List" not in returns[0]:
-            return given[0]
-        return given if len(returns) == 1 else tuple(given)
+        returns = op._schema.returns
+        if len(returns) != 1:
+            return tuple(given)
+        return given if returns[0].type.kind() == "ListType" else given[0]
 
     def _argument(self, argument: Any) -> Argument:
         if isinstance(argument, (list, tuple)):
