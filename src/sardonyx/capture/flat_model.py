@@ -1,4 +1,4 @@
-"""The model as a function of its flat inputs: the one shape both captures record."""
+"""The model as a function of its flat inputs, which is what captures record."""
 
 from __future__ import annotations
 

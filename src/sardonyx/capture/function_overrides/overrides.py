@@ -1,4 +1,4 @@
-"""Calls that torch.export has no record for, made by ones it has."""
+"""Calls that cannot be recorded as they are, made by calls that can."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sardonyx.capture.function_overrides.symint_operators import SYMINT_OVERRIDE
 
 
 class OperatorOverrides(FunctionOverride):
-    """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
-    for numbers are read, and masks beside other tensors are given by the places they mark. Slices
-    are taken before they are written. Sizes that PyTorch would take for numbers stay symbols."""
+    """Comparisons that give a Python bool compute a tensor and read it. Index tensors without dims
+    are read as numbers, and masks beside other index tensors become indices. Slices are taken
+    before they are written. Sizes that PyTorch would specialize stay symbols."""
 
     def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
@@ -85,8 +85,8 @@ def _has_symbolic_slice(tensor: torch.Tensor, parts: Sequence[Any]) -> bool:
 
 
 def _sliced(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-    """What tensor[index] = ... writes, and where in it, without slices. PyTorch leaves out those
-    that are as long as the dim, and takes dynamic sizes to be 2 at least."""
+    """What tensor[index] = ... writes, and where in it, without slices. PyTorch drops those that
+    are as long as the dim, and assumes that dynamic sizes are at least 2."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if not _has_symbolic_slice(tensor, parts):
         return tensor, index
@@ -154,13 +154,13 @@ def _group_norm(
     bias: torch.Tensor | None = None,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Without its look at the size of the batch, which data may decide."""
+    """Without its check of the size of the batch, which data may decide."""
     return torch.group_norm(input, num_groups, weight, bias, eps)
 
 
 def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
     """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
-    ask for their values."""
+    read their values."""
     if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         number: Any = data
         return torch.scalar_tensor(number, dtype=dtype or _dtype_of([data]), device=device)

@@ -1,4 +1,4 @@
-"""Packed sequences under torch.export, where how many there are is known at run time only."""
+"""Packed sequences whose number is only known at run time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WITHOUT_TOTAL_LENGTH = -1
 
 
 class PackedSequenceOverride(FunctionOverride):
-    """What torch.nn calls for them, with arguments that torch.export takes."""
+    """The functions that torch.nn calls for them, with arguments that can be recorded."""
 
     def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func is torch.zeros or getattr(func, "__name__", "") == _PAD

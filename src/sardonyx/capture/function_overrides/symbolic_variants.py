@@ -1,4 +1,4 @@
-"""Functions of torch whose own forms take sizes for numbers, made of ones that do not."""
+"""Functions of torch that would specialize sizes, made of operators that do not."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _pad_sequence(
 SYMBOLIC_OPERATORS: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.pad_sequence.default: _pad_sequence
 }
-"""The same for operators of ATen, which have no other form."""
+"""The same for operators of ATen."""
 SYMBOLIC_VARIANTS: dict[Any, Callable[..., Any]] = {
     F.affine_grid: _affine_grid,
     torch.kron: _kron,

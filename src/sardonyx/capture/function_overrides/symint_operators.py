@@ -1,7 +1,7 @@
 """Operators whose sizes are numbers in PyTorch's schemas, with schemas that take symbols.
 
-PyTorch would hand the example's size to such a call. An operator of ours is called instead, which
-is recorded as the one of ATen that it stands for.
+PyTorch would pass the example's size to such a call. An operator of ours is called instead, which
+is recorded as the operator of ATen.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class GradientsRequestedError(CaptureError):
 
 
 class DataAccess(FunctionOverride):
-    """Gives such functions the values of the example, or refuses them; what code outside of
-    PyTorch writes into memory that it was shown is refused when the run has ended."""
+    """Gives such functions the values of the example, or refuses them; writes of code outside of
+    PyTorch to memory that it can access are refused after the run."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()

@@ -29,8 +29,8 @@ def replace_escaped(
     numbers: Sequence[weakref.ref[Any]],
     values: Callable[[], ExampleValues],
 ) -> None:
-    """`results` and what the recorder knows are the only places where fake tensors and the symbolic
-    numbers of the model may be left; anywhere else are `values` instead."""
+    """Fake tensors and symbolic numbers may only be left in `results` and in the recorder; anywhere
+    else they are replaced by `values`."""
     if _escaped(recorder, results) or _escaped_numbers(recorder, results, numbers):
         gc.collect()  # what is only in cycles is no longer held
         escaped: list[Any] = [*_escaped(recorder, results)]
@@ -43,7 +43,7 @@ def replace_escaped(
 def _escaped_numbers(
     recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
 ) -> list[Any]:
-    """Those that more refer to than our own containers."""
+    """Those that are referenced outside of our own containers."""
     found = {id(n): n for reference in numbers if (n := reference()) is not None}
     if not found:
         return []
@@ -57,7 +57,7 @@ def _escaped_numbers(
 
 
 def _escaped(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
-    """The fake tensors that more refer to than the recorder and the results."""
+    """The fake tensors that are referenced outside of the recorder and the results."""
     own = list(_own_references(recorder, results))
     counts = Counter(map(id, own))
     fakes = {id(fake): fake for fake in own}

@@ -107,7 +107,7 @@ class Recorder:
         """The mode that sees the functions of torch which the model calls."""
 
     def close(self) -> None:
-        """When the run has ended: lets go of all but the graph."""
+        """When the run has ended: releases everything but the graph."""
         _torch_private.look_no_more(self.mode)
         self.example.close()
         self.tensors.clear()

@@ -19,7 +19,7 @@ from sardonyx.errors import CaptureError
 from sardonyx.notes import error_at
 
 _SMALL = 1 << 16
-"""Elements, or bytes, of a tensor that is copied without a thought."""
+"""Elements of a tensor that is cheap to copy."""
 
 
 class TensorValues:
@@ -105,8 +105,8 @@ class TensorValues:
 
     @contextmanager
     def in_block(self) -> Iterator[None]:
-        """What a block writes is read by the nodes after it as it was before: it is for
-        functionalization to hand it out."""
+        """Nodes after a block read what it writes as it was before: functionalization makes such
+        writes outputs of the block."""
         outer = self._values
         inner: dict[int, Value] = {}
         self._values = ChainMap(inner, outer)
