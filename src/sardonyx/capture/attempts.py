@@ -111,9 +111,8 @@ def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
                 (
                     "try",
                     [
-                        "torch.where or torch.cond where the line makes a Python value",
-                        'or capture="script", if torch.jit.script compiles the model',
-                        'or capture="trace" to accept the baked values',
+                        'capture="script", if torch.jit.script compiles the model',
+                        'capture="trace" to accept the baked values',
                     ],
                 ),
             ],

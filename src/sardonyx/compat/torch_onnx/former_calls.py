@@ -1,4 +1,4 @@
-"""`export` and `export_to_pretty_string` with the arguments that `torch.onnx` has, or had."""
+"""`export` and its kin with the arguments that all generations of `torch.onnx` took."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ _ABSENT = object()
 
 
 def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) -> Any:
-    """`sardonyx.export` for callers of `torch.onnx.export`: options of that exporter alone are
-    accepted, and a warning explains what became of them. The order of positional options is that of
-    PyTorch 1.11 to 2.5; before, other options had these places, and are given by name."""
-    if any(isinstance(option, bool) for option in (*more[5:6], *more[8:9])):
-        raise InvalidOptionError(
-            "these positional options have the order of PyTorch 1.10 or earlier: give them by name"
-        )
-    return api.export(model, args, f, **_options_here(_by_name(more, _POSITIONAL, given)))
+    """`sardonyx.export` for callers of `torch.onnx.export` of any version: options of that exporter
+    alone are accepted, and a warning explains what became of them."""
+    return api.export(model, args, f, **_options_here(_by_name(more, _places(more), given)))
 
 
 def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
@@ -56,7 +51,7 @@ def _options_here(options: dict[str, Any]) -> dict[str, Any]:
         OperatorExportTypes.ONNX_ATEN: options.pop("aten", False),
         OperatorExportTypes.RAW: options.pop("export_raw_ir", False),
     }
-    default = next((kind for kind, is_set in kinds.items() if is_set), OperatorExportTypes.ONNX)
+    default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
     for name in ("operator_export_type", "verbose", "training"):  # None stood for the default
         if options.get(name, _ABSENT) is None:
             del options[name]
@@ -77,6 +72,24 @@ _POSITIONAL = (
     "custom_opsets",
     "export_modules_as_functions",
     "autograd_inlining",
+)
+_POSITIONAL_OF_1_10 = (
+    *_POSITIONAL[:7],
+    "_retain_param_name",
+    "do_constant_folding",
+    "example_outputs",
+    "strip_doc_string",
+    "dynamic_axes",
+    "keep_initializers_as_inputs",
+    "custom_opsets",
+    "enable_onnx_checker",
+    "use_external_data_format",
+)
+_POSITIONAL_OF_1_X = (
+    *_POSITIONAL[:5],
+    "aten",
+    "export_raw_ir",
+    *_POSITIONAL_OF_1_10[5:],
 )
 _POSITIONAL_OF_TEXT = (
     *_POSITIONAL[:6],
@@ -99,6 +112,16 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "_retain_param_name": (None, True),
 }
 """Values that ask for what is done anyway; None and False for the others."""
+
+
+def _places(positional: tuple[Any, ...]) -> tuple[str, ...]:
+    """The names of options by their places, in the generation that such a call is of: bools stand
+    where the later ones have an enum, or a dict."""
+    if any(isinstance(option, bool) for option in positional[5:6]):
+        return _POSITIONAL_OF_1_X
+    if any(isinstance(option, bool) for option in positional[8:9]):
+        return _POSITIONAL_OF_1_10
+    return _POSITIONAL
 
 
 def _by_name(
