@@ -25,7 +25,7 @@ from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
-from sardonyx.extend.symbolic_functions.registration import custom_forms
+from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
 from sardonyx.legalize import legalize, store_constants, supported_opset, use_available_kernels
 from sardonyx.lower.lower import LowerOptions, has_form_of_its_own, lower
 from sardonyx.optimize.outline_modules import outline_modules
@@ -140,8 +140,11 @@ def run_stages(
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
     inlines = options.inlines_autograd_functions
-    with closing(opaque_functions(opset, inlines=inlines)) as functions:
-        with stages("capture"):
+    with (
+        closing(opaque_functions(opset, inlines=inlines)) as functions,
+        closing(operators_kept(opset, translated)) as kept,
+    ):
+        with stages("capture"), kept.recorded():
             captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
         signature = captured.signature
         fold_parameters = not options.keeps_parameters and (
@@ -164,6 +167,7 @@ def run_stages(
                         {**translated, **function_forms(functions, opset)},
                         trainable_parameters(model),
                         fallback_for(options.operator_export_type),
+                        kept,
                     ),
                 ),
             )

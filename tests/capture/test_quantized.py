@@ -388,28 +388,3 @@ def test_a_scripted_model_with_stubs() -> None:
     for n in (0, 1, 2, 7):
         x = seeded(n, 4, seed=n)
         torch.testing.assert_close(program(x), model(x), rtol=0, atol=model.layer.scale * 1.01)
-
-
-class Scaled(nn.Module):
-    """The scale of the result is twice that of the operand, which is computed."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q = torch.quantize_per_tensor_dynamic(x, torch.quint8, False)
-        return torch.ops.quantized.mul_scalar(q, 2.0).dequantize()
-
-
-def test_a_scale_that_is_computed_is_not_guessed() -> None:
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="depends on one that is computed"):
-        sardonyx.export(Scaled(), seeded(3, 4), capture="trace")
-
-
-def test_lists_of_tensors_are_quantized_and_dequantized() -> None:
-    class Several(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            scales, zeros = torch.tensor([0.05, 0.1]), torch.tensor([3, 4])
-            several = torch.quantize_per_tensor([x, x * 2], scales, zeros, torch.quint8)
-            one, other = torch.dequantize(several)
-            return one - other
-
-    program = sardonyx.export(Several(), seeded(3, 4), capture="trace")
-    torch.testing.assert_close(program(seeded(3, 4)), Several()(seeded(3, 4)))

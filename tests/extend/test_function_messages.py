@@ -1,4 +1,4 @@
-"""Messages about symbolic functions, and where helpers live."""
+"""Messages about functions of quantized operators speak of the arguments that those have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,48 @@ import torch
 
 import sardonyx
 from sardonyx.compat import function_helpers, held_values
+
+
+def _added(x: torch.Tensor) -> torch.Tensor:
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    return torch.ops.quantized.add(q, q, 0.2, 5).dequantize()
+
+
+def test_a_function_that_gives_nothing() -> None:
+    def add(g, qa, qb, scale, zero_point):
+        return None
+
+    with pytest.raises(sardonyx.UnsupportedOperatorError) as told:
+        sardonyx.export(
+            _added,
+            torch.randn(2, 3),
+            capture="trace",
+            custom_translation_table={torch.ops.quantized.add.default: add},
+        )
+    message = str(told.value)
+    assert "quantized::add  its symbolic function returned None" in message
+    assert "qa: uint8[2, 3], qa_scale: float32[], qa_zero_point: uint8[]" in message
+    assert "operand_" not in message
+
+
+def test_items_of_lists_are_told_by_their_places() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+        other = torch.quantize_per_tensor(x * 2, 0.1, 3, torch.quint8)
+        return torch.ops.quantized.cat([q, other], 0, 0.2, 5).dequantize()
+
+    def cat(g, qx, dim, scale, zero_point):
+        return None
+
+    with pytest.raises(
+        sardonyx.UnsupportedOperatorError, match=r"qx_0: uint8\[2, 3\].*qx_1: uint8"
+    ):
+        sardonyx.export(
+            model,
+            torch.randn(2, 3),
+            capture="trace",
+            custom_translation_table={torch.ops.quantized.cat.default: cat},
+        )
 
 
 def test_one_home_of_what_values_hold() -> None:

@@ -13,7 +13,7 @@ import sardonyx
 from sardonyx import ops
 from sardonyx.verification import find_mismatch
 
-_NAMESPACES = ("sardonyx_autograd",)
+_NAMESPACES = ("sardonyx_kept", "sardonyx_autograd")
 
 
 def _known() -> set[str]:
@@ -63,14 +63,32 @@ def test_of_nodes_asked_for_in_a_trace() -> None:
     assert [node.op_type for node in program.model.graph] == ["Bar"]
 
 
-def test_where_a_function_fails() -> None:
-    class Fails(Doubled):
-        @staticmethod
-        def symbolic(g, x):
-            raise ValueError("no")
+def _sigmoid(x: torch.Tensor) -> torch.Tensor:
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    return torch.ops.quantized.sigmoid(q, 0.01, 3).dequantize()
 
+
+def test_of_quantized_calls() -> None:
+    def sigmoid(g, q, scale, zero_point):
+        real = g.op("Sigmoid", sardonyx.symbolic_helper.dequantize_helper(g, q)[0])
+        return sardonyx.symbolic_helper.quantize_helper(g, real, scale, zero_point)
+
+    table = {torch.ops.quantized.sigmoid.default: sigmoid}
+    program = sardonyx.export(
+        _sigmoid, torch.randn(2, 3), capture="trace", custom_translation_table=table, verify=True
+    )
+    assert "Sigmoid" in [node.op_type for node in program.model.graph]
+
+
+def test_where_a_function_fails() -> None:
+    def fails(g, q, scale, zero_point):
+        raise ValueError("no")
+
+    table = {torch.ops.quantized.sigmoid.default: fails}
     with pytest.raises(sardonyx.SardonyxError, match="ValueError: no"):
-        sardonyx.export(Fails.apply, torch.randn(2, 3), capture="trace")
+        sardonyx.export(
+            _sigmoid, torch.randn(2, 3), capture="trace", custom_translation_table=table
+        )
 
 
 def test_where_the_capture_fails() -> None:

@@ -42,16 +42,19 @@ STAGES_BEFORE = {
 CAPTURE = {
     "capture.function_overrides": set(),
     "capture.inputs": set(),
+    "capture.opaque_calls": set(),
     "capture.baked_values": set(),
     "capture.side_effects": {"capture.function_overrides"},
     "capture.autograd_functions": {"capture.side_effects"},
-    "capture.quantized": set(),
+    "capture.quantized": {"capture.opaque_calls"},
 }
 LIBRARY = {
     "plugins": {"lower"},
     "extend": {
         "aten",
         "capture.autograd_functions",
+        "capture.opaque_calls",
+        "capture.quantized",
         "lower",
     },
     "debug": {
@@ -59,6 +62,7 @@ LIBRARY = {
         "capture.autograd_functions",
         "capture.capture",
         "capture.inputs",
+        "capture.opaque_calls",
         "extend",
         "legalize",
         "lower",

@@ -123,13 +123,19 @@ def test_elu(capture):
 
 @pytest.mark.filterwarnings("ignore:torch:DeprecationWarning", "ignore:.*quantize:UserWarning")
 def test_quantized_operators():
-    """'Adding support for an aten or quantized operator': quantized ones have a form without any
-    function, and one that is registered for what they are made of comes before ours."""
+    """'Adding support for an aten or quantized operator': these have a form without any function,
+    and one that is registered comes before it; or one for what they are made of."""
 
     class Doubled(torch.nn.Module):
         def forward(self, x):
             x = torch.quantize_per_tensor(x, 0.1, 10, torch.quint8)
             return torch.dequantize(torch.ops.quantized.add(x, x, 0.2, 10))
+
+    def quantized_add(g, x, y, op_scale, op_zero_point):
+        x, _, _, _ = sardonyx.symbolic_helper.dequantize_helper(g, x)
+        y, _, _, _ = sardonyx.symbolic_helper.dequantize_helper(g, y)
+        total = g.op("Mean", x, y)
+        return sardonyx.symbolic_helper.quantize_helper(g, total, op_scale, op_zero_point)
 
     sardonyx.export(Doubled(), torch.randn(3), verify=True)
     sardonyx.register_custom_op_symbolic(
@@ -137,15 +143,10 @@ def test_quantized_operators():
     )
     program = sardonyx.export(Doubled(), torch.randn(3), verify=True)
     assert "Sum" in operators(program)
-
-
-@pytest.mark.parametrize("name", ["quantized::add", "aten::dequantize"])
-def test_a_function_for_a_quantized_operator_is_refused(name):
-    with pytest.raises(sardonyx.InvalidOptionError, match="register a function for that operator"):
-        sardonyx.register_custom_op_symbolic(name, lambda g, *args: args[0], 10)
-    table = {torch.ops.quantized.add.default: lambda g, *args: args[0]}
-    with pytest.raises(sardonyx.InvalidOptionError, match="cannot have a function"):
-        sardonyx.export(torch.nn.ReLU(), torch.randn(3), custom_translation_table=table)
+    sardonyx.register_custom_op_symbolic("quantized::add", quantized_add, 10)
+    program = sardonyx.export(Doubled(), torch.ones(3))
+    assert "Mean" in operators(program)
+    torch.testing.assert_close(program(torch.ones(3)), torch.ones(3))
 
 
 def test_a_list_of_supported_operators():

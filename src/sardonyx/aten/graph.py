@@ -147,9 +147,13 @@ class Node:
 
     @property
     def told_name(self) -> str:
-        """The name in messages: that of the class where it is a `torch.autograd.Function`."""
+        """The name in messages: that of the class where it is a `torch.autograd.Function`, of the
+        operator where it is one form of its calls."""
         namespace, _, rest = self.name.partition("::")
-        return FUNCTION_FORM.split(rest)[0] if namespace == FUNCTIONS_NAMESPACE else self.name
+        if namespace not in (FUNCTIONS_NAMESPACE, KEPT_NAMESPACE):
+            return self.name
+        told = FUNCTION_FORM.split(rest)[0]
+        return told if namespace == FUNCTIONS_NAMESPACE else told.replace("__", "::", 1)
 
     def inputs(self) -> Iterator[Value]:
         for argument in self.arguments.values():
@@ -211,6 +215,8 @@ SCRIPT = "script"
 memory."""
 FUNCTIONS_NAMESPACE = "sardonyx_autograd"
 """Of operators that each stand for one form of calls of a `torch.autograd.Function`."""
+KEPT_NAMESPACE = "sardonyx_kept"
+"""Of operators that each stand for one form of calls of another."""
 FUNCTION_FORM = re.compile(r"__form_(?=\d+$)")
 """Between the name of what is called and the number of the form."""
 

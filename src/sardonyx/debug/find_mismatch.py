@@ -15,6 +15,7 @@ from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.capture import Captured, capture
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless
+from sardonyx.capture.opaque_calls import KeptCalls
 from sardonyx.debug.graph_info import GraphInfo, RecordedRun
 from sardonyx.debug.node_values import node_values
 from sardonyx.debug.subgraph import Subgraph
@@ -22,7 +23,7 @@ from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
 from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.gradients import trainable_parameters
-from sardonyx.extend.symbolic_functions.registration import custom_forms
+from sardonyx.extend.symbolic_functions.registration import custom_forms, operators_kept
 from sardonyx.legalize import legalize, supported_opset, use_available_kernels
 from sardonyx.lower.constant_folding import fold_constants
 from sardonyx.lower.dead_code import remove_unused
@@ -72,8 +73,11 @@ def find_mismatch(
         capture="auto" if _is_recorded(model) else "trace",
     )
     inlines = export_options.inlines_autograd_functions
-    with closing(opaque_functions(opset, inlines=inlines)) as functions:
-        info = _whole(model, input_args, export_options, functions)
+    with (
+        closing(opaque_functions(opset, inlines=inlines)) as functions,
+        closing(operators_kept(opset, ())) as kept,
+    ):
+        info = _whole(model, input_args, export_options, functions, kept)
         info.find_mismatch(options)
     if verbose:
         info.pretty_print_tree()
@@ -87,11 +91,14 @@ def _is_recorded(model: Any) -> bool:
     return isinstance(model, kinds)
 
 
-def _whole(model: Any, input_args: Any, options: Options, functions: OpaqueFunctions) -> GraphInfo:
+def _whole(
+    model: Any, input_args: Any, options: Options, functions: OpaqueFunctions, kept: KeptCalls
+) -> GraphInfo:
     opset = options.opset_version
-    captured = capture(model, input_args, None, options, functions)
+    with kept.recorded():
+        captured = capture(model, input_args, None, options, functions)
     own = function_forms(functions, opset)
-    forms = custom_forms(opset, {}, own, trainable_parameters(model))
+    forms = custom_forms(opset, {}, own, trainable_parameters(model), None, kept)
     lower_options = LowerOptions(
         fold_constants=options.do_constant_folding,
         fold_parameters=not options.keeps_parameters,

@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from sardonyx.aten.schema import default_arguments
+from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
 from sardonyx.extend.recorded_values import RecordedValue
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
@@ -21,7 +22,7 @@ from sardonyx.extend.symbolic_functions.calls import (
 )
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.node_attributes import letter_of
-from sardonyx.extend.symbolic_functions.registration import refuse_quantized
+from sardonyx.extend.symbolic_functions.quantized_calls import flattened
 from sardonyx.lower.builder import WRITTEN_AT
 from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import HAVE_NO_MEANING_IN_ONNX, Refusal
@@ -65,12 +66,7 @@ def translations(table: Mapping[Any, Any] | None, opset: int) -> dict[str, Custo
             "custom_translation_table must be a dict of operators to functions, as"
             f" {{torch.ops.aten.selu.default: selu}}, not {table!r}"
         )
-    forms = {}
-    for key, function in table.items():
-        name = operator_key(key)
-        refuse_quantized(name)
-        forms[name] = translation(function, opset)
-    return forms
+    return {operator_key(key): translation(value, opset) for key, value in table.items()}
 
 
 def operator_key(operator: Any) -> str:
@@ -119,12 +115,16 @@ def _function_form(given: Any, opset: int) -> CustomForm:
     return form
 
 
+_DEFAULT_AXIS = 1
+"""Of channels, for QuantizeLinear and DequantizeLinear."""
+
+
 def _sorted_arguments(
     call: Call, inputs: Sequence[str], attributes: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Arguments of the operator as inputs and attributes of the function: attributes by their
     names, inputs by theirs if all are the operator's, else in order."""
-    arguments = dict(call.arguments)
+    arguments = flattened(call.arguments)
     settings = {}
     for name in attributes:
         if name in arguments:
@@ -137,8 +137,9 @@ def _sorted_arguments(
         names = list(arguments)[: len(inputs)]
         operands = [arguments.pop(name) for name in names]
     defaults = default_arguments(call.node.op)
+    axes = {f"{n}_axis" for n, a in call.arguments.items() if isinstance(a, QuantizedArgument)}
     for name, value in arguments.items():
-        if name in HAVE_NO_MEANING_IN_ONNX:
+        if name in HAVE_NO_MEANING_IN_ONNX or (name in axes and value == _DEFAULT_AXIS):
             continue
         if name not in defaults or defaults[name] != value:
             raise Refusal(f"the function does not take {name}, which is {value}")
@@ -169,6 +170,8 @@ def _recordable(g: GraphContext, argument: Any) -> Any:
         return RecordedValue(g, g.values.of_tensor(argument))
     if isinstance(argument, list):
         return [_recordable(g, item) for item in argument]
+    if isinstance(argument, QuantizedArgument):
+        return tuple(_recordable(g, part) for part in argument.parts)
     value = g.values.of_argument(argument)
     if value.is_computed_size:
         return RecordedValue(g, g.values.of_tensor(g.as_tensor(value)))

@@ -9,6 +9,7 @@ import torch
 
 from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import Argument, Value
+from sardonyx.capture.quantized.packed_parameters import convolution_settings
 from sardonyx.capture.quantized.tensor import PackedParameters
 from sardonyx.errors import UnsupportedOperatorError
 
@@ -67,21 +68,6 @@ _TRANSPOSED = (
 )
 
 
-def _convolution_settings(
-    packed: PackedParameters, spatial: int, *, transposed: bool
-) -> dict[str, Any]:
-    """Stride, padding, output_padding (of a transposed one), dilation and groups."""
-    # What has one spatial dim is packed with two.
-    kind = f"conv{'_transpose' if transposed else ''}{max(spatial, 2)}d"
-    names = ("stride", "padding", *(("output_padding",) if transposed else ()), "dilation")
-    library = torch.ops.quantized
-    settings: dict[str, Any] = {
-        name: list(getattr(library, f"{kind}_{name}")(packed.content))[-spatial:] for name in names
-    }
-    settings["groups"] = getattr(library, f"{kind}_groups")(packed.content)
-    return settings
-
-
 def _convolution(spatial: int, *, transposed: bool = False) -> _Form:
     kind = "conv_transpose" if transposed else "conv"
     op = (_TRANSPOSED if transposed else _CONVOLUTIONS)[spatial - 1]
@@ -89,7 +75,7 @@ def _convolution(spatial: int, *, transposed: bool = False) -> _Form:
 
     def form(r: QuantizedReader, a: dict[str, Argument]) -> Any:
         packed = _packed(a)
-        s = _convolution_settings(packed, spatial, transposed=transposed)
+        s = convolution_settings(packed, spatial, transposed=transposed)
         weight, bias = r.unpacked(packed, unpack)
         operands = (r.real(a["qx"]), weight, bias, s["stride"], s["padding"])
         if transposed:

@@ -26,7 +26,10 @@ from sardonyx.aten.graph import (
 )
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
+from sardonyx.capture.opaque_calls import KeptCalls, calls_kept
+from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
 from sardonyx.capture.quantized.operators import FORMS
+from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
@@ -80,6 +83,15 @@ class QuantizedReader:
         """The results; quantized ones among them."""
         _torch_private.register_decomposed_quantization()
         self._location = location
+        kept = calls_kept()
+        if kept is not None and kept.keeps(op):
+            if _can_be_kept(op):
+                return [self._kept(kept, op, arguments)]
+            if op.namespace == "quantized" or op._schema.name in _READS:
+                kept.not_kept.setdefault(operator_name(op), location)
+        return self._read(op, arguments)
+
+    def _read(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         reads = _READS.get(op._schema.name)
         if reads is not None:
             result = reads(self, **arguments)
@@ -167,6 +179,13 @@ class QuantizedReader:
         self, packed: PackedParameters, unpack: Callable[[Any], Any]
     ) -> tuple[Value, Value | None]:
         """Weight (as real numbers) and bias."""
+        weight, bias = self.held(packed, unpack)
+        return self.real(weight), bias
+
+    def held(
+        self, packed: PackedParameters, unpack: Callable[[Any], Any]
+    ) -> tuple[QuantizedTensor | Value, Value | None]:
+        """Weight and bias."""
         if packed.name not in self._weights:
             weight, bias = unpack(packed.content)
             self._weights[packed.name] = (
@@ -175,11 +194,18 @@ class QuantizedReader:
                 else self._parameter(f"{packed.name}.weight", weight),
                 None if bias is None else self._parameter(f"{packed.name}.bias", bias.detach()),
             )
-        held, bias = self._weights[packed.name]
-        return self.real(held), bias
+        return self._weights[packed.name]
+
+    def zeros(self, name: str, count: int) -> Value:
+        return self._parameter(name, torch.zeros(count))
 
     def table(self, packed: PackedParameters) -> Value:
         """The rows of an embedding, whose zero points are real numbers."""
+        integers, scales, zeros = self.held_table(packed)
+        return self._value(aten.mul.Tensor, self.call(aten.sub.Tensor, integers, zeros), scales)
+
+    def held_table(self, packed: PackedParameters) -> tuple[Value, Value, Value]:
+        """The integers of an embedding, and columns with the scale and zero point of each row."""
         weight = torch.ops.quantized.embedding_bag_unpack(packed.content)
         if weight.dtype != torch.quint8:
             raise self.refusal(f"an embedding of {weight.dtype} has no ONNX form here")
@@ -191,7 +217,7 @@ class QuantizedReader:
                 ("weight_zero_point", weight.q_per_channel_zero_points()),
             )
         )
-        return self._value(aten.mul.Tensor, self.call(aten.sub.Tensor, integers, zeros), scales)
+        return integers, scales, zeros
 
     # -- kinds of operators ----------------------------------------------------------------------
 
@@ -215,6 +241,61 @@ class QuantizedReader:
         (example,) = self._example_results(op, arguments)
         return self.quantize(result, *self._grid(op, arguments, example), example.dtype)
 
+    def _kept(self, kept: KeptCalls, op: OpOverload, arguments: dict[str, Argument]) -> Argument:
+        """One operator for the call. What it means without the caller's function says of what type
+        the result is."""
+        expected = self._expected(op, arguments)
+        packed = {name: self._parts(argument) for name, argument in arguments.items()}
+        given = unpacked_arguments(self, op, packed)
+        parts = {name: self._parts(argument) for name, argument in given.items()}
+        if not isinstance(expected, QuantizedTensor):
+            call = KeptQuantizedCall(op, packed, parts, expected.shape, expected.dtype)
+            return self._call_kept(kept, call)
+        grid = self._parts(expected)
+        for scale, zero_point in _RESULT_PARAMETERS:
+            if parts.get(scale) is not None and zero_point in parts:
+                parts[zero_point] = grid.zero_point
+                if isinstance(parts[scale], sympy.Basic):
+                    parts[scale] = grid.scale
+                break
+        grid = replace(grid, integers=None)
+        call = KeptQuantizedCall(op, packed, parts, expected.shape, grid.dtype, grid)
+        return replace(expected, integers=self._call_kept(kept, call))
+
+    def _call_kept(self, kept: KeptCalls, call: KeptQuantizedCall) -> Value:
+        return self._value(kept.defined(call), *call.operands)
+
+    def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
+        try:
+            (result,) = self._read(op, arguments)
+            return result
+        except UnsupportedOperatorError as error:
+            if not _is_static(list(arguments.values())):
+                raise self.refusal(
+                    f"{operator_name(op)} has a function, but the sizes of its result are not known"
+                    " where those of its arguments are dynamic: export it with fixed ones"
+                ) from error
+        (example,) = self._example_results(op, arguments)
+        if not example.is_quantized:
+            return self.call(aten.zeros.default, list(example.shape), example.dtype)
+        grid = self._grid(op, arguments, example, is_known=False)
+        integers = self.call(aten.zeros.default, list(example.shape), _RANGES[example.dtype][0])
+        return QuantizedTensor(integers, *grid, example.dtype)
+
+    def _parts(self, argument: Argument) -> Argument:
+        """A quantized tensor as its integers, its scale (float32) and its zero point (of the dtype
+        of the integers)."""
+        if isinstance(argument, list):
+            return [self._parts(item) for item in argument]
+        if not isinstance(argument, QuantizedTensor):
+            return argument
+        dtype = _RANGES[argument.dtype][0]
+        scale = self._part(argument.scale, torch.float32)
+        zero_point = self._part(argument.zero_point, dtype)
+        if argument.axis is None:
+            scale, zero_point = self._one(scale), self._one(zero_point)
+        return QuantizedArgument(argument.integers, scale, zero_point, dtype, argument.axis)
+
     def _part(self, part: float | Value | sympy.Basic, dtype: torch.dtype) -> Value:
         if isinstance(part, sympy.Basic):  # a program reads it off a tensor
             return self._value(aten.full.default, [], part, dtype)
@@ -224,6 +305,10 @@ class QuantizedReader:
         if part.dtype == dtype:
             return part
         return self._value(aten._to_copy.default, part, dtype)
+
+    def _one(self, part: Value) -> Value:
+        """That of a whole tensor without dims, as kernels for quantized tensors take it."""
+        return self.call(aten.reshape.default, part, []) if part.shape else part
 
     def _moved(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         """The elements stay what they are: so do their integers."""
@@ -258,13 +343,15 @@ class QuantizedReader:
         arguments: dict[str, Argument],
         example: torch.Tensor,
         place: int = 0,
+        *,
+        is_known: bool = True,
     ) -> tuple[float | Value, int | Value]:
         """The scale and zero point that PyTorch chose for a result of the example. Where some of
-        the arguments' are computed, another example shows whether they are an argument's, or the
-        same for all."""
+        the arguments' are computed, or the operator is not known, another example shows whether
+        they are an argument's, or the same for all."""
         computed = _computed_grids(arguments)
         grid = self._parameters(example)
-        if not computed:
+        if is_known and not computed:
             return grid
         compared = self._parameters(self._example_results(op, arguments, other=True)[place])
         if grid == compared:
@@ -274,7 +361,8 @@ class QuantizedReader:
                 place, other=True
             ):
                 return scale, zero_point
-        raise self.refusal("the scale of its result depends on one that is computed")
+        on = "one that is computed" if computed else "values"
+        raise self.refusal(f"the scale of its result depends on {on}")
 
     def _parameters(self, example: torch.Tensor) -> tuple[float, int]:
         if example.qscheme() not in (torch.per_tensor_affine, torch.per_tensor_symmetric):
@@ -359,6 +447,23 @@ def _computed_grids(
     return found
 
 
+def _can_be_kept(op: OpOverload) -> bool:
+    """Whether it is of quantized tensors, gives one tensor, and writes none."""
+    schema = op._schema
+    is_theirs = op.namespace == "quantized" or schema.name in _CONVERTS
+    gives = [str(r.type) for r in schema.returns]
+    return is_theirs and gives == ["Tensor"] and not schema.is_mutable
+
+
+def _is_static(argument: Argument) -> bool:
+    """Whether no size in it is computed."""
+    if isinstance(argument, list):
+        return all(map(_is_static, argument))
+    if isinstance(argument, (QuantizedTensor, Value)):
+        return all(isinstance(d, int) for d in argument.shape)
+    return not isinstance(argument, sympy.Basic)
+
+
 def _integers(argument: Argument) -> Argument:
     if isinstance(argument, list):
         return [_integers(item) for item in argument]
@@ -414,3 +519,5 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::q_per_channel_axis": lambda r, self: self.axis,
 }
 _CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize"))
+_CONVERTS = _CREATES | {"aten::dequantize"}
+"""Operators of PyTorch that give or take quantized tensors and are in no other graphs."""

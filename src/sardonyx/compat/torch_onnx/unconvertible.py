@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from sardonyx.api import export
 from sardonyx.aten.graph import RecordedGraph
 from sardonyx.capture.capture import capture as capture_model
 from sardonyx.errors import UnsupportedOperatorError, UnsupportedOpsetError
+from sardonyx.extend.symbolic_functions.registration import operators_kept
 from sardonyx.legalize import supported_opset
 from sardonyx.options import Options, TrainingMode
 
@@ -28,7 +30,8 @@ def unconvertible_ops(
     opset = supported_opset(opset_version)
     mode = TrainingMode.of(training)
     options = Options(training=mode, opset_version=opset, capture=capture)
-    graph = capture_model(model, args, kwargs, options).graph
+    with closing(operators_kept(opset, ())) as kept, kept.recorded():
+        graph = capture_model(model, args, kwargs, options).graph
     try:
         export(model, args, kwargs=kwargs, training=mode, opset_version=opset, capture=capture)
     except UnsupportedOperatorError as error:

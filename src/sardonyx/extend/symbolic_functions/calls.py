@@ -19,6 +19,7 @@ from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.graph_values import Values
+from sardonyx.extend.symbolic_functions.quantized_calls import QuantizedCall
 from sardonyx.extend.symbolic_functions.values import SymbolicValue, node_of_call
 from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import Refusal
@@ -120,6 +121,8 @@ def bound_results(
 ) -> list[Tensor | None]:
     """What the function returned as the results of the node, with PyTorch's types; `advice` is for
     those of other dtypes."""
+    if isinstance(call, QuantizedCall):
+        results = call.integers(g, results)
     given = list(_flat(results))
     wanted = call.node.outputs
     if len(given) == 1 and len(wanted) != 1 and _is_sequence(given[0]):

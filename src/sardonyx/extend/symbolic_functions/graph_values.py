@@ -10,6 +10,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.values import (
     SymbolicNode,
@@ -55,6 +56,8 @@ class Values:
             return self.of_tensor(argument)
         if isinstance(argument, (list, tuple)):
             return SymbolicValue.of_python(self, [self.of_argument(item) for item in argument])
+        if isinstance(argument, QuantizedArgument):
+            return self.of_tuple([self.of_argument(part) for part in argument.parts])
         if isinstance(argument, sympy.Integer):
             argument = int(argument)
         return SymbolicValue.of_python(self, argument)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sardonyx.errors import InvalidOptionError
+from sardonyx.capture.opaque_calls import KeptCalls
+from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, format_message
 from sardonyx.extend.onnx_operators import onnx_operator_forms
 from sardonyx.extend.symbolic_functions.calls import symbolic_form
+from sardonyx.extend.symbolic_functions.quantized_calls import quantized_forms
 from sardonyx.extend.symbolic_functions.training_forms import with_training
 from sardonyx.lower.custom_lowerings import CustomForm, CustomForms, Fallback
 
@@ -25,7 +28,13 @@ def register_custom_op_symbolic(
     Args:
         symbolic_name: `domain::name` as `aten::elu` or `my_ops::foo`; with an overload
             (`aten::add.Tensor`) for that one alone.
-        symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote.
+        symbolic_fn: Gets the graph and the operator's arguments, and returns what it wrote. For
+            operators of `quantized::`, a quantized tensor is a tuple (integers, scale, zero_point),
+            with the axis behind it where it is quantized per channel, as the helpers of
+            `symbolic_helper` take and make it. In the place of packed parameters it gets what they
+            hold: weight (quantized) and bias (zeros where the layer has none); of convolutions then
+            stride, padding, output_padding (where transposed), dilation and groups; of embeddings
+            the integers of the weight, and columns of the scale and zero point of its rows.
         opset_version: The first opset that it serves; it serves the later ones too, up to one that
             another function is registered for.
     """
@@ -59,7 +68,6 @@ def checked_name(symbolic_name: Any) -> str:
             f"{symbolic_name!r} is no name of an operator: it is domain::name, each beginning with"
             " a letter, of letters, digits, - and _"
         )
-    refuse_quantized(name)
     if match["domain"] in ("onnx", "prim"):
         raise InvalidOptionError(
             f"{symbolic_name!r}: the domain {match['domain']} is not open for registration"
@@ -70,27 +78,6 @@ def checked_name(symbolic_name: Any) -> str:
             f" a function, so register {name.partition('.')[0].removesuffix('_')!r}"
         )
     return name.removesuffix(".default")
-
-
-def refuse_quantized(name: str) -> None:
-    """Operators on quantized tensors are gone by the time that functions are called."""
-    operator = name.partition(".")[0]
-    if operator.startswith("quantized::") or operator in _OF_QUANTIZED_TENSORS:
-        raise InvalidOptionError(
-            f"{name} is an operator on quantized tensors, which cannot have a function: it is"
-            " exported as DequantizeLinear, the operator on real numbers, and QuantizeLinear;"
-            " register a function for that operator (aten::add for quantized::add)"
-        )
-
-
-_OF_QUANTIZED_TENSORS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "dequantize",
-        "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points",
-        "q_per_channel_axis", "quantized_lstm", "quantized_gru",
-    )
-)  # fmt: skip
 
 
 def _checked_opset(opset: Any) -> int:
@@ -117,8 +104,10 @@ def custom_forms(
     translations: Mapping[str, CustomForm],
     trainable: frozenset[str] = frozenset(),
     fallback: Fallback | None = None,
+    kept: KeptCalls | None = None,
 ) -> CustomForms:
-    """The forms that this export uses before the library's; `translations` before all."""
+    """The forms that this export uses before the library's; `translations` before all. `kept`
+    has the calls that the capture kept whole for them."""
     forms: dict[str, CustomForm] = {}
     hints: dict[str, str] = {}
     for name in _registered:
@@ -134,4 +123,29 @@ def custom_forms(
     versions = dict(domain_versions)
     called = onnx_operator_forms(opset, versions)
     served = with_training({**called, **forms, **translations})
+    if kept is not None:
+        _warn_of_unused(kept)
+        served |= quantized_forms(kept, CustomForms(served).find)
     return CustomForms(served, versions, hints, trainable, fallback)
+
+
+def _warn_of_unused(kept: KeptCalls) -> None:
+    for name, location in kept.not_kept.items():
+        told = (
+            f"the function for {name} is not used: among operators on quantized tensors it is"
+            " where they give one tensor and write none"
+        )
+        warnings.warn(
+            format_message(told, [("first", location.describe())]), OnnxExporterWarning, 2
+        )
+
+
+def operators_kept(opset: int, translated: Collection[str]) -> KeptCalls:
+    """For a capture: the operators on quantized tensors that have a function, or a translation of
+    that name, stay whole."""
+
+    def is_kept(name: str) -> bool:
+        names = (name, name.partition(".")[0])
+        return any(n in translated or registered_function(n, opset) is not None for n in names)
+
+    return KeptCalls(is_kept)
