@@ -79,11 +79,11 @@ _INSIDE = {
     "OnnxBackend.run",
     "OnnxRegistry.translation_table",
     "TrainingMode.of",
-    "symbolic_helper._constant",
-    "symbolic_helper._dtype_of",
-    "symbolic_helper._fill_tables",
-    "symbolic_helper._ints",
-    "symbolic_helper._positions",
+    *(
+        f"symbolic_helper.{name}"
+        for name in ("_a_tensor", "_constant", "_dtype_of", "_extreme", "_held", "_ints")
+    ),
+    *(f"symbolic_helper.{name}" for name in ("_number", "_numbers", "_positions", "_string")),
 }
 """Public to other files of the package, and not to its users."""
 

@@ -19,7 +19,7 @@ from sardonyx.capture.inputs.wrappers import unwrapped
 from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError
 from sardonyx.legalize import supported_opset
-from sardonyx.option_names import OF_OTHER_EXPORTERS, told_names
+from sardonyx.option_names import OF_OTHER_EXPORTERS, suggests_options
 from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode
 from sardonyx.program import ONNXProgram
 from sardonyx.serialize.destination import check_destination
@@ -30,7 +30,7 @@ _ONE_AT_A_TIME = threading.RLock()
 """While a model is recorded, parts of PyTorch and of Python are others, for the whole process."""
 
 
-@told_names("export", OF_OTHER_EXPORTERS)
+@suggests_options("export", OF_OTHER_EXPORTERS)
 def export(
     model: Any,
     args: Any = (),
@@ -135,6 +135,7 @@ def _export(
         notes=(*captured.notes, *notes),
         baked=captured.baked,
         conditions=captured.conditions,
+        placeholders=captured.placeholders,
         stage_seconds=stage.seconds,
         tied_names=names_of_tied_weights(model),
     )

@@ -7,11 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 
+class Message(str):
+    """A message laid out in rows."""
+
+    headline: str
+    """The row that says what is wrong; those below say where, and what to do."""
+
+
 class SardonyxError(RuntimeError):
     """Every error an export can end with. `str(error)` is the whole message for the user."""
 
+    place: tuple[str, int, str] | None = None
+    """File, line and text of the model's code that it is about, where that is known."""
     export_output: Any = None
     """What `dynamo_export` has to give all the same: its diagnostics."""
+
+    @property
+    def headline(self) -> str:
+        """The message without the rows on where and what to do."""
+        message = self.args[0] if self.args else ""
+        return message.headline if isinstance(message, Message) else str(message)
 
 
 class InvalidOptionError(SardonyxError, ValueError):
@@ -31,7 +46,7 @@ class FinalCaptureError(CaptureError):
 
 
 class DynamicDimError(CaptureError):
-    """A dimension asked to be dynamic is fixed by the model."""
+    """A dim that is declared dynamic is specialized by the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,8 @@ class OperatorProblem:
     reason: str
     place: str
     """The module and the line of the model's source."""
+    file: str = ""
+    line: int = 0
 
 
 class UnsupportedOperatorError(SardonyxError):
@@ -53,7 +70,7 @@ class UnsupportedOperatorError(SardonyxError):
 
 
 class SymbolicFunctionError(SardonyxError):
-    """A custom symbolic function raised, or asked for a node that ONNX does not know."""
+    """A custom symbolic function raised, or wrote a node that ONNX does not know."""
 
 
 class UnsupportedDtypeError(SardonyxError):
@@ -61,7 +78,7 @@ class UnsupportedDtypeError(SardonyxError):
 
 
 class UnsupportedOpsetError(SardonyxError):
-    """The model cannot be expressed at the opset that was asked for."""
+    """The model cannot be expressed at the requested opset."""
 
     def __init__(self, message: str, onnx_operators: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -89,7 +106,7 @@ class InternalError(SardonyxError):
 
 
 class OnnxExporterWarning(UserWarning):
-    """Something that was asked for and has no effect, or another one than elsewhere."""
+    """An option without effect, or with another one than in other exporters."""
 
 
 # The names that users of earlier exporters catch.
@@ -99,7 +116,9 @@ CheckerError = SerializeError
 SymbolicValueError = SymbolicFunctionError
 
 
-def format_message(headline: str, fields: Iterable[tuple[str, str | Sequence[str]]] = ()) -> str:
+def format_message(
+    headline: str, fields: Iterable[tuple[str, str | Sequence[str]]] = ()
+) -> Message:
     """A headline, then aligned `label  text` rows; empty rows are left out."""
     rows: list[tuple[str, str]] = []
     for label, text in fields:
@@ -107,7 +126,9 @@ def format_message(headline: str, fields: Iterable[tuple[str, str | Sequence[str
         lines = [line for line in lines if line]
         rows += [(label if index == 0 else "", line) for index, line in enumerate(lines)]
     width = max((len(label) for label, _ in rows), default=0)
-    return "\n".join([headline, *(f"  {label:<{width}}  {line}" for label, line in rows)])
+    message = Message("\n".join([headline, *(f"  {label:<{width}}  {t}" for label, t in rows)]))
+    message.headline = headline
+    return message
 
 
 def first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Options that do not exist, told with the nearest one that does."""
+"""Errors for options that do not exist, with the nearest one that does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 Class = TypeVar("Class", bound=type)
 
 OF_OTHER_EXPORTERS = {
-    "dynamo": "Sardonyx records a model in the way that suits it; capture= asks for one",
+    "dynamo": "Sardonyx records a model in the way that suits it; capture= chooses one",
     "fallback": "capture='auto', the default, tries torch.export and then a trace by itself",
     "report": "the program that export returns has a report()",
     "profile": "the program that export returns has stage_seconds",
@@ -35,7 +35,7 @@ OF_OTHER_EXPORTERS = {
 """Options of other exporters, and what to know of them here."""
 
 
-def told_names(
+def suggests_options(
     called: str, elsewhere: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A function that, for options it does not have, says which one is meant. `called` is its name,
@@ -66,10 +66,10 @@ def refuse_unknown(
             raise UnknownOptionError(_message(called, name, given[name], known, elsewhere))
 
 
-def told_fields(kind: Class) -> Class:
+def suggests_fields(kind: Class) -> Class:
     """A class that does so for its fields."""
     made = kind.__init__  # type: ignore[misc]
-    setattr(kind, "__init__", told_names(kind.__name__)(made))  # noqa: B010
+    setattr(kind, "__init__", suggests_options(kind.__name__)(made))  # noqa: B010
     return kind
 
 

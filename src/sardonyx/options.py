@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from sardonyx.errors import InvalidOptionError
-from sardonyx.option_names import told_fields
+from sardonyx.option_names import suggests_fields
 
 DEFAULT_OPSET = 20
 FIRST_OPSET_WITH_FUNCTIONS = 15
@@ -71,7 +71,7 @@ class OperatorExportTypes(_Choice):
         return kind
 
 
-@told_fields
+@suggests_fields
 @dataclass(frozen=True)
 class ExternalData:
     """How weights are kept outside of the model file.
@@ -220,7 +220,7 @@ def _check_modules_as_functions(given: object, opset: int) -> None:
 
 
 def _is_module_class(kind: object) -> bool:
-    from torch.nn import Module  # here, as the command line asks for options before it needs torch
+    from torch.nn import Module  # here, as the command line reads options without torch
 
     return isinstance(kind, type) and issubclass(kind, Module)
 

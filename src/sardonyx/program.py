@@ -16,10 +16,12 @@ import torch
 from sardonyx.aten.signature import Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import split_arguments
+from sardonyx.capture.side_effects.restore import version_of
 from sardonyx.errors import InvalidOptionError, VerificationError
 from sardonyx.legalize import store_constants
 from sardonyx.lower.onnx_types.verifier import verify_onnx
 from sardonyx.lower.weights import TorchTensor
+from sardonyx.notes import Note
 from sardonyx.optimize.pipeline import optimize
 from sardonyx.options import ExternalData, Options, check_external_data
 from sardonyx.report import summary
@@ -52,6 +54,7 @@ class ONNXProgram:
         notes: tuple[str, ...] = (),
         baked: tuple[BakedValue, ...] = (),
         conditions: tuple[sympy.Basic, ...] = (),
+        placeholders: Mapping[str, str] | None = None,
         stage_seconds: dict[str, float] | None = None,
         path: Path | None = None,
         tied_names: Mapping[str, Sequence[str]] | None = None,
@@ -59,16 +62,18 @@ class ONNXProgram:
         self.model = model
         self.signature = signature
         self.options = options
-        self.notes = notes
+        self.notes = tuple(map(Note.of, notes))
         self.baked = baked
         self.stage_seconds: dict[str, float] = {} if stage_seconds is None else stage_seconds
         self.path = path
         self.verification: VerificationReport | None = None
         self._eager = verifier_context
         self._conditions = conditions
+        self._placeholders = placeholders or {}
         self._fold_parameters = fold_parameters
         self._file_as_written = _file_stamp(path)
         self._session: Session | None = None
+        self._versions_written = self._versions_run = self._weight_versions()
         self._tied_names = tied_names or {}
 
     @property
@@ -89,7 +94,7 @@ class ONNXProgram:
         `model_state` has the weights of a model that was made without them: a state_dict, the path
         of a `.pt` or `.safetensors` file, of the index of a sharded checkpoint or of their folder.
         They go from there into the file one by one. `external_data` is as in `export`; None is what
-        the export was asked for, where `destination` is a path.
+        the export has, where `destination` is a path.
         """
         check_external_data(external_data)
         if external_data is None and isinstance(destination, str | os.PathLike):
@@ -120,14 +125,14 @@ class ONNXProgram:
         return given_weights(wanted, model_state, self._tied_names)
 
     def _external_data_for(self, path: Path) -> bool | ExternalData | None:
-        """As the export was asked; a weights file of its name stays the export's own."""
-        asked = self.options.external_data
-        if isinstance(asked, ExternalData) and self.path is not None and path != self.path:
-            return replace(asked, location=None)
-        return asked
+        """As in the export; its weights file is not overwritten by another model."""
+        option = self.options.external_data
+        if isinstance(option, ExternalData) and self.path is not None and path != self.path:
+            return replace(option, location=None)
+        return option
 
     def save_as_export(self, destination: Destination) -> None:
-        """Write the file that the export was asked for; runs use it from then on."""
+        """Write the file of the export; runs use it from then on."""
         self.save(destination, external_data=self.options.external_data)
         if isinstance(destination, (str, os.PathLike)):
             self._runs_from(Path(destination))
@@ -135,10 +140,27 @@ class ONNXProgram:
     def _runs_from(self, path: Path) -> None:
         self.path = path
         self._file_as_written = _file_stamp(path)
+        self._versions_written = self._weight_versions()
         self._session = None
 
+    def _weight_versions(self) -> list[int]:
+        """The version counters of the PyTorch model's weights, whose memory `model` refers to."""
+        module = None if self._eager is None else self._eager.model
+        if not isinstance(module, torch.nn.Module):
+            return []
+        return [version_of(tensor) for tensor in (*module.parameters(), *module.buffers())]
+
+    def _reload_changed_weights(self) -> None:
+        """A session holds the weights that it was made with: make another where one was written."""
+        versions = self._weight_versions()
+        if versions != self._versions_run:
+            self._versions_run = versions
+            self._session = None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run in ONNX Runtime; takes and returns what the PyTorch model does."""
+        """Run in ONNX Runtime with the weights that the PyTorch model has now; takes and returns
+        what the PyTorch model does."""
+        self._reload_changed_weights()
         outputs = self._run(self.signature.flatten(args, kwargs))
         return self.signature.unflatten([outputs[spec.name] for spec in self.signature.outputs])
 
@@ -162,6 +184,7 @@ class ONNXProgram:
             args, kwargs = self._eager.args, dict(self._eager.kwargs)
         else:
             args, kwargs = split_arguments(() if args is None else args, kwargs)
+        self._reload_changed_weights()
         self.verification = verify(
             self._run,
             self.signature,
@@ -174,6 +197,7 @@ class ONNXProgram:
             notes=self.notes,
             baked=self.baked,
             conditions=self._conditions,
+            placeholders=self._placeholders,
         )
         return self.verification
 
@@ -229,7 +253,10 @@ class ONNXProgram:
 
     def _runnable(self) -> Path | ir.Model:
         """The file, where it is still the one the export wrote; else the model in memory."""
-        unchanged = self._file_as_written == _file_stamp(self.path)
+        unchanged = (
+            self._file_as_written == _file_stamp(self.path)
+            and self._versions_written == self._versions_run
+        )
         return self.path if self.path is not None and unchanged else self.model
 
 

@@ -15,7 +15,7 @@ from sardonyx.aten.graph import AtenGraph
 from sardonyx.aten.module_calls import ModuleClass, module_classes
 from sardonyx.aten.signature import InputSpec
 from sardonyx.capture.capture import Captured, capture
-from sardonyx.extend.autograd_function import function_forms, functions_kept
+from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
 from sardonyx.extend.onnx_functions import translations
@@ -65,7 +65,7 @@ def captured_model(
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
     with (
-        closing(functions_kept(opset, inlines=options.inlines_autograd_functions)) as functions,
+        closing(opaque_functions(opset, inlines=options.inlines_autograd_functions)) as functions,
         closing(operators_kept(opset, translated)) as kept,
     ):
         with stage("capture"), kept.recorded():

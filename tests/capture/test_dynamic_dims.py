@@ -599,3 +599,13 @@ def test_a_size_of_one_name_is_one_size_in_three_inputs(capture):
 
     others = [tuple(r(5, 5) for _ in names), tuple(r(1, 1) for _ in names)]
     check(model, (r(3, 3), r(3, 3), r(3, 3)), others, capture, input_names=names, dynamic_axes=axes)
+
+
+def test_dynamic_axes_take_dims_with_ranges():
+    dim = torch.export.Dim("batch", min=3, max=8)
+    program = sardonyx.export(
+        lambda x: x * 2 if x.shape[0] > 2 else x, torch.randn(4, 3), dynamic_axes={"x": {0: dim}}
+    )
+    assert program.notes == () and program.signature.inputs[0].dims == ("batch", 3)
+    with pytest.raises(sardonyx.InvalidOptionError, match=r"allows 3\.\.8 for dim 0 of 'x'"):
+        sardonyx.export(lambda x: x, torch.randn(2, 3), dynamic_axes={"x": {0: dim}})

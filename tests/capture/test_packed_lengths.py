@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 import sardonyx
 from sardonyx.errors import CaptureError
 
-HINT = "lengths for pack_padded_sequence as the tensor they are, not its tolist()"
+HINT = "the tensor itself, not a list of its items (pack_padded_sequence takes lengths as a tensor)"
 X, LENGTHS = torch.randn(3, 5, 4), torch.tensor([5, 2, 3])
 AXES = {"x": {0: "batch", 1: "time"}, "lengths": {0: "batch"}}
 

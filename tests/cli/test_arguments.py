@@ -161,3 +161,12 @@ def test_required_inputs_are_known_before_the_export():
     assert required_inputs(torch.jit.script(nn.ReLU())) == ["input"]
     assert required_inputs(load_object("torch.nn:Sequential")()) == ["input"]
     assert required_inputs(torch.sin) == []
+
+
+def test_dynamic_dims_have_ranges():
+    axes = dynamic_axes(["x:0=batch[2..64]", "x:1=width[..8]", "y:0=batch"])
+    assert (axes["x"][0].__name__, axes["x"][0].min, axes["x"][0].max) == ("batch", 2, 64)
+    assert axes["x"][1].max == 8 and axes["y"] == {0: "batch"}
+    for text in ("x:0=batch[2-64]", "x:0=batch[9..3]"):
+        with pytest.raises(UsageError, match="--dynamic 'x:0=batch"):
+            dynamic_axes([text])

@@ -16,7 +16,7 @@ MEANT: dict[str, tuple[dict[str, Any], str]] = {
     "another plural": ({"dynamic_axis": {}}, r"did you mean dynamic_axes=\{\}\?"),
     "a slip": ({"inputs_names": ["x"]}, r"did you mean input_names=\['x'\]\?"),
     "another order": ({"fold_constants": False}, r"did you mean do_constant_folding=False\?"),
-    "of another exporter": ({"dynamo": True}, r"no option dynamo: .* capture= asks for one"),
+    "of another exporter": ({"dynamo": True}, r"no option dynamo: .* capture= chooses one"),
     "no more needed": ({"example_outputs": X}, "outputs are inferred"),
     "nothing alike": ({"zzz": 1}, "no option zzz: it has args, f, export_params"),
     "the inputs": ({"inputs": X}, r"no option inputs: did you mean args\?"),

@@ -19,7 +19,7 @@ MODULES = {
 
 # What each part of the package may import, besides itself. A part is a package or a top-level
 # module; `capture.refusals` is one module of a package.
-EVERYWHERE = {"_torch_private", "errors", "options", "option_names", "version"}
+EVERYWHERE = {"_torch_private", "errors", "options", "option_names", "notes", "version"}
 STAGES_BEFORE = {
     "aten": set(),
     "functionalization": {"aten"},

@@ -17,7 +17,7 @@ from torch._decomp import decomposition_table
 
 import sardonyx
 import sardonyx.plugins.torchvision
-from sardonyx.capture.function_overrides.resize import RESIZED_AS_VIEWS
+from sardonyx.capture.function_overrides.resize import RESIZE_OVERRIDES
 from sardonyx.capture.quantized import reader as quantized_reader
 from sardonyx.capture.quantized.operators import FORMS as QUANTIZED_FORMS
 from sardonyx.capture.torchscript.interpreter import (
@@ -86,7 +86,7 @@ def way_of(name: str) -> str | None:
         return "quantized"
     if any(op in decomposition_table or op._can_decompose() for op in overloads(name)):
         return "decomposition"
-    if any(op in RESIZED_AS_VIEWS for op in overloads(name)):
+    if any(op in RESIZE_OVERRIDES for op in overloads(name)):
         return "view"
     if name in MODELS:
         return "run"

@@ -8,6 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
+import sardonyx
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import ConstantLeaf, DynamicDim, InputSpec, OutputSpec, Signature
 from sardonyx.errors import CaptureError, InvalidOptionError, VerificationError
@@ -326,3 +327,17 @@ def test_without_the_pytorch_model_there_is_nothing_to_verify():
     )
     with pytest.raises(VerificationError, match="no PyTorch model"):
         alone.verify()
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_a_run_has_the_weights_that_save_writes(tmp_path, to_file):
+    model = torch.nn.Linear(3, 2)
+    x, path = torch.randn(4, 3), tmp_path / "model.onnx"
+    program = sardonyx.export(model, x, path if to_file else None)
+    torch.testing.assert_close(program(x), model(x))
+    with torch.no_grad():
+        model.weight.mul_(2)
+    torch.testing.assert_close(program(x), model(x))
+    program.verify()
+    program.save(path)
+    torch.testing.assert_close(program(x), model(x))

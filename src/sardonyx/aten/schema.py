@@ -81,6 +81,13 @@ def bind(
     return bound
 
 
+def call_by_name(op: OpOverload, arguments: Mapping[str, Any]) -> Any:
+    """The result of an operator for all of its arguments by name."""
+    positional = [arguments[a.name] for a in op._schema.arguments if not a.kwarg_only]
+    keyword = {a.name: arguments[a.name] for a in op._schema.arguments if a.kwarg_only}
+    return op(*positional, **keyword)
+
+
 def default_arguments(op: OpOverload) -> dict[str, Argument]:
     return {p.name: _normalize(p, p.default) for p in parameters_of(op) if p.has_default}
 

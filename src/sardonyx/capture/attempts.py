@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import torch
 
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.record import (
     record_by_example,
@@ -59,21 +58,20 @@ ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
     "script": (SCRIPT,),
     "auto": (SYMBOLIC, COMPILED, UNBAKED),
 }
-"""By what was asked for."""
+"""By the option `capture`."""
 
 
-def way_of(model: Any, asked: str) -> str:
+def capture_for(model: Any, requested: str) -> str:
     """TorchScript is read as the program it is."""
     if not isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
-        return asked
-    if asked == "export":
+        return requested
+    if requested == "export":
         raise InvalidOptionError('torch.export does not take TorchScript: use capture="script"')
-    return "script" if asked == "auto" else asked
+    return "script" if requested == "auto" else requested
 
 
 def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
-    """By the first attempt that can; the error of the first where none can, with those of others
-    that tell more."""
+    """By the first attempt that succeeds; the error of the first where none does."""
     refusals: list[tuple[Attempt, CaptureError]] = []
     for attempt in ATTEMPTS[way]:
         if attempt is COMPILED and not _may_compile(refusals):
@@ -94,8 +92,8 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
 
 
 def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
-    """Whether the model's bytecode may tell more than its run: of dims that it fixes, only where
-    len() does; nothing of what `is` looks at."""
+    """Whether compiled bytecode may record more than a run: of specialized dims only those that
+    len() specializes, and no comparisons by `is`."""
     return all(
         isinstance(error, LengthReadError)
         or not isinstance(error, (DynamicDimError, ComparedByIdentityError))
@@ -108,14 +106,13 @@ def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
         format_message(
             "the model cannot be recorded faithfully",
             [
-                ("export", str(refusal).splitlines()[0]),
+                ("export", refusal.headline),
                 ("trace", [str(value) for value in recorded.baked]),
                 (
                     "try",
                     [
                         'capture="script", if torch.jit.script compiles the model',
                         'capture="trace" to accept the baked values',
-                        hint_for_lengths(map(str, recorded.baked)),
                     ],
                 ),
             ],

@@ -1,4 +1,4 @@
-"""Calls of `torch.autograd.Function`s that a recording keeps whole, as calls of operators."""
+"""Calls of `torch.autograd.Function`s that are recorded as one node: as calls of operators."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _TENSOR = object()
 """Stands where a result is a tensor."""
 
 
-class FunctionCalls:
-    """The functions of one export that are kept whole, each with the operator that stands for it.
+class OpaqueFunctions:
+    """The functions of one export that are recorded as one node, each with its operator.
 
-    Calls that differ in nothing but tensors, numbers and strings are calls of one operator. The
-    operators are gone when it is closed.
+    Calls that differ only in tensors, numbers and strings are calls of one operator. The operators
+    are removed when it is closed.
     """
 
-    def __init__(self, is_kept: Callable[[type], bool]) -> None:
-        self._is_kept = is_kept
-        self._functions: dict[Hashable, KeptFunction] = {}
+    def __init__(self, is_opaque: Callable[[type], bool]) -> None:
+        self.is_opaque = is_opaque
+        self._functions: dict[Hashable, OpaqueFunction] = {}
         self._operators = _torch_private.TemporaryOperators(FUNCTIONS_NAMESPACE)
         self._shared: list[tuple[str, torch.Tensor, int]] = []
         """Arguments and results that are one memory in PyTorch, with their versions at the call."""
         self._notes: dict[str, None] = {}
 
     @property
-    def functions(self) -> list[KeptFunction]:
+    def functions(self) -> list[OpaqueFunction]:
         return list(self._functions.values())
 
     @property
@@ -82,21 +82,18 @@ class FunctionCalls:
         """When the graph is lowered."""
         self._operators.close()
 
-    def is_kept(self, kind: type) -> bool:
-        return self._is_kept(kind)
-
     def operator(
         self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[KeptFunction, list[Any]]:
+    ) -> tuple[OpaqueFunction, list[Any]]:
         """The operator for a call, and its arguments among those of the call."""
         leaves, form = _CallForm.of(kind, args, kwargs)
         key = (kind, form.key)
         if key not in self._functions:
-            function = KeptFunction(kind, apply, form, has_form=self._is_kept(kind))
+            function = OpaqueFunction(kind, apply, form, has_form=self.is_opaque(kind))
             self._functions[key] = self._defined(function)
         return self._functions[key], form.operands(leaves)
 
-    def _defined(self, function: KeptFunction) -> KeptFunction:
+    def _defined(self, function: OpaqueFunction) -> OpaqueFunction:
         base = name = re.sub(r"\W", "_", function.name)
         number = 0
         while self._operators.has(name):
@@ -110,18 +107,18 @@ class FunctionCalls:
         return function
 
 
-_recording: ContextVar[FunctionCalls | None] = ContextVar("recording", default=None)
-"""That of this thread; None inside a function that is kept whole."""
+_recording: ContextVar[OpaqueFunctions | None] = ContextVar("recording", default=None)
+"""That of this thread; None inside an opaque function."""
 
 
 def _applied(apply: Apply, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     calls = _recording.get()
-    if calls is not None and calls.is_kept(kind):
+    if calls is not None and calls.is_opaque(kind):
         return calls.call(apply, kind, args, kwargs)
     return apply(*args, **kwargs)
 
 
-def note_writes_of_shared() -> None:
+def note_shared_writes() -> None:
     """Of a run that has ended: writes of memory that functions returned of their arguments."""
     calls = _recording.get()
     if calls is not None:
@@ -129,32 +126,32 @@ def note_writes_of_shared() -> None:
 
 
 @contextlib.contextmanager
-def whole_where_compiled() -> Iterator[None]:
-    """The functions that the recording at hand keeps stay whole where torch.export compiles, but
-    for those that it has not met: they may be under torch.vmap, where none can."""
+def opaque_to_the_compiler() -> Iterator[None]:
+    """Opaque functions are not compiled by torch.export, except for those that no run has called:
+    they may be under torch.vmap, where none can be opaque."""
     calls = _recording.get()
-    met = [] if calls is None else [f.kind for f in calls.functions if calls.is_kept(f.kind)]
+    met = [] if calls is None else [f.kind for f in calls.functions if calls.is_opaque(f.kind)]
     with _torch_private.calls_left_to_run(set(met)):
         yield
 
 
 def operator_in_torchscript(
     node: Any, tensors: Sequence[Any]
-) -> tuple[KeptFunction, list[Any]] | None:
+) -> tuple[OpaqueFunction, list[Any]] | None:
     """For a node that calls Python: the operator of a `torch.autograd.Function`, and its arguments.
-    None for other functions, and for one that has a graph of what it runs and is not kept whole."""
+    None for other functions, and for one that has a graph of what it runs and is not opaque."""
     calls = _recording.get()
     kind = _torch_private.autograd_function_of(node)
     if calls is None or kind is None:
         return None
-    if node.hasAttribute("Subgraph") and not calls.is_kept(kind):
+    if node.hasAttribute("Subgraph") and not calls.is_opaque(kind):
         return None
     given, constants = iter(tensors), iter(node.scalar_args())
     args = [next(given if letter == "d" else constants) for letter in node.cconv()]
     return calls.operator(node.pyobj(), kind, args, {})
 
 
-class KeptFunction:
+class OpaqueFunction:
     """A `torch.autograd.Function` as an operator of the graph."""
 
     def __init__(self, kind: type, apply: Apply, form: _CallForm, *, has_form: bool) -> None:

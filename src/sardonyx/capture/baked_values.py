@@ -1,4 +1,4 @@
-"""Tells of the computed values that a trace turned into constants."""
+"""Computed values that a trace turned into constants."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sardonyx.aten.location import (
-    Place,
-    place_text,
-)
+from sardonyx.aten.location import Place, place_text
+from sardonyx.notes import Note, NoteKind
 
 _SHOWN_VALUES = 3
 
@@ -25,11 +23,14 @@ class BakedValue:
     reads: tuple[str, ...]
     """What became of tensors there: "a tensor becomes a Python int"."""
     values: tuple[str, ...]
-    """What was read, in order and as text; values that cannot be told in short are missing."""
+    """What was read, in order and as text; values without a short text are missing."""
 
     def __str__(self) -> str:
         value = f" ({listed(self.values)})" if self.values else ""
         return f"tracing bakes a value: {'; '.join(self.reads)}{value} at {place_text(self.place)}"
+
+    def note(self) -> Note:
+        return Note(str(self), NoteKind.BAKED_VALUE, self.place)
 
     def is_what(self, predicate: str) -> str:
         """`the baked value 3 at my_model.py:12 (n = int(x.sum())) is ...`, or values that are."""
@@ -50,7 +51,7 @@ def listed(values: Iterable[str]) -> str:
 _LONGEST_TEXT = 40
 
 
-def asks_what_a_tensor_is(name: str) -> bool:
+def reads_metadata(name: str) -> bool:
     """Whether a call that gives a Python value looks at no data."""
     return (name.startswith(("is_", "has_", "__get__")) and name != "is_nonzero") or (
         name in ("_is_view", "_has_compatible_shallow_copy_type", "q_scale")

@@ -1,10 +1,10 @@
-"""Stage 1: the model recorded as an AtenGraph, by the way that was asked for."""
+"""Stage 1: the model recorded as an AtenGraph."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,24 +20,26 @@ from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signatu
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.aten.verifier import verify
 from sardonyx.capture import attempts
-from sardonyx.capture.attempts import way_of
-from sardonyx.capture.autograd_functions import FunctionCalls
+from sardonyx.capture.attempts import capture_for
+from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.baked_values import BakedValue
+from sardonyx.capture.explicit_nodes import outputs_of_explicit_nodes
 from sardonyx.capture.exported_program import from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs import fake_weights
 from sardonyx.capture.inputs.binding import PreparedInputs, prepare_inputs
 from sardonyx.capture.inputs.output_names import name_outputs
-from sardonyx.capture.refusals import SizesNotTakenError, recorded_as_taken
+from sardonyx.capture.refusals import SizesRejectedError, recorded_as_taken
 from sardonyx.capture.side_effects.restore import model_mode, undisturbed
 from sardonyx.capture.side_effects.tensor_state import state_tensors
-from sardonyx.capture.symbolic_shapes.guard_boundaries import turning_conditions
+from sardonyx.capture.symbolic_shapes.guard_boundaries import guard_conditions
 from sardonyx.capture.symbolic_shapes.guards import SmallComputedSizeError, are_special
 from sardonyx.capture.symbolic_shapes.rank_guards import notes_on_ranks
 from sardonyx.capture.symbolic_shapes.zero_one_specialization import checked_at_example
 from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
 from sardonyx.functionalization.conditional_copies import notes_on_copies
 from sardonyx.functionalization.functionalize import functionalize
+from sardonyx.notes import Note, NoteKind
 from sardonyx.options import Options
 
 
@@ -48,11 +50,13 @@ class Captured:
     graph: AtenGraph
     signature: Signature
     inputs: PreparedInputs
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     baked: tuple[BakedValue, ...] = ()
     """Those of the notes that are about values which the recording fixed."""
     conditions: tuple[sympy.Basic, ...] = ()
-    """On the dynamic dims, by which the recording turns."""
+    """On the dynamic dims, that the recording depends on."""
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+    """By output, the nodes that it is computed from and that PyTorch has zeros for."""
 
 
 def capture(
@@ -60,71 +64,34 @@ def capture(
     args: Any,
     kwargs: dict[str, Any] | None,
     options: Options,
-    functions: FunctionCalls | None = None,
+    functions: OpaqueFunctions | None = None,
     is_whole: Callable[[Node], bool] = lambda node: False,
 ) -> Captured:
     """`functions` notes the torch.autograd.Functions that become one node; without it, none do.
     `is_whole` says of a node that it will not be taken apart by PyTorch later."""
-    functions = functions or FunctionCalls(lambda kind: False)
-    mode_notes: list[str] = []
+    functions = functions or OpaqueFunctions(lambda kind: False)
     if isinstance(model, ExportedProgram):
         recorded = from_exported_program(model, options)
     else:
-        if isinstance(model, type):
-            raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
-        forward = model.forward if isinstance(model, torch.nn.Module) else model
-        if not callable(forward):
-            hint = ": build the model and give it to load_state_dict" * isinstance(model, dict)
-            raise InvalidOptionError(f"{type(model).__qualname__} is no model{hint}")
-        if fake_weights.is_weightless(model):
-            fake_weights.check_options(options)
-            options = replace(options, capture="export")
-        args, kwargs = fake_weights.with_values(args), fake_weights.with_values(kwargs)
-        inputs = prepare_inputs(forward, args, kwargs, options)
-        _check_meta_device(model, inputs, options)
-        with (
-            undisturbed(model),
-            model_mode(model, options.training) as mode_notes,
-            functions.recorded(),
-        ):
-            way = way_of(model, options.capture)
-            record = partial(attempts.record, way=way)
-            if way != "script":  # which has every size and number in its conditions
-                record = partial(checked_at_example, record)
-            recorded = _at_generic_sizes(record, model, inputs, is_whole)
+        recorded = _recorded(model, args, kwargs, options, functions, is_whole)
     graph, inputs = recorded.graph, recorded.inputs
     _order_parameters(graph, model)
     given = [spec for spec in inputs.specs() if isinstance(spec, InputSpec)]
     for value, spec in zip(graph.inputs, given, strict=True):
         value.name = spec.name
-    copies = notes_on_copies(
-        graph, [d.name for axes in inputs.dynamic for d in axes.values() if (d.minimum or 0) > 1]
-    )
+    larger = [d.name for axes in inputs.dynamic for d in axes.values() if (d.minimum or 0) > 1]
+    copies = [Note(text, NoteKind.GUARD) for text in notes_on_copies(graph, larger)]
     functionalize(graph)
     verify(graph)
-    unkept = recorded.output.unkept
-    graph.mutated = [m for m in graph.mutated if m.name not in unkept]
-    mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
     notes = [
-        *mode_notes,
         *recorded.notes,
         *recorded.output.notes,
         *functions.notes,
-        *map(str, recorded.baked),
+        *(value.note() for value in recorded.baked),
         *notes_on_ranks(graph),
         *copies,
+        *_notes_on_state(graph, recorded.output.unrecorded_buffers, options),
     ]
-    if unkept:
-        notes.append(
-            f"the model assigns to its buffer {', '.join(unkept)}: the file computes the outputs"
-            " with that, but does not keep it from run to run (self.h.copy_(new) would be kept)"
-        )
-    if mutated and not options.state_outputs:
-        notes.append(
-            f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"
-            " but does not keep them from run to run (the option state_outputs returns them)"
-        )
-        graph.mutated = []
     if not graph.outputs and not graph.mutated:
         raise CaptureError("the model returns no tensor: there is nothing to compute in a file")
     signature = _signature(graph, inputs, recorded.output, options)
@@ -132,10 +99,68 @@ def capture(
         graph,
         signature,
         inputs,
-        tuple(notes),
+        tuple(map(Note.of, notes)),
         recorded.baked,
-        turning_conditions(graph, recorded.conditions),
+        guard_conditions(graph, recorded.conditions),
+        outputs_of_explicit_nodes(
+            graph, [*(output.name for output in signature.outputs), *signature.state_outputs]
+        ),
     )
+
+
+def _recorded(
+    model: Any,
+    args: Any,
+    kwargs: dict[str, Any] | None,
+    options: Options,
+    functions: OpaqueFunctions,
+    is_whole: Callable[[Node], bool],
+) -> Recorded:
+    """A model in Python or TorchScript, recorded by one of the attempts."""
+    if isinstance(model, type):
+        raise InvalidOptionError(f"{model.__qualname__} is a class: give an instance of it")
+    forward = model.forward if isinstance(model, torch.nn.Module) else model
+    if not callable(forward):
+        hint = ": build the model and give it to load_state_dict" * isinstance(model, dict)
+        raise InvalidOptionError(f"{type(model).__qualname__} is no model{hint}")
+    if fake_weights.is_weightless(model):
+        fake_weights.check_options(options)
+        options = replace(options, capture="export")
+    args, kwargs = fake_weights.with_values(args), fake_weights.with_values(kwargs)
+    inputs = prepare_inputs(forward, args, kwargs, options)
+    _check_meta_device(model, inputs, options)
+    with (
+        undisturbed(model),
+        model_mode(model, options.training) as mode_notes,
+        functions.recorded(),
+    ):
+        way = capture_for(model, options.capture)
+        record = partial(attempts.record, way=way)
+        if way != "script":  # which has every size and number in its conditions
+            record = partial(checked_at_example, record)
+        recorded = _at_generic_sizes(record, model, inputs, is_whole)
+    return replace(recorded, notes=(*mode_notes, *recorded.notes))
+
+
+def _notes_on_state(
+    graph: AtenGraph, unrecorded_buffers: Collection[str], options: Options
+) -> Iterator[str]:
+    """On buffers and inputs that the model writes; those that the file does not return are taken
+    off the graph's mutations."""
+    graph.mutated = [m for m in graph.mutated if m.name not in unrecorded_buffers]
+    if unrecorded_buffers:
+        yield (
+            f"the model assigns to its buffer {', '.join(unrecorded_buffers)}: the file computes"
+            " the outputs with that, but does not keep it from run to run (self.h.copy_(new) would"
+            " be kept)"
+        )
+    if graph.mutated and not options.state_outputs:
+        mutated = [f"{m.kind} {m.name}" for m in graph.mutated]
+        yield (
+            f"the model writes {', '.join(mutated)}: the file computes the outputs with the writes,"
+            " but does not keep them from run to run (the option state_outputs returns them)"
+        )
+        graph.mutated = []
 
 
 def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> None:
@@ -183,7 +208,7 @@ def _at_generic_sizes(
     try:
         recorded = record(model, inputs)
     except DynamicDimError as refusal:
-        if isinstance(refusal, SizesNotTakenError) and not inputs.follows:
+        if isinstance(refusal, SizesRejectedError) and not inputs.follows:
             larger = recorded_as_taken(model, inputs)
         elif isinstance(refusal, SmallComputedSizeError) and inputs.keeps(refusal.sizes):
             larger = inputs.recorded_doubled()

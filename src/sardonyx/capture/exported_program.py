@@ -18,7 +18,7 @@ from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs, is_graph_input, named_by_caller
 from sardonyx.capture.inputs.dynamic_shapes import from_dynamic_axes
 from sardonyx.capture.recorder.record import record_program
-from sardonyx.capture.symbolic_shapes.program_guards import notes_on_given
+from sardonyx.capture.symbolic_shapes.program_guards import notes_on_program
 from sardonyx.errors import DynamicDimError, InvalidOptionError
 from sardonyx.options import Options, TrainingMode
 
@@ -29,8 +29,7 @@ Place: TypeAlias = tuple[int, int]
 def from_exported_program(program: ExportedProgram, options: Options) -> Recorded:
     """The program, run once under the recorder; `dynamic_axes` may name its dynamic dims."""
     _check_options(options)
-    called, roots = _names_of_dims(program)
-    inputs = _inputs(program, options, called, roots)
+    inputs, symbol_names = _inputs(program, options)
     recorded = record_program(program, inputs)
     graph = recorded.graph
     placeholders = _torch_private.user_input_names(program)
@@ -43,7 +42,7 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
     output.note(_torch_private.result_like(program, leaves))
-    notes = notes_on_given(program, _names_of_symbols(program, inputs))
+    notes = notes_on_program(program, symbol_names)
     return replace(recorded, output=output, notes=tuple(notes))
 
 
@@ -65,35 +64,38 @@ def _check_options(options: Options) -> None:
 
 
 def _inputs(
-    program: ExportedProgram,
-    options: Options,
-    called: Mapping[Place, str],
-    roots: Mapping[Place, str],
-) -> PreparedInputs:
-    """As the program declares them; its fakes stand for the example."""
+    program: ExportedProgram, options: Options
+) -> tuple[PreparedInputs, dict[sympy.Symbol, str]]:
+    """As the program declares them, its fakes standing for the example; and the names of its size
+    symbols."""
     args, kwargs = _torch_private.arguments_like(program)
     leaves, structure = pytree.flatten((args, kwargs))
     placeholders = _torch_private.user_input_names(program)
     names = named_by_caller(placeholders, leaves, options.input_names)
     output_axes: dict[str, dict[int, str]] = {}
-    asked: Sequence[DynamicAxes] = ()
+    requested: Sequence[DynamicAxes] = ()
     if options.dynamic_axes:
         known = [n if is_graph_input(leaf) else None for n, leaf in zip(names, leaves, strict=True)]
-        asked, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
-    wanted = {(p, a): dim.name for p, axes in enumerate(asked) for a, dim in axes.items()}
-    dynamic = _dynamic_dims(names, leaves, (wanted, called), roots)
-    if asked:
-        for name, has, wants in zip(names, dynamic, asked, strict=True):
+        requested, output_axes = from_dynamic_axes(options.dynamic_axes, known, leaves)
+    wanted = {(p, a): dim.name for p, axes in enumerate(requested) for a, dim in axes.items()}
+    sizes = _sizes(leaves)
+    symbol_names = _symbol_names(names, sizes, wanted, _torch_private.names_of_sizes(program))
+    dynamic: list[DynamicAxes] = [{} for _ in leaves]
+    for position, axis, size in sizes:
+        if isinstance(size, sympy.Basic):
+            dynamic[position][axis] = _dynamic_dim(size, symbol_names)
+    if requested:
+        for name, has, wants in zip(names, dynamic, requested, strict=True):
             for axis, dim in wants.items():
                 if axis not in has:
                     raise DynamicDimError(
-                        f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}), but the"
+                        f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the"
                         " ExportedProgram was exported with a fixed size there"
                     )
                 has[axis] = dim
     fixed = _torch_private.fixed_numbers(program)
     constant = frozenset(i for i, name in enumerate(placeholders) if name in fixed)
-    return PreparedInputs(
+    inputs = PreparedInputs(
         args,
         kwargs,
         structure,
@@ -105,6 +107,7 @@ def _inputs(
         constant,
         _argument_names(program, len(args)),
     )
+    return inputs, symbol_names
 
 
 def _argument_names(program: ExportedProgram, count: int) -> tuple[str, ...]:
@@ -114,14 +117,14 @@ def _argument_names(program: ExportedProgram, count: int) -> tuple[str, ...]:
     return tuple(names[:count])
 
 
-def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Basic, sympy.Symbol]) -> DynamicDim:
-    name = str(size.xreplace(names))
+def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Symbol, str]) -> DynamicDim:
+    name = str(size.xreplace({symbol: sympy.Symbol(name) for symbol, name in names.items()}))
     if isinstance(size, sympy.Symbol) or len(size.free_symbols) != 1:
         return DynamicDim(name)
     (root,) = size.free_symbols
     return DynamicDim(
         name,
-        root=names[root].name if root in names else root.name,
+        root=names[root],
         derive=lambda number: int(size.xreplace({root: sympy.Integer(number)})),
     )
 
@@ -136,76 +139,36 @@ def _sizes(leaves: Sequence[Any]) -> list[tuple[int, int, Any]]:
     ]
 
 
-def _names_of_dims(program: ExportedProgram) -> tuple[dict[Place, str], dict[Place, str]]:
-    """What the caller of torch.export called them, as far as the program knows; and what those
-    are called that others are computed from, by the places of these."""
-    names = _torch_private.names_of_sizes(program)
-    leaves, _ = pytree.flatten(_torch_private.arguments_like(program))
-    called: dict[Place, str] = {}
-    roots: dict[Place, str] = {}
-    for position, axis, size in _sizes(leaves):
-        if size in names:
-            called[position, axis] = names[size]
-        elif isinstance(size, sympy.Basic) and len(size.free_symbols) == 1:
-            (root,) = size.free_symbols
-            if root in names:
-                roots[position, axis] = names[root]
-    return called, roots
-
-
-def _names_of_symbols(program: ExportedProgram, inputs: PreparedInputs) -> dict[sympy.Symbol, str]:
-    """What the size symbols of the program are called."""
-    leaves, _ = pytree.flatten(_torch_private.arguments_like(program))
+def _symbol_names(
+    input_names: Sequence[str],
+    sizes: Sequence[tuple[int, int, Any]],
+    requested: Mapping[Place, str],
+    known: Mapping[sympy.Symbol, str],
+) -> dict[sympy.Symbol, str]:
+    """What each size symbol is called: as `dynamic_axes` names a dim that it is, else as the caller
+    of torch.export did, else after the first dim that it is. Symbols that are only part of
+    expressions come last."""
     names: dict[sympy.Symbol, str] = {}
-    for position, axis, size in _sizes(leaves):
-        dim = inputs.dynamic[position].get(axis)
-        if dim is None or not isinstance(size, sympy.Basic):
-            continue
-        if isinstance(size, sympy.Symbol):
-            names[size] = dim.name
-        elif dim.root is not None:
-            (root,) = size.free_symbols
-            names.setdefault(root, dim.root)
+    plain = [(p, axis, size) for p, axis, size in sizes if isinstance(size, sympy.Symbol)]
+    for position, axis, symbol in plain:
+        if (position, axis) in requested:
+            names.setdefault(symbol, requested[position, axis])
+    for _, _, symbol in plain:
+        if symbol in known and known[symbol] not in names.values():
+            names.setdefault(symbol, known[symbol])
+    for position, axis, symbol in plain:
+        if symbol not in names:
+            names[symbol] = _unlike(f"{input_names[position]}_dim_{axis}", names)
+    for position, axis, size in sizes:
+        if isinstance(size, sympy.Basic):
+            for symbol in sorted(size.free_symbols - names.keys(), key=str):
+                default = f"{input_names[position]}_dim_{axis}_root"
+                names[symbol] = _unlike(known.get(symbol, default), names)
     return names
 
 
-def _unlike(name: str, symbols: Mapping[sympy.Basic, sympy.Symbol]) -> str:
+def _unlike(name: str, names: Mapping[sympy.Symbol, str]) -> str:
     """The name, with a number where it is taken."""
-    taken = {symbol.name for symbol in symbols.values()}
     tried = (f"{name}_{number}" for number in count(2))
+    taken = set(names.values())
     return name if name not in taken else next(each for each in tried if each not in taken)
-
-
-def _dynamic_dims(
-    names: Sequence[str],
-    leaves: Sequence[Any],
-    called: Sequence[Mapping[Place, str]],
-    roots: Mapping[Place, str],
-) -> list[DynamicAxes]:
-    """A size symbol has the first name that a dim that it is was given, those of `called` in turn,
-    or else is named after the first dim that it is; other dims may be expressions, whose symbols
-    are named after them where no dim is that."""
-    sizes = _sizes(leaves)
-    symbols: dict[sympy.Basic, sympy.Symbol] = {}
-    unnamed = {(p, axis): f"{names[p]}_dim_{axis}" for p, axis, _ in sizes}
-    for given in (*called, unnamed):
-        for position, axis, size in sizes:
-            name = given.get((position, axis))
-            if name is None or not isinstance(size, sympy.Symbol) or size in symbols:
-                continue
-            if given is not called[0] and sympy.Symbol(name) in symbols.values():
-                if given is not unnamed:
-                    continue  # the caller's name of another
-                name = _unlike(name, symbols)
-            symbols[size] = sympy.Symbol(name)
-    for position, axis, size in sizes:
-        if isinstance(size, sympy.Basic):
-            for symbol in sorted(size.free_symbols - symbols.keys(), key=str):
-                unnamed_root = f"{names[position]}_dim_{axis}_root"
-                name = _unlike(roots.get((position, axis), unnamed_root), symbols)
-                symbols[symbol] = sympy.Symbol(name)
-    dynamic: list[DynamicAxes] = [{} for _ in leaves]
-    for position, axis, size in sizes:
-        if isinstance(size, sympy.Basic):
-            dynamic[position][axis] = _dynamic_dim(size, symbols)
-    return dynamic

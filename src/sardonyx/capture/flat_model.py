@@ -1,4 +1,4 @@
-"""The model as a function of its flat inputs: the one shape both captures record."""
+"""The model as a function of its flat inputs, which is what captures record."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ from sardonyx.aten.graph import AtenGraph
 from sardonyx.aten.location import Place
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.side_effects.attribute_writes import AssignedAttributes
+from sardonyx.capture.side_effects.attribute_writes import assignment_note
 from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
+from sardonyx.capture.side_effects.python_state import PythonState
 from sardonyx.errors import CaptureError, FinalCaptureError
 
 PREFIX = "model"
+_RETURNED = (
+    torch.Tensor, bool, int, float, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool,
+)  # fmt: skip
 
 
 class OutputRecord:
@@ -33,26 +37,13 @@ class OutputRecord:
         self.lists: frozenset[int] = frozenset()
         """The ids of leaves that stand for lists whose length is known at run time."""
         self.notes: list[str] = []
-        self.unkept: list[str] = []
+        self.unrecorded_buffers: list[str] = []
         """Buffers whose new values the recording does not have."""
 
     def note(self, result: Any) -> list[Any]:
         self.leaves, self.structure = pytree.flatten(result)
         for path, leaf in zip(pytree.paths(self.structure), self.leaves, strict=True):
-            if not isinstance(
-                leaf,
-                (
-                    torch.Tensor,
-                    bool,
-                    int,
-                    float,
-                    str,
-                    type(None),
-                    torch.SymInt,
-                    torch.SymFloat,
-                    torch.SymBool,
-                ),
-            ):
+            if not isinstance(leaf, _RETURNED):
                 raise CaptureError(
                     f"the model returns a {type(leaf).__qualname__}"
                     f" at {'.'.join(path) or 'its top level'}; outputs are tensors, numbers and"
@@ -128,6 +119,8 @@ class FlatModel(torch.nn.Module):
         self.record = record
         self.modes: tuple[contextlib.AbstractContextManager[Any], ...] = ()
         """What watches the model's own code; around a whole capture it would see far more calls."""
+        self.python_state: PythonState | None = None
+        """What the model held before, to note what it assigns."""
         # Module.train() would reach into the user's model: set the flag of this wrapper alone.
         self.training = getattr(model, "training", False)
 
@@ -142,11 +135,11 @@ class FlatModel(torch.nn.Module):
             # What strict mode compiles is the model alone.
             is_run = not torch.compiler.is_dynamo_compiling()
             buffers = AssignedBuffers(self.model) if is_run else None
-            attributes = AssignedAttributes(self.model) if is_run else None
             results = self.record.note(self.model(*args, **kwargs))
-            if buffers is not None and attributes is not None:
+            if buffers is not None:
                 results, notes = buffers.write(results)
-                notes += attributes.notes()
+                if self.python_state is not None:
+                    notes += [assignment_note(*a) for a in self.python_state.changed_attributes()]
                 self.record.notes += [text for text in notes if text not in self.record.notes]
         return tuple(results)
 
@@ -163,7 +156,7 @@ class SizeCondition:
     expression: sympy.Basic
     place: Place
     in_model_code: bool
-    """Whether the model's own Python asked, rather than an operator's check of its inputs."""
+    """Whether the model's own Python evaluated it, and not an operator's check of its inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +171,6 @@ class Recorded:
     baked: tuple[BakedValue, ...] = ()
     """Python values that the recording fixed."""
     conditions: tuple[SizeCondition, ...] | None = None
-    """What a run took for granted of sizes; None where the graph was not run."""
+    """The guards of a run; None where the graph was not run."""
     decisions: tuple[SizeCondition, ...] = ()
     """What the model's own Python decided by."""

@@ -1,4 +1,4 @@
-"""What both captures say when a model cannot be recorded as it was asked for."""
+"""Errors for models that cannot be recorded as requested."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from sardonyx.aten.location import from_stack_trace, place_text
+from sardonyx.aten.location import Place, from_stack_trace
 from sardonyx.aten.signature import DynamicDim
 from sardonyx.capture.flat_model import Recorded
-from sardonyx.capture.function_overrides.packed_sequences import hint_for_lengths
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
-from sardonyx.capture.side_effects.tensor_state import state_kept
+from sardonyx.capture.side_effects.tensor_state import state_restored
 from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
+from sardonyx.notes import error_at
 
 
 def result_on_copies(
@@ -27,12 +27,12 @@ def result_on_copies(
     leaves are written."""
     copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = inputs.rebuild(copies)
-    with state_kept(model):
+    with state_restored(model):
         buffers = AssignedBuffers(model)
         return model(*args, **kwargs), buffers.assigned()
 
 
-class SizesNotTakenError(DynamicDimError):
+class SizesRejectedError(DynamicDimError):
     """The model takes the sizes of the example, but not those that it is recorded with."""
 
 
@@ -45,32 +45,25 @@ def model_raises(model: Any, inputs: PreparedInputs) -> CaptureError | None:
         inputs.recorded_sizes != inputs.example_sizes
         and _failure(model, inputs, inputs.leaves) is None
     ):
-        return SizesNotTakenError(
-            format_message(
-                "dynamic dims of size 0 or 1 are recorded with another size, which this model does"
-                f" not take: {first_line(own)}",
-                [
-                    ("at", place_of(own)),
-                    ("try", "an example in which every dynamic dim is 2 or more"),
-                ],
-            )
+        return error_at(
+            SizesRejectedError,
+            place_of(own),
+            "dynamic dims of size 0 or 1 are recorded with another size, which this model does not"
+            f" take: {first_line(own)}",
+            "an example in which every dynamic dim is 2 or more",
         )
     return model_failure(own)
 
 
 def model_failure(error: Exception) -> CaptureError:
     """For what the model's own code raised, run in plain PyTorch."""
-    return CaptureError(
-        format_message(
-            f"the model itself fails on these inputs: {first_line(error)}",
-            [("at", place_of(error))],
-        )
-    )
+    headline = f"the model itself fails on these inputs: {first_line(error)}"
+    return error_at(CaptureError, place_of(error), headline)
 
 
-def place_of(error: BaseException) -> str:
+def place_of(error: BaseException) -> Place:
     """The line of the model that was running."""
-    return place_text(from_stack_trace("".join(traceback.format_tb(error.__traceback__))))
+    return from_stack_trace("".join(traceback.format_tb(error.__traceback__)))
 
 
 _MOST_SUMS = 40
@@ -90,28 +83,40 @@ def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Excep
     return None
 
 
+KEEP_SYMBOLIC = (
+    "keep the size symbolic there: math.sqrt(n), n ** 0.5, math.prod(x.shape) and operators of"
+    " PyTorch do; float(n), NumPy's functions and dict keys need a number"
+)
+KEEP_TENSOR = (
+    "or the tensor itself, not a list of its items (pack_padded_sequence takes lengths as a tensor)"
+)
+
+
 def fixed_dim_error(
-    name: str, axis: int, dim: DynamicDim, size: int, places: list[str]
+    name: str,
+    axis: int,
+    dim: DynamicDim,
+    size: int,
+    places: list[str],
+    kind: type[DynamicDimError] = DynamicDimError,
+    *,
+    by_python: bool = False,
+    reads_items: bool = False,
 ) -> DynamicDimError:
-    hint = hint_for_lengths(places)
-    return DynamicDimError(
-        format_message(
-            f"dim {axis} of {name!r} was asked to be dynamic ({dim.name!r}) but the model fixes it"
-            f" to {size}",
-            [
-                ("by", places[:3]),
-                (
-                    "try",
-                    [
-                        f"take sizes from the tensor ({name}.shape[{axis}]), not numbers, there",
-                        f"or, where it meets a dim of another input, make that {dim.name!r} too",
-                        'or capture="script" where Python loops over it',
-                        hint and f"or {hint}",
-                    ],
-                ),
-            ],
-        )
+    """`by_python`: whether the model's Python, and no operator, needs the number; `reads_items`:
+    whether it made Python numbers of the items of a dynamic dim."""
+    from_tensor = f"take sizes from the tensor ({name}.shape[{axis}]), not numbers, there"
+    advice = [
+        KEEP_SYMBOLIC if by_python else from_tensor,
+        f"or, where it meets a dim of another input, make that {dim.name!r} too",
+        'or capture="script" where Python loops over it',
+        KEEP_TENSOR if reads_items else "",
+    ]
+    headline = (
+        f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the model fixes it to"
+        f" {size}"
     )
+    return kind(format_message(headline, [("by", places[:3]), ("try", advice)]))
 
 
 def with_constant_numbers(
@@ -127,7 +132,7 @@ def with_constant_numbers(
         dim = inputs.dynamic[position].get(0)
         if dim is not None and dim.required:
             raise refusal or DynamicDimError(
-                f"{inputs.names[position]!r} was asked to be dynamic, but the model fixes it to"
+                f"{inputs.names[position]!r} is declared dynamic, but the model fixes it to"
                 f" {inputs.leaves[position]}"
             )
     try:

@@ -229,14 +229,28 @@ def inputs_from(target: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return tuple(result), {}
 
 
-def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, str]] | None:
-    """`x:0=batch` as the `dynamic_axes` argument of `export`."""
-    axes: dict[str, dict[int, str]] = {}
+def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
+    """`x:0=batch` and `x:0=batch[2..64]` as the `dynamic_axes` argument of `export`."""
+    axes: dict[str, dict[int, Any]] = {}
     for text in texts:
-        match = re.fullmatch(r"(?P<input>.+):(?P<axis>\d+)=(?P<name>[A-Za-z_]\w*)", text)
+        match = re.fullmatch(
+            r"(?P<input>.+):(?P<axis>\d+)=(?P<name>[A-Za-z_]\w*)"
+            r"(?P<range>\[(?P<least>\d+)?\.\.(?P<most>\d+)?\])?",
+            text,
+        )
         if match is None:
-            raise UsageError(f"--dynamic {text!r} is not of the form input:axis=name, as x:0=batch")
-        axes.setdefault(match["input"], {})[int(match["axis"])] = match["name"]
+            raise UsageError(
+                f"--dynamic {text!r} is not of the form input:axis=name or"
+                " input:axis=name[min..max], as x:0=batch or x:0=batch[2..64]"
+            )
+        dim: Any = match["name"]
+        if match["range"]:
+            ends = {"min": match["least"], "max": match["most"]}
+            try:
+                dim = torch.export.Dim(dim, **{k: int(end) for k, end in ends.items() if end})
+            except Exception as error:
+                raise UsageError(f"--dynamic {text!r}: {error}") from error
+        axes.setdefault(match["input"], {})[int(match["axis"])] = dim
     return axes or None
 
 

@@ -32,6 +32,12 @@ BAD_USAGE = 2
 VERIFICATION_FAILED = 3
 NOT_RUNNABLE = 4
 
+_STATUS: dict[type[SardonyxError], int] = {
+    InvalidOptionError: BAD_USAGE,
+    NotRunnableError: NOT_RUNNABLE,
+    VerificationError: VERIFICATION_FAILED,
+    SardonyxError: EXPORT_FAILED,
+}
 STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
 
 
@@ -147,29 +153,21 @@ def _print_summary(program: ONNXProgram, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
-def _exit_status(as_json: bool, told: Callable[[str], str] = str) -> Iterator[None]:
-    """`told` says a message of the export in the words of the command."""
+def _exit_status(as_json: bool, rephrase: Callable[[str], str] = str) -> Iterator[None]:
+    """`rephrase` puts a message of the export into the words of the command."""
     try:
         yield
     except arguments.UsageError as error:
-        _fail(error, BAD_USAGE, as_json)
-    except InvalidOptionError as error:
-        _fail(error, BAD_USAGE, as_json, told)
-    except NotRunnableError as error:
-        _fail(error, NOT_RUNNABLE, as_json, told)
-    except VerificationError as error:
-        _fail(error, VERIFICATION_FAILED, as_json, told)
+        _fail(error, BAD_USAGE, as_json, str(error))
     except SardonyxError as error:
-        _fail(error, EXPORT_FAILED, as_json, told)
+        status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+        _fail(error, status, as_json, rephrase(str(error)))
 
 
-def _fail(
-    error: Exception, status: int, as_json: bool, told: Callable[[str], str] = str
-) -> NoReturn:
-    kind, message = type(error).__name__, told(str(error))
+def _fail(error: Exception, status: int, as_json: bool, message: str) -> NoReturn:
+    name = type(error).__name__
     if as_json:
-        report = {"ok": False, "error": kind, "message": message}
-        typer.echo(json.dumps(report, indent=2))
+        typer.echo(json.dumps({"ok": False, "error": name, "message": message}, indent=2))
     else:
-        typer.echo(f"{kind}: {message}", err=True)
+        typer.echo(f"{name}: {message}", err=True)
     raise typer.Exit(status)

@@ -28,8 +28,8 @@ def main() -> None:
     app()
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"sardonyx {producer_version()}")
         raise typer.Exit
 
@@ -78,7 +78,9 @@ def export_command(
     dynamic: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="INPUT:AXIS=NAME", help="A dynamic dimension, as x:0=batch. Repeatable."
+            metavar="INPUT:AXIS=NAME[[MIN..MAX]]",
+            help="A dynamic dimension, as x:0=batch, or with its range, as x:0=batch[2..64]."
+            " Repeatable.",
         ),
     ] = None,
     opset: Annotated[
@@ -91,7 +93,7 @@ def export_command(
         bool | None,
         typer.Option(
             "--external-data/--no-external-data",
-            help="Weights in a file of their own; by default only where one file is too small.",
+            help="Weights in a separate file; by default only where one file is too small.",
         ),
     ] = None,
     verify: Annotated[
@@ -200,7 +202,7 @@ def ops_command(
         bool, typer.Option("--source", help="Say which module the form of each comes from.")
     ] = False,
 ) -> None:
-    """List the operators that have an ONNX form of their own."""
+    """List the operators that have an ONNX form."""
     from sardonyx.cli import commands
 
     commands.list_operators(text, with_source=source)

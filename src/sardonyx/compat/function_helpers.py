@@ -4,6 +4,7 @@ published ones know."""
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -16,6 +17,7 @@ from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 
+logger = logging.getLogger("sardonyx")
 Made = TypeVar("Made")
 
 
@@ -123,3 +125,38 @@ def _generate_wrapped_number(g: GraphContext, scalar: Any) -> Any:
     if not isinstance(scalar, (bool, int, float)):
         raise SymbolicFunctionError(f"{scalar!r} is no number")
     return g.op("Constant", value_t=torch.tensor(scalar))
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def _unimplemented(op: str, msg: str, value: SymbolicValue | None = None) -> None:
+    """Say that the operator cannot be converted; return its result, None."""
+    reason = f"{op}: {msg}"
+    logger.warning("ONNX export failed on %s because %s is not supported", op, msg)
+    note_reason(reason)
+
+
+def _onnx_unsupported(op_name: str, value: SymbolicValue | None = None) -> NoReturn:
+    raise SymbolicFunctionError(f"{op_name} is not supported")
+
+
+def _onnx_opset_unsupported(
+    op_name: str, current_opset: int, supported_opset: int, value: SymbolicValue | None = None
+) -> NoReturn:
+    raise SymbolicFunctionError(
+        f"{op_name} is not supported at opset {current_opset}: opset {supported_opset} has it"
+    )
+
+
+def _onnx_opset_unsupported_detailed(
+    op_name: str,
+    current_opset: int,
+    supported_opset: int,
+    reason: str,
+    value: SymbolicValue | None = None,
+) -> NoReturn:
+    raise SymbolicFunctionError(
+        f"{op_name} is not supported at opset {current_opset}: {reason}; opset {supported_opset}"
+        " has it"
+    )

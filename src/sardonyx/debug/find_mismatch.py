@@ -14,7 +14,7 @@ from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless
 from sardonyx.debug.graph_info import GraphInfo, RecordedRun
 from sardonyx.debug.node_values import node_values
-from sardonyx.debug.subgraph import Stretch
+from sardonyx.debug.subgraph import Subgraph
 from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
 from sardonyx.legalize import supported_opset
@@ -102,7 +102,7 @@ def _whole(
         _names(captured),
         export_part,
     )
-    return GraphInfo(run, Stretch(graph, 0, len(graph.nodes)))
+    return GraphInfo(run, Subgraph(graph, 0, len(graph.nodes)))
 
 
 def _arguments(
@@ -114,7 +114,7 @@ def _arguments(
 
 
 def _names(captured: Captured) -> Mapping[Value, str]:
-    """A name of its own for every value that a part may take or give."""
+    """A unique name for every value that a part may take or give."""
     names: dict[Value, str] = {}
     taken = set(captured.graph.parameters)
     for value, name in _wanted_names(captured):

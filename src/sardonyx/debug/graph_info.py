@@ -14,7 +14,7 @@ import torch
 
 from sardonyx.aten.graph import AtenGraph, Node, RecordedGraph, Value
 from sardonyx.debug.repro import write_repro
-from sardonyx.debug.subgraph import Stretch
+from sardonyx.debug.subgraph import Subgraph
 from sardonyx.debug.verification_options import VerificationOptions, differences
 from sardonyx.errors import (
     InvalidOptionError,
@@ -46,10 +46,10 @@ class RecordedRun:
 
 
 class GraphInfo:
-    """A part of a model: operators in a row, compared with their ONNX form on the values that they
-    have in PyTorch. `find_mismatch` makes one of the whole model."""
+    """A part of a model: consecutive operators, compared with their ONNX form on the values
+    that they have in PyTorch. `find_mismatch` makes one of the whole model."""
 
-    def __init__(self, run: RecordedRun, stretch: Stretch, id: str = "") -> None:
+    def __init__(self, run: RecordedRun, stretch: Subgraph, id: str = "") -> None:
         self._run = run
         self._stretch = stretch
         self._model: ir.Model | None = None

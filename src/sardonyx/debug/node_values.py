@@ -13,6 +13,7 @@ from sardonyx.aten import sequences
 from sardonyx.aten.control_flow import BRANCH
 from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value
 from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.schema import call_by_name
 from sardonyx.errors import (
     InternalError,
     SardonyxError,
@@ -40,7 +41,7 @@ class _Run:
         for node in nodes:
             try:
                 results = self._results(node)
-            except SardonyxError:  # said of a node inside of it
+            except SardonyxError:  # about a node inside of it
                 raise
             except (RuntimeError, ValueError, TypeError, LookupError) as error:
                 raise VerificationError(
@@ -61,16 +62,11 @@ class _Run:
         on_lists = _LIST_OPERATORS.get(node.op)
         if on_lists is not None:
             return [on_lists(**{k: self._argument(a) for k, a in node.arguments.items()})]
-        positional, by_name = [], {}
+        arguments = {name: self._argument(a) for name, a in node.arguments.items()}
         for parameter in node.op._schema.arguments:
-            argument = self._argument(node.arguments[parameter.name])
             if "Tensor" not in str(parameter.type):
-                argument = _as_number(argument)
-            if parameter.kwarg_only:
-                by_name[parameter.name] = argument
-            else:
-                positional.append(argument)
-        return tensors_in(node.op(*positional, **by_name))
+                arguments[parameter.name] = _as_number(arguments[parameter.name])
+        return tensors_in(call_by_name(node.op, arguments))
 
     def _branch(self, node: Node) -> list[Any]:
         holds = bool(_as_number(self._argument(node.arguments["condition"])))
@@ -169,4 +165,4 @@ _LIST_OPERATORS: Mapping[OpOverload, Callable[..., Any]] = {
     sequences.ITEMS_REVERSE: lambda stacked: stacked.flip(0),
     sequences.ITEMS_SET: _with_item,
 }
-"""The operators that the capture adds to PyTorch's have no kernels of their own."""
+"""The operators that the capture adds to PyTorch's have no kernels."""

@@ -1,4 +1,4 @@
-"""A stretch of a recorded graph: nodes in a row, as a graph of their own."""
+"""Consecutive nodes of a recorded graph, as a graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sardonyx.lower.values import TORCH_TO_ONNX
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Subgraph:
     """The nodes from `start` up to `end`. It takes what they read from outside, and gives what is
     read after them, or returned."""
 
@@ -51,13 +51,13 @@ class Stretch:
         after.update(_sources(self.graph.outputs, self.graph))
         return [value for value in self._made() if value in after]
 
-    def halves(self) -> Iterator[tuple[Stretch, Stretch]]:
-        """Both parts for every place to divide it, those in the middle first. What one hands to the
-        other is tensors that a file can have as inputs."""
+    def halves(self) -> Iterator[tuple[Subgraph, Subgraph]]:
+        """Both parts for every place to divide it, those in the middle first. What one passes to
+        the other is tensors that a file can have as inputs."""
         middle = (self.start + self.end) / 2
         for cut in sorted(range(self.start + 1, self.end), key=lambda cut: abs(cut - middle)):
-            upper = Stretch(self.graph, self.start, cut)
-            lower = Stretch(self.graph, cut, self.end)
+            upper = Subgraph(self.graph, self.start, cut)
+            lower = Subgraph(self.graph, cut, self.end)
             if all(map(_can_be_input, lower.inputs())):
                 yield upper, lower
 

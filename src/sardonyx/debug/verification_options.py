@@ -55,7 +55,7 @@ def differences(
     options: VerificationOptions,
     random: Collection[str] = (),
 ) -> list[str]:
-    """What is to be said of each output that differs. Of `random` ones the form is compared."""
+    """A message for each output that differs; of `random` ones dtype and shape are compared."""
     found: list[str] = []
     for name, want in expected.items():
         got = actual[name]

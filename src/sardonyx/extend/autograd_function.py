@@ -11,14 +11,15 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx.capture.autograd_functions import FunctionCalls, KeptFunction
+from sardonyx.capture.autograd_functions import OpaqueFunction, OpaqueFunctions
 from sardonyx.extend.symbolic_functions.calls import (
     bound_results,
     context_for,
+    errors_located,
     results_of,
-    telling_where,
 )
-from sardonyx.extend.symbolic_functions.graph_context import Block, GraphContext
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.graph_values import Block
 from sardonyx.extend.symbolic_functions.node_attributes import letter_of
 from sardonyx.extend.symbolic_functions.registration import PYTHON_OP, registered_function
 from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue
@@ -44,7 +45,7 @@ class SymbolicContext:
 class PythonOpNode(SymbolicNode):
     """A call of a `torch.autograd.Function`, as a graph of TorchScript has it."""
 
-    function: KeptFunction
+    function: OpaqueFunction
     arguments: Sequence[Any] = ()
 
     def pyobj(self) -> Any:
@@ -62,24 +63,24 @@ class PythonOpNode(SymbolicNode):
         return [a for a in self.arguments if not isinstance(a, SymbolicValue)]
 
 
-def functions_kept(opset: int, *, inlines: bool) -> FunctionCalls:
-    """For a capture: those that have a symbolic function stay whole; where `inlines` is False, all
-    that are not PyTorch's own."""
-    keeps_all = not inlines or registered_function(PYTHON_OP, opset) is not None
+def opaque_functions(opset: int, *, inlines: bool) -> OpaqueFunctions:
+    """For a capture: functions that have a symbolic function are opaque; where `inlines` is False,
+    all that are not PyTorch's own."""
+    all_opaque = not inlines or registered_function(PYTHON_OP, opset) is not None
 
-    def is_kept(kind: type) -> bool:
+    def is_opaque(kind: type) -> bool:
         own = kind.__module__.partition(".")[0] == "torch"
-        return callable(getattr(kind, "symbolic", None)) or (keeps_all and not own)
+        return callable(getattr(kind, "symbolic", None)) or (all_opaque and not own)
 
-    return FunctionCalls(is_kept)
+    return OpaqueFunctions(is_opaque)
 
 
-def function_forms(calls: FunctionCalls, opset: int) -> dict[str, CustomForm]:
-    """What writes the functions that a capture kept, by the names of their operators."""
+def function_forms(calls: OpaqueFunctions, opset: int) -> dict[str, CustomForm]:
+    """What writes the opaque functions of a capture, by the names of their operators."""
     return {f.op._schema.name: _form(f, opset) for f in calls.functions if f.has_form}
 
 
-def _form(function: KeptFunction, opset: int) -> CustomForm:
+def _form(function: OpaqueFunction, opset: int) -> CustomForm:
     def form(call: Call) -> list[Tensor | None]:
         g = context_for(call, opset)
         operands = [_argument(g, a) for a in call.arguments.values()]
@@ -87,7 +88,7 @@ def _form(function: KeptFunction, opset: int) -> CustomForm:
         node = _python_op_node(g, function, [*args, *kwargs.values()])
         g.original_node = node
         writer, given = _writer(function, g, opset)
-        with telling_where(writer, call, opset):
+        with errors_located(writer, call, opset):
             results = results_of(writer, g, [*given, *args], kwargs)
             return bound_results(g, call, _tensors_of(function, results))
 
@@ -102,7 +103,7 @@ def _argument(g: GraphContext, argument: Any) -> Any:
 
 
 def _writer(
-    function: KeptFunction, g: GraphContext, opset: int
+    function: OpaqueFunction, g: GraphContext, opset: int
 ) -> tuple[Callable[..., Any], list[Any]]:
     """What writes a call, and what it is given before the arguments."""
     own = getattr(function.kind, "symbolic", None)
@@ -153,7 +154,7 @@ def _is_called(parameter: inspect.Parameter | None, kind: type, names: Sequence[
 
 
 def _python_op_node(
-    g: GraphContext, function: KeptFunction, arguments: Sequence[Any]
+    g: GraphContext, function: OpaqueFunction, arguments: Sequence[Any]
 ) -> PythonOpNode:
     call = g.original_node
     node = PythonOpNode(
@@ -167,7 +168,7 @@ def _python_op_node(
     return node
 
 
-def _tensors_of(function: KeptFunction, results: Any) -> Any:
+def _tensors_of(function: OpaqueFunction, results: Any) -> Any:
     """Those of the results that stand for tensors of `forward`."""
     gives = function.gives_tensors
     if isinstance(results, (list, tuple)) and len(results) == len(gives):
@@ -176,7 +177,7 @@ def _tensors_of(function: KeptFunction, results: Any) -> Any:
 
 
 def python_op(
-    g: GraphContext, function: KeptFunction, args: Sequence[Any], kwargs: dict[str, Any]
+    g: GraphContext, function: OpaqueFunction, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """The call as a node `prim::PythonOp`: tensors are its inputs, the other arguments attributes
     under the names that `forward` has for them."""
@@ -199,7 +200,7 @@ def python_op(
     )
 
 
-def _attribute_name(function: KeptFunction, name: str, argument: Any) -> str:
+def _attribute_name(function: OpaqueFunction, name: str, argument: Any) -> str:
     letter = letter_of(argument)
     if letter not in ("i", "f", "s"):
         raise Refusal(

@@ -17,8 +17,8 @@ from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
 from sardonyx.extend.symbolic_functions.calls import (
     bound_results,
     context_for,
+    errors_located,
     symbolic_form,
-    telling_where,
 )
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.node_attributes import letter_of
@@ -107,7 +107,7 @@ def _function_form(given: Any, opset: int) -> CustomForm:
 
     def form(call: Call) -> list[Tensor | None]:
         g = context_for(call, opset)
-        with telling_where(given.function, call, opset):
+        with errors_located(given.function, call, opset):
             operands, settings = _sorted_arguments(call, inputs, attributes)
             results = g.onnxscript_op(given, *map(g.values.of_argument, operands), **settings)
             return bound_results(g, call, results)
@@ -154,7 +154,7 @@ def _recorded_form(function: Callable[..., Any], opset: int) -> CustomForm:
         plain = getattr(function, "func", function)
         parameters = list(inspect.signature(plain).parameters.values())
         args, kwargs = arguments_for(parameters, call.arguments, default_arguments(call.node.op))
-        with telling_where(plain, call, opset), _recording(g):
+        with errors_located(plain, call, opset), _recording(g):
             results = plain(
                 *(_recordable(g, a) for a in args),
                 **{name: _recordable(g, a) for name, a in kwargs.items()},
@@ -196,7 +196,7 @@ def _recording(g: GraphContext) -> Iterator[None]:
 
 
 class _Recorder:
-    """What onnxscript hands calls of operators to while a function is recorded."""
+    """The evaluator of onnxscript while a function is recorded."""
 
     def __init__(self, g: GraphContext) -> None:
         self._g = g

@@ -1,5 +1,5 @@
-"""`torch.onnx.ops` and `sardonyx.ops`: nodes of ONNX or of any other domain, that a model asks for
-by their names."""
+"""`torch.onnx.ops` and `sardonyx.ops`: nodes of ONNX or of any other domain, that a model names
+explicitly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.calls import bound_results, context_for
-from sardonyx.extend.symbolic_functions.graph_context import GraphContext, schema_at
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.operand_types import schema_at
 from sardonyx.lower.complex.values import ComplexTensor
 from sardonyx.lower.custom_lowerings import Call, CustomForm
 from sardonyx.lower.registry import Refusal

@@ -52,7 +52,13 @@ def unsupported(
     return UnsupportedOperatorError(
         format_message(f"no ONNX form for {names}", fields),
         [
-            OperatorProblem(p.node.display_name, p.reason, p.node.location.describe())
+            OperatorProblem(
+                p.node.display_name,
+                p.reason,
+                p.node.location.describe(),
+                p.node.location.file,
+                p.node.location.line,
+            )
             for p in problems
         ],
     )

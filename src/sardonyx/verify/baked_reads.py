@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from sardonyx.aten.location import Place, innermost_user_place
-from sardonyx.capture.baked_values import BakedValue, asks_what_a_tensor_is, listed, text_of_read
+from sardonyx.capture.baked_values import BakedValue, listed, reads_metadata, text_of_read
 
 
 @dataclass
@@ -115,7 +115,7 @@ class _Watch(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         is_size = isinstance(result, torch.Size) or name in _SIZES
-        if not is_size and (name in _LAYOUT or asks_what_a_tensor_is(name)):
+        if not is_size and (name in _LAYOUT or reads_metadata(name)):
             return result
         text = None if is_size else text_of_read(name, args, result)
         if is_size or text is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -15,6 +16,7 @@ from sardonyx.aten.signature import InputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.refusals import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
+from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
 from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
@@ -29,7 +31,6 @@ from sardonyx.verify.inputs import (
     sizes_label,
     smaller_sizes,
 )
-from sardonyx.verify.placeholder_nodes import OtherStandIns
 from sardonyx.verify.run import Output
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
@@ -97,9 +98,10 @@ def verify(
     rtol: float | None = None,
     atol: float | None = None,
     random: Collection[str] = (),
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
     baked: Collection[BakedValue] = (),
     conditions: Sequence[sympy.Basic] = (),
+    placeholders: Mapping[str, str] = MappingProxyType({}),
 ) -> VerificationReport:
     """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic: larger
     and smaller ones, and those at which one of the `conditions` is answered otherwise.
@@ -107,11 +109,21 @@ def verify(
     Raises VerificationError where they differ, which `notes` of the export may explain, or a value
     that was `baked` and is another one there. Drawn
     inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and shape
-    are compared.
+    are compared, and of those of `placeholders`: nodes that PyTorch has zeros for, by output.
     """
     signature.flatten(args, dict(kwargs))  # refuses arguments that are none of this model's
     checker = _Checker(
-        run_onnx, signature, eager, args, kwargs, rtol, atol, random, notes, BakedReads(baked)
+        run_onnx,
+        signature,
+        eager,
+        args,
+        kwargs,
+        rtol,
+        atol,
+        random,
+        notes,
+        BakedReads(baked),
+        placeholders,
     )
     try:
         with checker.reads.watched():
@@ -151,12 +163,11 @@ class _Checker:
     rtol: float | None
     atol: float | None
     random: Collection[str]
-    notes: Sequence[str]
+    notes: Sequence[Note]
     reads: BakedReads
+    placeholders: Mapping[str, str]
     runs: list[Run] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    unknown: frozenset[str] = frozenset()
-    """Outputs that stand on nodes of which PyTorch does not know what they compute."""
 
     def compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
@@ -175,24 +186,27 @@ class _Checker:
         comparisons = [self._comparison(pair) for pair in pairs]
         different = [comparison for comparison in comparisons if comparison.problem]
         if different:
-            self._find_unknown(args, kwargs, pairs, actual)
-            comparisons = [self._comparison(pair) for pair in pairs]
-            different = [comparison for comparison in comparisons if comparison.problem]
-        if different:
             causes = self.reads.causes()
             raise VerificationError(_message(label, different, len(pairs), self.notes, causes))
         self.reads.agreed(label)
-        random = [pair.name for pair in pairs if pair.name in self.random]
-        for name in random:
-            reason = f"{name} is random: only its dtype and its shape are compared"
-            if reason not in self.skipped:
-                self.skipped.append(reason)
-        values = [
-            comparison
-            for comparison in comparisons
-            if comparison.name not in random and comparison.name not in self.unknown
-        ]
+        for pair in pairs:
+            if pair.name in self.random:
+                self._skip(f"{pair.name} is random: only its dtype and its shape are compared")
+            elif pair.name in self.placeholders:
+                self._skip(
+                    f"{pair.name}: only its dtype and its shape are compared, as PyTorch has zeros"
+                    f" for {self.placeholders[pair.name]}"
+                )
+        values = [c for c in comparisons if not self._is_unknown(c.name)]
         self.runs.append(Run(label, tuple(values)))
+
+    def _skip(self, reason: str) -> None:
+        if reason not in self.skipped:
+            self.skipped.append(reason)
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether PyTorch's values of an output are not those that the file should have."""
+        return name in self.random or name in self.placeholders
 
     def _runs_there_no_more(self, label: str, error: NotRunnableError) -> str:
         """The message where the file ran at the example, and fails at inputs PyTorch takes."""
@@ -282,7 +296,7 @@ class _Checker:
     def _drawn(
         self, sizes: Mapping[str, int] | None, number: int
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        # Copies are told apart by identity even where the caller passed one tensor twice.
+        # Copies are distinguished by identity even where the caller passed one tensor twice.
         separate_args, separate_kwargs = map_leaves(_aliased, (self.args, dict(self.kwargs)))
         # Each seed serves twice: the mirror of what it draws turns most conditions round.
         generator = torch.Generator().manual_seed(_OTHER_SEED + number // 2)
@@ -348,42 +362,8 @@ class _Checker:
         inputs = {s.name: leaf for s, leaf in leaves if isinstance(leaf, torch.Tensor)}
         return {**run.buffers, **inputs}
 
-    def _find_unknown(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        pairs: Sequence[_Pair],
-        actual: Mapping[str, Output],
-    ) -> None:
-        """The outputs that are others in PyTorch where it has other stand-ins for such nodes."""
-        with OtherStandIns() as stand_ins:
-            try:
-                others = self._pairs(self.eager.run(args, kwargs), actual)
-            except Exception:  # what stands on them cannot be told
-                others = []
-        if not stand_ins.nodes:
-            return
-        same = {
-            pair.name
-            for pair, other in zip(pairs, others, strict=False)
-            if len(pairs) == len(others)
-            and compare_output(pair.name, pair.path, pair.expected, other.expected).problem is None
-        }
-        found = frozenset(pair.name for pair in pairs) - same - self.unknown
-        self.unknown |= found
-        self.runs = [
-            replace(run, outputs=tuple(o for o in run.outputs if o.name not in self.unknown))
-            for run in self.runs
-        ]
-        nodes = ", ".join(stand_ins.nodes)
-        self.skipped += [
-            f"{name}: only its dtype and its shape are compared, as PyTorch has zeros for {nodes}"
-            for name in sorted(found)
-        ]
-
     def _comparison(self, pair: _Pair) -> OutputComparison:
-        is_unknown = pair.name in self.random or pair.name in self.unknown
-        if is_unknown and form_problem(pair.expected, pair.actual) is None:
+        if self._is_unknown(pair.name) and form_problem(pair.expected, pair.actual) is None:
             pair = replace(pair, expected=pair.actual)
         return compare_output(
             pair.name, pair.path, pair.expected, pair.actual, rtol=self.rtol, atol=self.atol
@@ -394,7 +374,7 @@ _OTHER_INPUTS = (
     "; integers are drawn from the example's range: program.verify(args) takes other inputs"
 )
 _WITH_TOLERANCE = "a larger rtol or atol, if the error is one you accept"
-_WITHOUT_BAKING = 'capture="export", or tensor operators where the line makes a Python value'
+_WITHOUT_BAKING = "torch.where or torch.cond where the line makes a Python value of a tensor"
 
 
 _WITHIN_NOTES = (
@@ -404,11 +384,11 @@ _WITHIN_NOTES = (
 
 
 def _advice(
-    different: Sequence[OutputComparison], notes: Sequence[str], causes: Sequence[str]
+    different: Sequence[OutputComparison], notes: Sequence[Note], causes: Sequence[str]
 ) -> str:
     if causes:
         return _WITHOUT_BAKING
-    if any("the recording holds where" in note for note in notes):
+    if any(note.kind is NoteKind.GUARD for note in notes):
         return _WITHIN_NOTES
     is_near = bool(different) and all(c.max_abs != float("inf") for c in different)
     return _WITH_TOLERANCE if is_near else ""
@@ -426,7 +406,7 @@ def _message(
     label: str,
     different: Sequence[OutputComparison],
     total: int,
-    notes: Sequence[str],
+    notes: Sequence[Note],
     causes: Sequence[str],
 ) -> str:
     names = ", ".join(comparison.name for comparison in different)

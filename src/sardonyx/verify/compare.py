@@ -84,7 +84,7 @@ def compare_output(
     max_abs = _largest(difference)
     max_rel = _largest(torch.where(difference == 0, 0.0, difference / magnitude))
     comparison = OutputComparison(name, path, max_abs, max_rel, expected.dtype, shape)
-    # Integers beyond 2**53 can only be told apart in their own type.
+    # Integers beyond 2**53 can only be compared in their own type.
     if tolerance is EXACT:
         wrong = int((_bits(expected) != _bits(actual)).sum())
     else:

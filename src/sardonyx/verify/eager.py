@@ -11,8 +11,8 @@ import torch
 
 from sardonyx.aten import pytree
 from sardonyx.capture.refusals import model_failure
-from sardonyx.capture.side_effects.restore import gradients_restored, model_mode
-from sardonyx.capture.side_effects.tensor_state import state_kept
+from sardonyx.capture.side_effects.restore import gradients_restored, model_mode, without_fast_path
+from sardonyx.capture.side_effects.tensor_state import state_restored
 from sardonyx.options import TrainingMode
 
 
@@ -55,9 +55,9 @@ class EagerModel:
             torch.random.fork_rng(devices=devices),
             model_mode(self.model, self.training),
             gradients_restored(self.model),
-            state_kept(self.model),
+            state_restored(self.model),
             _whole_float32(),
-            _without_fast_path(),
+            without_fast_path(),
         ):
             # Cloned: the output may be a buffer, which is about to be restored in place.
             output = map_leaves(_cloned, self.model(*own_args, **own_kwargs))
@@ -84,18 +84,6 @@ def _whole_float32() -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
-
-
-@contextlib.contextmanager
-def _without_fast_path() -> Iterator[None]:
-    """The transformer layers of torch.nn as the export records them: their fast path leaves other
-    numbers where a padding mask hides a position."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:

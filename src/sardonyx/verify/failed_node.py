@@ -38,10 +38,10 @@ def place_of_failed_node(source: str | os.PathLike[str] | ir.Model, error: Excep
     for node in all_nodes(source):
         is_named = node.name in names or (node.domain, node.op_type) in operators
         if is_named and SOURCE_KEY in node.metadata_props:
-            told = node.metadata_props
-            file, _, line = told[SOURCE_KEY].rpartition(":")
+            properties = node.metadata_props
+            file, _, line = properties[SOURCE_KEY].rpartition(":")
             number = int(line) if line.isdigit() else 0
             return SourceLocation(
-                told.get(MODULE_KEY, ""), "", file, number, told.get(CODE_KEY, "")
+                properties.get(MODULE_KEY, ""), "", file, number, properties.get(CODE_KEY, "")
             ).describe()
     return ""

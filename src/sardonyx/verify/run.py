@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -28,14 +29,13 @@ from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
 from sardonyx.serialize.write import write_model
 from sardonyx.verify.failed_node import place_of_failed_node
-from sardonyx.verify.sequence_items import SequenceItems
 
 Output: TypeAlias = torch.Tensor | list[torch.Tensor]
 """Of the file; a sequence is a list."""
 
 IN_MEMORY_LIMIT = 256 * 1024 * 1024
 """Models with more weight bytes than this reach ONNX Runtime through a temporary folder: it maps
-weights kept outside the .onnx file, where a model handed over as bytes would be copied twice."""
+weights kept outside the .onnx file, where a model given as bytes would be copied twice."""
 
 _WITHOUT_VERIFICATION = (
     "an older opset_version, or no verification (verify=False, --no-verify on the command line) if"
@@ -50,7 +50,7 @@ _WITH_LIBRARY = (
 _CRASHES_ON_HALVES = ["NchwcTransformer"]
 """Optimizers of ONNX Runtime 1.31 that end the process where a transposed half is cast."""
 
-# ONNX Runtime takes an element type of its own over any array of the same width.
+# ONNX Runtime takes an element type over any array of the same width.
 _CARRIER = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
@@ -72,7 +72,6 @@ class Session:
     ) -> None:
         self._runtime = _import_onnxruntime()
         self._source = source
-        self._items = SequenceItems(self._runtime)
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = torch.get_num_threads()
@@ -98,7 +97,12 @@ class Session:
             ) from error
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
         self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
-        self.output_names: tuple[str, ...] = tuple(o.name for o in self._session.get_outputs())
+        outputs = self._session.get_outputs()
+        self.output_names: tuple[str, ...] = tuple(o.name for o in outputs)
+        # An OrtValue does not give out the items of a sequence; arrays lack bfloat16 and float8.
+        has_sequence = any(o.type.startswith("seq(") for o in outputs)
+        session = self._session
+        self._run = session.run if has_sequence else session.run_with_ort_values
 
     def _loadable(self, source: str | os.PathLike[str] | ir.Model) -> str | bytes:
         if not isinstance(source, ir.Model):
@@ -134,7 +138,7 @@ class Session:
         tensors = {name: _host_tensor(name, tensor) for name, tensor in inputs.items()}
         feeds = {name: self._to_ort(name, tensor) for name, tensor in tensors.items()}
         try:
-            outputs = self._session.run_with_ort_values(list(self.output_names), feeds)
+            outputs = self._run(list(self.output_names), feeds)
         except Exception as error:
             shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
             raise NotRunnableError(
@@ -148,14 +152,9 @@ class Session:
                 )
             ) from error
         return {
-            name: self._to_torch(name, value)
+            name: _to_torch(name, value)
             for name, value in zip(self.output_names, outputs, strict=True)
         }
-
-    def _to_torch(self, name: str, value: Any) -> Output:
-        if value.is_tensor_sequence():
-            return [_to_torch(name, item) for item in self._items.of(value)]
-        return _to_torch(name, value)
 
     def _to_ort(self, name: str, tensor: torch.Tensor) -> Any:
         element_type = TORCH_TO_ONNX.get(tensor.dtype)
@@ -210,7 +209,11 @@ def as_in_file(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
-def _to_torch(name: str, value: Any) -> torch.Tensor:
+def _to_torch(name: str, value: Any) -> Output:
+    if isinstance(value, list):
+        return [torch.from_numpy(np.asarray(item)) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return torch.from_numpy(np.asarray(value))
     if not value.is_tensor():
         raise VerificationError(f"output {name} is not a tensor: {value.data_type()}")
     dtype = ONNX_TO_TORCH.get(ir.DataType(value.element_type()))

@@ -1,4 +1,4 @@
-"""What torch.nn asks of the data of its inputs, answered so that the recording holds for all."""
+"""Checks of data inside of torch.nn, answered so that the recording holds for all inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.nn.modules import transformer
 
 from sardonyx.aten.graph import SourceLocation
 from sardonyx.aten.location import running_model_code
-from sardonyx.capture.function_overrides.function_mode import ModelCalls, ReplacedCalls
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
 
 _ANSWERED_NO = {
     (functional.__file__, "gaussian_nll_loss"),
@@ -26,7 +26,7 @@ _ASKED_OF_MASK = "(mask == causal_comparison).all()"
 
 
 def is_answered_no(place: SourceLocation) -> bool:
-    """Whether a script asks at a place for what a running model is told "no"."""
+    """Whether a script has such a check at a place."""
     return _ASKED_OF_MASK in place.text and place.file.endswith("torch/nn/modules/transformer.py")
 
 
@@ -45,10 +45,10 @@ _GAUSSIAN_NLL_LOSS = seen_from_within(functional.gaussian_nll_loss)
 _ASKING = frozenset((torch.Tensor.__bool__, functional.gaussian_nll_loss))
 
 
-class QuestionsOfTorchNN(ReplacedCalls):
+class DataCheckOverride(FunctionOverride):
     """Answers where torch.nn itself turns a tensor into a Python bool, which data decides."""
 
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _ASKING
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,6 +57,6 @@ class QuestionsOfTorchNN(ReplacedCalls):
             if asking is not None and (asking.co_filename, asking.co_name) in _ANSWERED_NO:
                 return False
         if func == functional.gaussian_nll_loss:
-            with ModelCalls([self]):
+            with FunctionOverrides([self]):
                 return _GAUSSIAN_NLL_LOSS(*args, **kwargs)
         return func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The functions of PyTorch that a recorded model calls, some of them made in another way."""
+"""Functions of PyTorch that are overridden while a model is recorded."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from torch.overrides import TorchFunctionMode
 from sardonyx import _torch_private
 
 
-class ReplacedCalls(abc.ABC):
-    """Makes some calls in another way."""
+class FunctionOverride(abc.ABC):
+    """Runs some calls in another way."""
 
     @abc.abstractmethod
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether it may do anything else than make the call."""
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it may do anything else than run the call."""
 
     @abc.abstractmethod
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
-class ModelCalls(TorchFunctionMode):
-    """Asks the last of several for each call first; the calls that it makes instead are those of
-    the ones before it. One mode in the place of several: most calls are replaced by none."""
+class FunctionOverrides(TorchFunctionMode):
+    """Several overrides in one mode: the last that applies runs a call, and the calls that it makes
+    see the overrides before it. Most calls have none."""
 
-    def __init__(self, replaced: Sequence[ReplacedCalls]) -> None:
+    def __init__(self, overrides: Sequence[FunctionOverride]) -> None:
         super().__init__()
         self.autocast: tuple[str, ...] = ()
         """The devices that autocast is on for where the last call was made."""
-        self._replaced = replaced
-        self._inner: dict[int, ModelCalls] = {}
+        self._overrides = overrides
+        self._inner: dict[int, FunctionOverrides] = {}
 
     def __torch_function__(
         self,
@@ -45,16 +45,16 @@ class ModelCalls(TorchFunctionMode):
         if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
             return func(*args, **kwargs)
         self.autocast = _torch_private.autocast_devices()
-        for index in reversed(range(len(self._replaced))):
-            if self._replaced[index].replaces(func, args, kwargs):
+        for index in reversed(range(len(self._overrides))):
+            if self._overrides[index].applies(func, args, kwargs):
                 with self._before(index):
-                    result = self._replaced[index].call(func, args, kwargs)
+                    result = self._overrides[index].call(func, args, kwargs)
                 return _torch_private.as_model_number(result)
         return _torch_private.as_model_number(func(*args, **kwargs))
 
-    def _before(self, index: int) -> ModelCalls:
+    def _before(self, index: int) -> FunctionOverrides:
         if index not in self._inner:
-            self._inner[index] = ModelCalls(self._replaced[:index])
+            self._inner[index] = FunctionOverrides(self._overrides[:index])
         return self._inner[index]
 
 

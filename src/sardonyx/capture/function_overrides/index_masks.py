@@ -1,4 +1,4 @@
-"""Tensors that index tensors, in the forms that both ways of recording have records for."""
+"""Masks in index expressions, in forms that can be recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that torch.export has no record for, made by ones it has."""
+"""Calls that cannot be recorded as they are, made by calls that can."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.pytree import leaves_in
 from sardonyx.aten.shape_rules.layers import kernel_for
-from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride
 from sardonyx.capture.function_overrides.index_masks import with_plain_masks
-from sardonyx.capture.function_overrides.resize import RESIZED_AS_VIEWS
-from sardonyx.capture.function_overrides.symbolic_variants import OPEN_FORMS
-from sardonyx.capture.function_overrides.symint_operators import RECORDED_WITH_SYMBOLS
+from sardonyx.capture.function_overrides.resize import RESIZE_OVERRIDES
+from sardonyx.capture.function_overrides.symbolic_variants import SYMBOLIC_VARIANTS
+from sardonyx.capture.function_overrides.symint_operators import SYMINT_OVERRIDES
 
 
-class ExportableCalls(ReplacedCalls):
-    """Comparisons that give a Python bool compute a tensor and read it. Index tensors that stand
-    for numbers are read, and masks beside other tensors are given by the places they mark. Slices
-    are taken before they are written. Sizes that PyTorch would take for numbers stay symbols."""
+class OperatorOverrides(FunctionOverride):
+    """Comparisons that give a Python bool compute a tensor and read it. Index tensors without dims
+    are read as numbers, and masks beside other index tensors become indices. Slices are taken
+    before they are written. Sizes that PyTorch would specialize stay symbols."""
 
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if func in _INDEXED:
             parts = args[1] if isinstance(args[1], tuple) else (args[1],)
             return any(map(_is_unplain, parts)) or (
-                func is torch.Tensor.__setitem__ and _has_open_slice(args[0], parts)
+                func is torch.Tensor.__setitem__ and _has_symbolic_slice(args[0], parts)
             )
-        return func in RECORDED_WITH_SYMBOLS or func in RESIZED_AS_VIEWS or func in _REPLACED
+        return func in SYMINT_OVERRIDES or func in RESIZE_OVERRIDES or func in _REPLACED
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _INDEXED:
@@ -38,10 +39,10 @@ class ExportableCalls(ReplacedCalls):
             if assigned:
                 tensor, index = _sliced(tensor, index)
             return func(tensor, index, *assigned)
-        if func in RECORDED_WITH_SYMBOLS:
-            return RECORDED_WITH_SYMBOLS[func](func, *args, **kwargs)
-        if func in RESIZED_AS_VIEWS:
-            return RESIZED_AS_VIEWS[func](func, *args, **kwargs)
+        if func in SYMINT_OVERRIDES:
+            return SYMINT_OVERRIDES[func](func, *args, **kwargs)
+        if func in RESIZE_OVERRIDES:
+            return RESIZE_OVERRIDES[func](func, *args, **kwargs)
         return _REPLACED.get(func, func)(*args, **kwargs)
 
 
@@ -77,17 +78,17 @@ def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     return tensor, tuple(indices) if isinstance(index, tuple) or not indices else index
 
 
-def _has_open_slice(tensor: torch.Tensor, parts: Sequence[Any]) -> bool:
+def _has_symbolic_slice(tensor: torch.Tensor, parts: Sequence[Any]) -> bool:
     slices = [part for part in parts if isinstance(part, slice) and part != slice(None)]
     sizes = [*tensor.shape, *(bound for s in slices for bound in (s.start, s.stop, s.step))]
     return bool(slices) and any(isinstance(size, torch.SymInt) for size in sizes)
 
 
 def _sliced(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-    """What tensor[index] = ... writes, and where in it, without slices. PyTorch leaves out those
-    that are as long as the dim, and takes dynamic sizes to be 2 at least."""
+    """What tensor[index] = ... writes, and where in it, without slices. PyTorch drops those that
+    are as long as the dim, and assumes that dynamic sizes are at least 2."""
     parts = list(index) if isinstance(index, tuple) else [index]
-    if not _has_open_slice(tensor, parts):
+    if not _has_symbolic_slice(tensor, parts):
         return tensor, index
     for position, part in enumerate(parts):
         if isinstance(part, slice):
@@ -153,18 +154,18 @@ def _group_norm(
     bias: torch.Tensor | None = None,
     eps: float = 1e-5,
 ) -> torch.Tensor:
-    """Without its look at the size of the batch, which data may decide."""
+    """Without its check of the size of the batch, which data may decide."""
     return torch.group_norm(input, num_groups, weight, bias, eps)
 
 
 def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
     """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
-    ask for their values."""
+    read their values."""
     if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         number: Any = data
         return torch.scalar_tensor(number, dtype=dtype or _dtype_of([data]), device=device)
     if isinstance(data, (list, tuple)) and _has_symbol(data):
-        dtype = dtype or _dtype_of(_numbers(data))
+        dtype = dtype or _dtype_of(list(leaves_in(data)))
         return torch.stack([_row(item, dtype, device) for item in data])
     return torch.as_tensor(data, dtype=dtype, device=device)
 
@@ -188,15 +189,7 @@ def _row(item: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
 
 
 def _has_symbol(data: Sequence[Any]) -> bool:
-    return any(isinstance(n, (torch.Tensor, *_NUMBERS)) for n in _numbers(data))
-
-
-def _numbers(data: Sequence[Any]) -> list[Any]:
-    return [
-        number
-        for item in data
-        for number in (_numbers(item) if isinstance(item, (list, tuple)) else [item])
-    ]
+    return any(isinstance(n, (torch.Tensor, *_NUMBERS)) for n in leaves_in(data))
 
 
 def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
@@ -242,7 +235,7 @@ def _reduced(tensor: torch.Tensor, protocol: int) -> Any:
 _REPLACED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.__reduce_ex__: _reduced,
-    **OPEN_FORMS,
+    **SYMBOLIC_VARIANTS,
     torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.nn.functional.group_norm: _group_norm,
     **{

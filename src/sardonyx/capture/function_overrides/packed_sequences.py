@@ -1,37 +1,21 @@
-"""Packed sequences under torch.export, where how many there are is known at run time only."""
+"""Packed sequences whose number is only known at run time."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride
 
 _PAD = "_pad_packed_sequence"
 _WITHOUT_TOTAL_LENGTH = -1
 
 
-_READS = (".tolist()", ".numpy()", "int(")
-_LENGTHS = re.compile(r"len(?!\()")
+class PackedSequenceOverride(FunctionOverride):
+    """The functions that torch.nn calls for them, with arguments that can be recorded."""
 
-
-def hint_for_lengths(places: Iterable[str]) -> str:
-    """What helps where a line may read the lengths of packed sequences off a tensor; else ""."""
-    for place in places:
-        code = place.rpartition(".py:")[2]
-        reads = any(read in code for read in _READS)
-        if "pack_padded_sequence(" in code or (reads and _LENGTHS.search(code)):
-            return "lengths for pack_padded_sequence as the tensor they are, not its tolist()"
-    return ""
-
-
-class PackedSequences(ReplacedCalls):
-    """What torch.nn calls for them, with arguments that torch.export takes."""
-
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func is torch.zeros or getattr(func, "__name__", "") == _PAD
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

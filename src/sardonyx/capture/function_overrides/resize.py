@@ -35,7 +35,7 @@ def _first_elements(tensor: torch.Tensor, wanted: Sequence[Any]) -> torch.Tensor
     return tensor.as_strided_(wanted, strides, tensor.storage_offset())
 
 
-RESIZED_AS_VIEWS = {
+RESIZE_OVERRIDES = {
     torch.Tensor.resize_: resize,
     torch.ops.aten.resize_: resize,
     torch.ops.aten.resize_.default: resize,

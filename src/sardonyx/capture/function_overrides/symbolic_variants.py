@@ -1,4 +1,4 @@
-"""Functions of torch whose own forms take sizes for numbers, made of ones that do not."""
+"""Functions of torch that would specialize sizes, made of operators that do not."""
 
 from __future__ import annotations
 
@@ -137,9 +137,11 @@ def _pad_sequence(
     return torch.stack(padded, 0 if batch_first else 1)
 
 
-OPEN_OPERATORS: dict[Any, Callable[..., Any]] = {torch.ops.aten.pad_sequence.default: _pad_sequence}
-"""The same for operators of ATen, which have no other form."""
-OPEN_FORMS: dict[Any, Callable[..., Any]] = {
+SYMBOLIC_OPERATORS: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.pad_sequence.default: _pad_sequence
+}
+"""The same for operators of ATen."""
+SYMBOLIC_VARIANTS: dict[Any, Callable[..., Any]] = {
     F.affine_grid: _affine_grid,
     torch.kron: _kron,
     torch.Tensor.kron: _kron,

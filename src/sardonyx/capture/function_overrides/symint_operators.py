@@ -1,7 +1,7 @@
 """Operators whose sizes are numbers in PyTorch's schemas, with schemas that take symbols.
 
-PyTorch would hand the example's size to such a call. An operator of ours is called instead, which
-is recorded as the one of ATen that it stands for.
+PyTorch would pass the example's size to such a call. An operator of ours is called instead, which
+is recorded as the operator of ATen.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from sardonyx import _torch_private
+from sardonyx.aten.pytree import leaves_in
 
 _OPERATORS = torch.library.Library("sardonyx", "FRAGMENT")  # type: ignore[no-untyped-call]
 ATEN_FORMS: dict[Any, Any] = {}
@@ -111,14 +112,11 @@ def _is_size(number: Any, size: Any) -> bool:
 
 
 def _has_symbol(arguments: Iterable[Any]) -> bool:
-    return any(
-        _has_symbol(a) if isinstance(a, (list, tuple)) else isinstance(a, torch.SymInt)
-        for a in arguments
-    )
+    return any(isinstance(leaf, torch.SymInt) for leaf in leaves_in(list(arguments)))
 
 
 _WINDOWS = ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
-RECORDED_WITH_SYMBOLS: dict[Any, Callable[..., Any]] = {
+SYMINT_OVERRIDES: dict[Any, Callable[..., Any]] = {
     **{
         getattr(torch, name): _recorded_with_symbols(name)
         for name in ("linspace", "logspace", "tril_indices", "triu_indices", *_WINDOWS)

@@ -37,7 +37,7 @@ class PreparedInputs:
     names: tuple[str, ...]
     dynamic: tuple[DynamicAxes, ...]
     output_axes: dict[str, dict[int, str]]
-    """What `dynamic_axes` says of names that are no inputs."""
+    """The entries of `dynamic_axes` that name no inputs."""
     constant_numbers: frozenset[int] = frozenset()
     """Positions of Python numbers that the model needs as such: part of the graph, no inputs."""
     argument_names: tuple[str, ...] = ()

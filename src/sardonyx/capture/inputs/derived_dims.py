@@ -21,7 +21,7 @@ aten = torch.ops.aten
 
 
 def compute_roots(graph: AtenGraph) -> None:
-    """Where inputs have a dim `k*b + c` and none has `b`, that is read off the former."""
+    """Where inputs have a dim `k*b + c` and none has `b`, `b` is computed from the dim."""
     for value in graph.inputs:
         for axis, size in enumerate(value.shape):
             found = _linear(size)

@@ -1,4 +1,4 @@
-"""What the caller asked to be dynamic, from `dynamic_axes` or `dynamic_shapes`."""
+"""The dims that the caller declared dynamic, from `dynamic_axes` or `dynamic_shapes`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,28 @@ def from_dynamic_axes(
         if key in names:
             position = names.index(key)
             rank = leaves[position].dim() if isinstance(leaves[position], torch.Tensor) else 0
-            for given, name in named.items():
+            for given, spec in named.items():
                 axis = _checked_axis(key, given, rank)
                 if axis in per_leaf[position]:
                     raise InvalidOptionError(f"dynamic_axes[{key!r}] has dim {axis} twice: {axes}")
-                per_leaf[position][axis] = DynamicDim(name or f"{key}_dim_{axis}")
+                default, size = f"{key}_dim_{axis}", leaves[position].shape[axis]
+                dim = _dynamic_dim(spec or default, default, size, f"dim {axis} of {key!r}")
+                per_leaf[position][axis] = dim or DynamicDim(default)
         else:
-            rest[key] = {axis: name or f"{key}_dim_{axis}" for axis, name in named.items()}
+            rest[key] = {
+                axis: spec.__name__ if isinstance(spec, Dim) else spec or f"{key}_dim_{axis}"
+                for axis, spec in named.items()
+            }
     return per_leaf, rest
 
 
-def _named_axes(key: str, axes: Any) -> dict[int, str | None]:
-    """Names by axis; a list of axes leaves the names to us."""
-    named: dict[int, str | None]
+def _named_axes(key: str, axes: Any) -> dict[int, str | Dim | None]:
+    """Names by axis, or dims with their ranges; a list of axes leaves the names to us."""
+    named: dict[int, str | Dim | None]
     if isinstance(axes, Mapping):
         named = dict(axes)
         for axis, name in named.items():
-            if not isinstance(name, str) or not name:
+            if not isinstance(name, (str, Dim)) or not name:
                 raise InvalidOptionError(
                     f'dynamic_axes[{key!r}] must name its dims, as {{0: "batch"}}: dim {axis} has'
                     f" {name!r} for a name"
@@ -125,7 +130,9 @@ def _match(
     if isinstance(structure, pytree.Leaf):
         found.append(_leaf_spec(spec, value, names[len(found)]))
         return
-    children, _ = _children(value)
+    opened = pytree.open_container(value)
+    assert opened is not None
+    _, children, _ = opened
     if spec is None:
         picked: list[Any] = [None] * len(children)
     elif isinstance(spec, Mapping):
@@ -151,13 +158,6 @@ def _match(
 
 def _number(key: str) -> int | str:
     return int(key) if key.isdecimal() else key
-
-
-def _children(value: Any) -> tuple[list[Any], list[str]]:
-    opened = pytree.open_container(value)
-    assert opened is not None
-    keys, children, _ = opened
-    return children, keys
 
 
 def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
@@ -190,7 +190,7 @@ def _leaf_spec(spec: Any, value: Any, name: str) -> DynamicAxes:
 
 
 def _dynamic_dim(spec: Any, default_name: str, size: Any, place: str) -> DynamicDim | None:
-    """The dim that `spec` asks for, None for a static one; the example's `size` has to fit."""
+    """The dim that `spec` declares, None for a static one; the example's `size` has to fit."""
     if spec is None or spec == Dim.STATIC:
         return None
     if isinstance(spec, int):

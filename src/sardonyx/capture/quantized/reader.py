@@ -24,7 +24,7 @@ from sardonyx.aten.graph import (
     Value,
     operator_name,
 )
-from sardonyx.aten.schema import parameters_of
+from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.opaque_calls import KeptCalls, calls_kept
 from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
@@ -32,7 +32,7 @@ from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
-from sardonyx.errors import UnsupportedOperatorError, format_message
+from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
 
 aten = torch.ops.aten
 LoopBody: TypeAlias = Callable[[Value, list[Value]], tuple[list[Value], list[Value]]]
@@ -46,7 +46,7 @@ _RANGES = {
 """The integers of a quantized dtype."""
 
 
-def _stand_in(place: int, *, other: bool) -> tuple[float, int]:
+def _placeholder_grid(place: int, *, other: bool) -> tuple[float, int]:
     """Scale and zero point of examples of tensors whose own are computed, each one's its own."""
     scale, zero_point = (0.375, 20) if other else (0.5, 3)
     return scale * 2.0 ** -(place % 40), zero_point + place // 40
@@ -347,7 +347,7 @@ class QuantizedReader:
         is_known: bool = True,
     ) -> tuple[float | Value, int | Value]:
         """The scale and zero point that PyTorch chose for a result of the example. Where some of
-        the arguments' are computed, or the operator is not known, another example tells whether
+        the arguments' are computed, or the operator is not known, another example shows whether
         they are an argument's, or the same for all."""
         computed = _computed_grids(arguments)
         grid = self._parameters(example)
@@ -357,7 +357,9 @@ class QuantizedReader:
         if grid == compared:
             return grid
         for place, (scale, zero_point) in enumerate(computed):
-            if grid == _stand_in(place, other=False) and compared == _stand_in(place, other=True):
+            if grid == _placeholder_grid(place, other=False) and compared == _placeholder_grid(
+                place, other=True
+            ):
                 return scale, zero_point
         on = "one that is computed" if computed else "values"
         raise self.refusal(f"the scale of its result depends on {on}")
@@ -385,7 +387,7 @@ class QuantizedReader:
                 scale: Any = argument.scale
                 zero: Any = argument.zero_point
                 if _has_computed_grid(argument):
-                    scale, zero = _stand_in(computed.index((scale, zero)), other=other)
+                    scale, zero = _placeholder_grid(computed.index((scale, zero)), other=other)
                 values = torch.full([example(d) for d in argument.shape], float(other))
                 return torch.quantize_per_tensor(values, scale, zero, argument.dtype)
             if isinstance(argument, Value):
@@ -394,19 +396,14 @@ class QuantizedReader:
                 return torch.full(shape, int(ones), dtype=argument.dtype)
             return argument.content if isinstance(argument, PackedParameters) else argument
 
-        schema = op._schema.arguments
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that quantized tensors are deprecated
                 given = {name: example(a) for name, a in arguments.items()}
-                result = op(
-                    *(given[a.name] for a in schema if not a.kwarg_only),
-                    **{a.name: given[a.name] for a in schema if a.kwarg_only},
-                )
+                result = call_by_name(op, given)
         except (RuntimeError, NotImplementedError) as error:
-            reason = str(error).strip().splitlines()[0]
             raise self.refusal(
-                f"{operator_name(op)} cannot be run on a quantized tensor: {reason}"
+                f"{operator_name(op)} cannot be run on a quantized tensor: {first_line(error)}"
             ) from error
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         return [r for r in results if isinstance(r, torch.Tensor)]
@@ -424,7 +421,7 @@ _RESULT_PARAMETERS = (
     ("Y_scale_i", "Y_zero_point_i"),
     ("scale", "zero_point"),
 )
-"""What operators call the scale and zero point that they are told to give."""
+"""The names of the arguments that set the scale and zero point of a result."""
 
 
 def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:

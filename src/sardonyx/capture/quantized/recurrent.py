@@ -1,6 +1,6 @@
 """Dynamically quantized LSTM and GRU layers, one step of time after the other.
 
-The state is quantized anew at every step, with a scale of its own: ONNX's LSTM and GRU cannot.
+The state is quantized anew at every step, with a new scale: ONNX's LSTM and GRU cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a trace of a quantized model holds: quantized tensors and packed weights."""
+"""Quantized tensors and packed weights, as a recording has them."""
 
 from __future__ import annotations
 

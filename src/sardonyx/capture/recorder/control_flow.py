@@ -3,8 +3,7 @@ body is run on fake tensors, into a block of the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,9 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import BRANCH, LOOP
 from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
-from sardonyx.aten.location import place_text
 from sardonyx.aten.schema import bind
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.notes import error_at
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
@@ -31,6 +30,8 @@ class ControlFlow:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._loop_sizes: set[sympy.Basic] = set()
+        """Sizes that may be others in each iteration of a loop."""
         self._operators: dict[str, Callable[..., Any]] = {
             "cond": self._cond,
             "while_loop": self._while_loop,
@@ -57,19 +58,13 @@ class ControlFlow:
         name = _torch_private.higher_order_name(func)
         record = self._operators.get(name)
         if record is None:
-            self._unsupported(name or func)
-        assert record is not None
+            first = self._recorder.location().describe()
+            message = format_message(f"{name or func} has no ONNX form", [("first", first)])
+            raise UnsupportedOperatorError(message)
         with self._recorder.example.logged_whole(func, args, kwargs) as logged:
             result = record(*args, **kwargs)
             logged.result = result
             return result
-
-    def _unsupported(self, name: Any, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedOperatorError(
-            format_message(
-                f"{name} has no ONNX form", [("first", self._recorder.location().describe())]
-            )
-        )
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -83,8 +78,8 @@ class ControlFlow:
         results: list[list[Any]] = []
         structure: Any = None
         for body in (then, otherwise):
-            with self._block() as block:
-                leaves, found = self._opened(self._run(body, operands))
+            with self._recorder.block() as block:
+                leaves, found = _torch_private.open_pytree(self._run(body, operands))
                 block.outputs = [self._recorder.output(leaf) for leaf in leaves]
             if structure is not None and found != structure:
                 self._refuse(f"the branches of torch.cond return {structure} and {found}")
@@ -94,8 +89,8 @@ class ControlFlow:
         merged = [self._merged(left, right) for left, right in zip(*results, strict=True)]
         outputs = [value for value, _ in merged]
         arguments = bind(BRANCH, [self._recorder.output(condition)])
-        self._append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
-        return self._closed([given for _, given in merged], structure)
+        self._recorder.append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
+        return _torch_private.close_pytree([given for _, given in merged], structure)
 
     def _merged(self, left: Any, right: Any) -> tuple[Value, Any]:
         """What two branches give at one place: as a value, and as the model gets it."""
@@ -103,7 +98,7 @@ class ControlFlow:
             if left.dtype != right.dtype or left.dim() != right.dim():
                 self._refuse(
                     "the branches of torch.cond return tensors of different types:"
-                    f" {_told(left)} and {_told(right)}"
+                    f" {_description(left)} and {_description(right)}"
                 )
             sizes = [
                 one if _same(one, other) else self._new_size()
@@ -132,16 +127,17 @@ class ControlFlow:
         goes_on = self._recorder.output(self._run(condition, [*carried, *more]))
         start = [self._as_value(c) for c in carried]
 
-        structure: list[Any] = []
+        structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
-            after, structure[:] = self._opened_once(self._run(body, [*inner, *more]))
+            nonlocal structure
+            after, structure = _torch_private.open_pytree(self._run(body, [*inner, *more]))
             again = self._recorder.output(self._run(condition, [*after, *more]))
             block.outputs = [again]
             return after, after if stack else []
 
         given = self._loop("while_loop", carried, start, step, location, None, goes_on)
-        return self._closed(given[len(carried) :] if stack else given, structure[0])
+        return _torch_private.close_pytree(given[len(carried) :] if stack else given, structure)
 
     def _scan(
         self,
@@ -152,18 +148,19 @@ class ControlFlow:
     ) -> Any:
         location = self._recorder.location()
         start = [self._as_value(c) for c in init]
-        structure: list[Any] = []
+        structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
+            nonlocal structure
             current = [self._item(block, item) for item in items]
             made = self._run(combine, [*inner, *current, *additional_inputs])
-            leaves, structure[:] = self._opened_once(made)
+            leaves, structure = _torch_private.open_pytree(made)
             block.outputs = [None]
             return leaves[: len(init)], leaves[len(init) :]
 
         count = items[0].shape[0]
         given = self._loop("scan", init, start, step, location, count, None)
-        return self._closed(given, structure[0])
+        return _torch_private.close_pytree(given, structure)
 
     def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
         return self._scan(body, [], items, more)
@@ -182,7 +179,9 @@ class ControlFlow:
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
             current = [self._item(block, item) for item in items]
-            made, _ = self._opened(self._run(combine, [*inner, *current, *additional_inputs]))
+            made, _ = _torch_private.open_pytree(
+                self._run(combine, [*inner, *current, *additional_inputs])
+            )
             is_first = self._input_tensor(block.inputs[0])
             with self._recorder.dispatch:
                 # The first item is combined with nothing.
@@ -211,7 +210,7 @@ class ControlFlow:
         gets it. Sizes that an iteration changes are widened to symbols."""
         types = [(c.dtype, list(c.shape)) if isinstance(c, torch.Tensor) else None for c in carried]
         for _ in range(_MOST_WIDENINGS):
-            with self._block() as block:
+            with self._recorder.block() as block:
                 block.inputs.append(
                     Value(self._recorder.tensors.new_name("iteration"), TensorType(torch.int64, ()))
                 )
@@ -229,28 +228,25 @@ class ControlFlow:
             if is_settled:
                 break
         else:
-            self._refuse(f"the sizes that {name} carries do not settle")
+            self._refuse(f"the sizes that {name} carries do not converge")
         outputs: list[Value] = []
         given: list[Any] = []
         for first, value, kind in zip(carried, start, types, strict=True):
             if kind is None:
                 made, number = self._new_number(name, value.dtype)
             else:
-                sizes = [
-                    self._outside(size, s) for size, s in zip(kind[1], first.shape, strict=True)
-                ]
-                made, number = self._new_value(name, sizes, first)
+                made, number = self._new_value(name, list(map(self._outside, kind[1])), first)
             outputs.append(made)
             given.append(number)
         for item in stacked:
             rows = self._new_size() if count is None else count
-            sizes = [rows, *(self._outside(size, None) for size in item.shape)]
+            sizes = [rows, *map(self._outside, item.shape)]
             made, tensor = self._new_value(name, sizes, item)
             outputs.append(made)
             given.append(tensor)
         total = None if count is None else _torch_private.dim_of(count)
         arguments = bind(LOOP, [total, condition, start])
-        self._append(Node(LOOP, arguments, outputs, location, blocks=[block]))
+        self._recorder.append(Node(LOOP, arguments, outputs, location, blocks=[block]))
         return given
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
@@ -282,28 +278,25 @@ class ControlFlow:
                 or made.dtype != dtype
             ):
                 self._refuse(
-                    f"{name} starts with {_told(given)} and its body carries on {_told(made)}"
+                    f"{name} starts with {_description(given)} and its body carries on"
+                    f" {_description(made)}"
                 )
             for axis, (size, now) in enumerate(zip(sizes, made.shape, strict=True)):
                 if not _same(size, now) and not self._is_own(size):
                     sizes[axis] = self._new_size()
-                    self._own.add(_torch_private.dim_of(sizes[axis]))
+                    self._loop_sizes.add(_torch_private.dim_of(sizes[axis]))
                     is_settled = False
         return is_settled
 
-    @property
-    def _own(self) -> set[Any]:
-        return self._recorder.loop_sizes
-
     def _is_own(self, size: Any) -> bool:
         """Whether it is a size that may be another one in each iteration."""
-        return isinstance(size, torch.SymInt) and _torch_private.dim_of(size) in self._own
+        return isinstance(size, torch.SymInt) and _torch_private.dim_of(size) in self._loop_sizes
 
-    def _outside(self, size: Any, first: Any) -> Any:
+    def _outside(self, size: Any) -> Any:
         """A size of the body, as it is after the loop."""
         if isinstance(size, torch.SymInt):
             symbols = _torch_private.dim_of(size)
-            if isinstance(symbols, sympy.Basic) and symbols.free_symbols & self._own:
+            if isinstance(symbols, sympy.Basic) and symbols.free_symbols & self._loop_sizes:
                 return self._new_size()
         return size
 
@@ -372,27 +365,9 @@ class ControlFlow:
 
     # -- values ----------------------------------------------------------------------------------
 
-    @contextmanager
-    def _block(self) -> Iterator[Block]:
-        with self._recorder.block() as block:
-            yield block
-
     def _run(self, body: Any, operands: Sequence[Any]) -> Any:
         with self._recorder.dispatch, self._recorder.functions:
             return self._recorder.runnable(body)(*operands)
-
-    def _append(self, node: Node) -> None:
-        self._recorder.append(node)
-
-    def _opened(self, result: Any) -> tuple[list[Any], Any]:
-        return _torch_private.open_pytree(result)
-
-    def _opened_once(self, result: Any) -> tuple[list[Any], list[Any]]:
-        leaves, structure = self._opened(result)
-        return leaves, [structure]
-
-    def _closed(self, leaves: list[Any], structure: Any) -> Any:
-        return _torch_private.close_pytree(leaves, structure)
 
     def _new_size(self) -> Any:
         return _torch_private.new_data_dependent_length(self._recorder.mode)
@@ -417,11 +392,11 @@ class ControlFlow:
         op = aten.scalar_tensor.default
         value = Value(self._recorder.tensors.new_name("number"), TensorType(dtype, ()))
         arguments = bind(op, [self._recorder.output(carried)], {"dtype": dtype})
-        self._append(Node(op, arguments, [value], self._recorder.location()))
+        self._recorder.append(Node(op, arguments, [value], self._recorder.location()))
         return value
 
     def _refuse(self, text: str) -> None:
-        raise CaptureError(format_message(text, [("at", place_text(self._recorder.place()))]))
+        raise error_at(CaptureError, self._recorder.place(), text)
 
 
 def number_dtype(number: Any) -> torch.dtype:
@@ -435,7 +410,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(_torch_private.dim_of(one) == _torch_private.dim_of(other))
 
 
-def _told(value: Any) -> str:
+def _description(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
     return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"

@@ -13,11 +13,10 @@ from sardonyx.aten.location import (
     Place,
     innermost_user_place,
     is_called_from_torch,
-    place_text,
 )
-from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
-from sardonyx.capture.recorder.tensor_map import SMALL
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride
+from sardonyx.errors import CaptureError
+from sardonyx.notes import error_at
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
@@ -47,23 +46,26 @@ _TEXTS = frozenset((torch.Tensor.__format__, torch.Tensor.__repr__, torch.Tensor
 _ASKED_BY_TORCH_TOO = frozenset(
     (torch.Tensor.data_ptr, torch.Tensor.untyped_storage, torch.Tensor.storage)
 )
+_ITEMS = frozenset((torch.Tensor.tolist, torch.Tensor.__iter__, torch.Tensor.unbind))
 _GIVE_COPIES = frozenset((torch.Tensor.tolist, torch.Tensor.__complex__))
 _GRADIENTS = frozenset((torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward))
 
 
-class GradientsAskedError(CaptureError):
+class GradientsRequestedError(CaptureError):
     """The model computes gradients, which a recording below autograd does not see."""
 
 
-class ValueReads(ReplacedCalls):
-    """Gives such functions the values of the example, or refuses them; what code outside of
-    PyTorch writes into memory that it was shown is refused when the run has ended."""
+class DataAccess(FunctionOverride):
+    """Gives such functions the values of the example, or refuses them; writes of code outside of
+    PyTorch to memory that it can access are refused after the run."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
         self.has_read_length = False
-        """Whether len() was asked of a tensor whose length is dynamic."""
+        """Whether len() was called on a tensor whose length is dynamic."""
+        self.has_read_items = False
+        """Whether the items of such a tensor were made Python numbers, one by one."""
         self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
         self._shared: list[tuple[torch.Tensor, int, Place]] = []
         """Tensors of the model that an array shares memory with, and how often each was written."""
@@ -73,44 +75,29 @@ class ValueReads(ReplacedCalls):
         memory = _torch_private.whole_memory(tensor)
         self._shown.append((memory, memory.clone(), place))
 
-    def watch_foreign(self, tensors: list[torch.Tensor]) -> None:
-        """Those whose memory an array of NumPy may be; large ones are weights of a file."""
-        for tensor in tensors:
-            if (
-                tensor.layout == torch.strided
-                and not _torch_private.is_fake(tensor)
-                and bool(_torch_private.memory_address(tensor))
-                and _torch_private.has_foreign_memory(tensor)
-                and tensor.untyped_storage().nbytes() <= SMALL
-            ):
-                self.watch(tensor)
-
     def check_unwritten(self) -> None:
         written = [entry for entry in self._shown if not torch.equal(entry[0], entry[1])]
         for memory, content, _ in written:
             memory.copy_(content)
         for _, _, place in written:
-            raise CaptureError(
-                format_message(
-                    "the memory of a tensor is written from outside of PyTorch, which no capture"
-                    " records",
-                    [
-                        ("at", place_text(place) or "an array of NumPy that a tensor was made of"),
-                        ("try", "a write of the tensor itself: x[0] = 1.0"),
-                    ],
-                )
+            what = "a tensor" if place[0] else "a tensor that was made of a NumPy array"
+            raise error_at(
+                CaptureError,
+                place,
+                f"the memory of {what} is written outside of PyTorch, which no capture records",
+                "a write to the tensor itself: x[0] = 1.0",
             )
         for tensor, writes, place in self._shared:
             if self._recorder.writes_of(tensor) != writes:
-                raise CaptureError(
-                    format_message(
-                        "a tensor is written after its memory was given to code outside of PyTorch,"
-                        " which the recording does not show the write",
-                        [("at", place_text(place)), ("try", "x.clone() there")],
-                    )
+                raise error_at(
+                    CaptureError,
+                    place,
+                    "a tensor is written after its memory was given to code outside of PyTorch,"
+                    " where the write is not visible while the model is recorded",
+                    "x.clone() there",
                 )
 
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _BECOMES or func in _NUMBERS or func in _TEXTS or func in _GRADIENTS
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -126,11 +113,12 @@ class ValueReads(ReplacedCalls):
         recorder = self._recorder
         if func in _GRADIENTS:
             if recorder.dispatch.is_below_autograd:
-                raise GradientsAskedError("the model asks for gradients")
+                raise GradientsRequestedError("the model computes gradients")
             return func(*args, **kwargs)
         tensor = args[0]
-        if func is torch.Tensor.__len__ and isinstance(tensor.shape[0], torch.SymInt):
-            self.has_read_length = True
+        if tensor.dim() and isinstance(tensor.shape[0], torch.SymInt):
+            self.has_read_length |= func is torch.Tensor.__len__
+            self.has_read_items |= func in _ITEMS
         if func in _NUMBERS:
             with recorder.example.values_become(_NUMBERS[func], frame) as became:
                 became.result = func(*args, **kwargs)
@@ -152,14 +140,11 @@ class ValueReads(ReplacedCalls):
             return _numbers(tensor)
         with recorder.dispatch.outside(), _torch_private.no_modes():
             if not is_constant and not recorder.example.follows:
-                raise CaptureError(
-                    format_message(
-                        f"{_BECOMES[func]}, which a recording cannot follow",
-                        [
-                            ("at", place_text(place)),
-                            ("try", 'operators of PyTorch on the tensor, or capture="trace"'),
-                        ],
-                    )
+                raise error_at(
+                    CaptureError,
+                    place,
+                    f"{_BECOMES[func]}, which a recording cannot follow",
+                    'operators of PyTorch on the tensor, or capture="trace"',
                 )
             self._share(func, tensor, place)
             real = recorder.example.of(tensor).clone()

@@ -17,32 +17,33 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import all_nodes
 from sardonyx.aten.graph import Value, values_in
+from sardonyx.aten.pytree import leaves_in
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.recorder import Recorder
 from sardonyx.errors import CaptureError, format_message
 
 
-def settle_kept(
+def replace_escaped(
     recorder: Recorder,
     results: Sequence[Any],
     numbers: Sequence[weakref.ref[Any]],
     values: Callable[[], ExampleValues],
 ) -> None:
-    """`results` and what the recorder knows are the only places where fake tensors and the symbolic
-    numbers of the model may be left; anywhere else are `values` instead."""
-    if _kept(recorder, results) or _kept_numbers(recorder, results, numbers):
+    """Fake tensors and symbolic numbers may only be left in `results` and in the recorder; anywhere
+    else they are replaced by `values`."""
+    if _escaped(recorder, results) or _escaped_numbers(recorder, results, numbers):
         gc.collect()  # what is only in cycles is no longer held
-        kept: list[Any] = [*_kept(recorder, results)]
-        kept += _kept_numbers(recorder, results, numbers)
-        if kept:
+        escaped: list[Any] = [*_escaped(recorder, results)]
+        escaped += _escaped_numbers(recorder, results, numbers)
+        if escaped:
             own = {id(c) for c in _containers([results, *recorder.example.containers()])}
-            _Holders(recorder, values(), own, kept).settle()
+            _EscapedTensors(recorder, values(), own, escaped).replace_all()
 
 
-def _kept_numbers(
+def _escaped_numbers(
     recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
 ) -> list[Any]:
-    """Those that more refer to than our own containers."""
+    """Those that are referenced outside of our own containers."""
     found = {id(n): n for reference in numbers if (n := reference()) is not None}
     if not found:
         return []
@@ -55,8 +56,8 @@ def _kept_numbers(
     return [found[key] for key in [*found] if sys.getrefcount(found[key]) > counts[key] + 2]
 
 
-def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
-    """The fake tensors that more refer to than the recorder and the results."""
+def _escaped(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
+    """The fake tensors that are referenced outside of the recorder and the results."""
     own = list(_own_references(recorder, results))
     counts = Counter(map(id, own))
     fakes = {id(fake): fake for fake in own}
@@ -68,7 +69,7 @@ def _kept(recorder: Recorder, results: Sequence[Any]) -> list[torch.Tensor]:
 
 def _own_references(recorder: Recorder, results: Sequence[Any]) -> Iterator[torch.Tensor]:
     mode = recorder.mode
-    found = (recorder.references(), recorder.example.references(), _leaves(results))
+    found = (recorder.references(), recorder.example.references(), leaves_in(results))
     for source in found:
         for tensor in source:
             if _torch_private.is_fake_of(mode, tensor):
@@ -91,17 +92,6 @@ def _values(recorder: Recorder) -> Iterable[Value]:
     return found.values()
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    else:
-        yield value
-
-
 def _containers(value: Any) -> Iterator[Any]:
     """The lists, tuples and dicts in a value, itself among them."""
     if isinstance(value, (list, tuple, dict)):
@@ -110,27 +100,27 @@ def _containers(value: Any) -> Iterator[Any]:
             yield from _containers(item)
 
 
-class _Holders:
-    """Puts what eager PyTorch has in the place of tensors and numbers that are kept."""
+class _EscapedTensors:
+    """Puts what eager PyTorch has in the place of tensors and numbers that are escaped."""
 
     def __init__(
-        self, recorder: Recorder, values: ExampleValues, own: set[int], kept: list[Any]
+        self, recorder: Recorder, values: ExampleValues, own: set[int], escaped: list[Any]
     ) -> None:
         """`own`: the ids of our own containers."""
         self._recorder = recorder
         self._example = values
-        self._own = own | {id(kept)}
-        self._kept = {id(item): item for item in kept}
-        self._own.add(id(self._kept))
+        self._own = own | {id(escaped)}
+        self._escaped = {id(item): item for item in escaped}
+        self._own.add(id(self._escaped))
         self._made: dict[int, Any] = {}
         """By the id of an item, what is put in its place."""
 
-    def settle(self) -> None:
+    def replace_all(self) -> None:
         is_frozen = bool(gc.get_freeze_count())
         gc.unfreeze()  # a cache is older than the export
         try:
             self._clear_caches()
-            for holder in self._holders_of(self._kept.values()):
+            for holder in self._holders_of(self._escaped.values()):
                 try:
                     self._replace(holder)
                 except (AttributeError, TypeError) as error:  # of a slice, a partial
@@ -153,7 +143,7 @@ class _Holders:
 
     def _clear_caches(self) -> None:
         """Those of functools.lru_cache with an entry that holds an item, or whose key does."""
-        holders = self._holders_of(self._kept.values())
+        holders = self._holders_of(self._escaped.values())
         holders += self._holders_of([h for h in holders if isinstance(h, tuple)])
         entries = [h for h in holders if type(h).__name__ == "_lru_list_elem"]
         tables = self._holders_of(entries)
@@ -165,20 +155,20 @@ class _Holders:
         if isinstance(holder, dict):
             classes = [c for c in gc.get_referrers(holder) if isinstance(c, type)]
             for key, value in list(holder.items()):
-                if id(value) in self._kept:
+                if id(value) in self._escaped:
                     other = self._other(value, holder)
                     owner = next((c for c in classes if vars(c).get(key) is value), None)
                     if owner is None:
                         holder[key] = other
-                    else:  # Python looks attributes of classes up in a cache of its own
+                    else:  # Python caches attributes of classes
                         setattr(owner, key, other)
-            if any(id(key) in self._kept for key in holder):
+            if any(id(key) in self._escaped for key in holder):
                 entries = [(self._other(key, holder), value) for key, value in holder.items()]
                 holder.clear()
                 holder.update(entries)
         elif isinstance(holder, (list, deque)):
             for place, item in enumerate(holder):
-                if id(item) in self._kept:
+                if id(item) in self._escaped:
                     holder[place] = self._other(item, holder)
         elif isinstance(holder, CellType):
             holder.cell_contents = self._other(holder.cell_contents, holder)
@@ -186,7 +176,7 @@ class _Holders:
             raise self._refusal(holder)
         elif isinstance(holder, tuple):
             make: Callable[[list[Any]], Any] = getattr(holder, "_make", type(holder))
-            self._kept[id(holder)] = holder
+            self._escaped[id(holder)] = holder
             self._made[id(holder)] = make([self._other(part, holder) for part in holder])
             for outer in self._holders_of([holder]) if steps else ():
                 self._replace(outer, steps - 1)
@@ -196,12 +186,12 @@ class _Holders:
                 self._replace(attributes)
             kind: type = type(holder)
             for slot in _slots(kind):
-                if id(getattr(holder, slot.__name__, None)) in self._kept:
+                if id(getattr(holder, slot.__name__, None)) in self._escaped:
                     slot.__set__(holder, self._other(getattr(holder, slot.__name__), holder))
 
     def _other(self, item: Any, holder: Any) -> Any:
         """What is put in the place of an item; of anything else, that itself."""
-        if id(item) not in self._kept:
+        if id(item) not in self._escaped:
             return item
         if id(item) not in self._made:
             try:

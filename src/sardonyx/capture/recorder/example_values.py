@@ -16,7 +16,7 @@ from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import Value
 from sardonyx.aten.location import Place, innermost_user_place, shortened
 from sardonyx.aten.pytree import tensors_in
-from sardonyx.aten.schema import parameters_of
+from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import has_symbols
 from sardonyx.capture.baked_values import BakedValue, text_of_read
 from sardonyx.capture.symbolic_shapes.guards import text_place
@@ -171,7 +171,7 @@ class ExampleValues:
             yield from _tensors(list(call.arguments.values()))
             yield from _tensors(call.result)
 
-    # -- what is asked ---------------------------------------------------------------------------
+    # -- values ----------------------------------------------------------------------------------
 
     def is_constant(self, fake: torch.Tensor) -> bool:
         """Whether no input and no random number decides the values of a tensor."""
@@ -278,12 +278,8 @@ class ExampleValues:
         for fake in tensors_in(list(fakes.values())):
             self.of(fake)
         given = {name: self._real_argument(a) for name, a in fakes.items()}
-        schema = op._schema.arguments
         with torch.no_grad():
-            return op(
-                *(given[a.name] for a in schema if not a.kwarg_only),
-                **{a.name: given[a.name] for a in schema if a.kwarg_only},
-            )
+            return call_by_name(op, given)
 
     def _run(self, call: _Call) -> None:
         if call.is_run:
@@ -304,11 +300,8 @@ class ExampleValues:
             for fake, real in zip(_tensors(call.result), _tensors(result), strict=True):
                 self._real[id(fake)] = real
             return
-        schema = call.func._schema.arguments
-        positional = [given[a.name] for a in schema if not a.kwarg_only]
-        keyword = {a.name: given[a.name] for a in schema if a.kwarg_only}
         with torch.no_grad(), self._own_random_numbers(call.func):
-            result = call.func(*positional, **keyword)
+            result = call_by_name(call.func, given)
         pairs = zip(tensors_in(call.result), tensors_in(result), strict=True)
         for fake, real in pairs:
             self._real[id(self._recorder.tensors.fake_of(fake))] = real

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Mutation, SourceLocation
@@ -76,7 +76,7 @@ class ProgramRun:
 
     def _argument(self, spec: Any, state: dict[str, torch.Tensor], given: Any) -> Any:
         if spec.kind == InputKind.USER_INPUT:
-            return spec.arg.value if _is_constant(spec.arg) else next(given)
+            return spec.arg.value if isinstance(spec.arg, ConstantArgument) else next(given)
         if spec.kind in _STATE:
             return _checked(spec.target, state[spec.target])
         if spec.kind.name == "CUSTOM_OBJ":
@@ -127,10 +127,6 @@ class ProgramRun:
         calls = tuple(f"{path}@{number or 0}" for path, number in running)
         place = from_stack_trace(node.meta.get("stack_trace") or "")
         return self._modules.location(path, place, calls)
-
-
-def _is_constant(argument: Any) -> bool:
-    return type(argument).__name__ == "ConstantArgument"
 
 
 def _checked(name: str, tensor: torch.Tensor) -> torch.Tensor:

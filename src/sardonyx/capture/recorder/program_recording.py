@@ -14,7 +14,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.location import ModuleNames
 from sardonyx.aten.signature import DynamicAxes
 from sardonyx.aten.size_printing import in_callers_names
-from sardonyx.capture.autograd_functions import whole_where_compiled
+from sardonyx.capture.autograd_functions import opaque_to_the_compiler
 from sardonyx.capture.flat_model import (
     FlatModel,
     OutputRecord,
@@ -26,8 +26,8 @@ from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.program_interpreter import ProgramRun
 from sardonyx.capture.recorder.recording import Recording
 from sardonyx.capture.refusals import fixed_dim_error, result_on_copies
-from sardonyx.capture.side_effects.tensor_state import state_kept
-from sardonyx.capture.symbolic_shapes.program_guards import notes_on_given
+from sardonyx.capture.side_effects.tensor_state import state_restored
+from sardonyx.capture.symbolic_shapes.program_guards import notes_on_program
 from sardonyx.errors import CaptureError, first_line
 
 
@@ -63,7 +63,7 @@ class CompiledRecording(Recording):
         # The compiler does not let us note the structure of the result, and records the writes of
         # buffers only.
         self._record.note(result)
-        self._record.unkept += assigned
+        self._record.unrecorded_buffers += assigned
 
     def _exported(self, model: Any, inputs: PreparedInputs) -> ExportedProgram:
         given = [(inputs.capture_leaves[p], inputs.dynamic[p]) for p in inputs.input_positions]
@@ -73,7 +73,7 @@ class CompiledRecording(Recording):
             with (
                 _torch_private.transforms_exited(),
                 _torch_private.export_without_prints(),
-                whole_where_compiled(),
+                opaque_to_the_compiler(),
             ):
                 return torch.export.export(self._flat, leaves, dynamic_shapes=shapes, strict=True)
         except Exception as error:
@@ -86,11 +86,11 @@ class CompiledRecording(Recording):
     def run(self) -> tuple[Recorded, Any]:
         names = self._checked_dims()
         recorded, fixed = super().run()
-        notes = (*recorded.notes, *notes_on_given(self._program, names))
+        notes = (*recorded.notes, *notes_on_program(self._program, names))
         return replace(recorded, notes=tuple(dict.fromkeys(notes))), fixed
 
     def _decisions(self) -> Iterator[SizeCondition]:
-        """The compiler does not tell what it took for granted of sizes from 2 on: the program is
+        """The compiler does not report what it assumes about sizes from 2 on: the program is
         compared with the model where the example has other sizes."""
         yield from super()._decisions()
         if self._inputs.recorded_sizes != self._inputs.example_sizes and self._is_special():
@@ -103,7 +103,7 @@ class CompiledRecording(Recording):
             expected, _ = result_on_copies(self._model, inputs, inputs.leaves)
         given = [_own_tensor(inputs.leaves[position]) for position in inputs.input_positions]
         try:
-            with torch.random.fork_rng([]), state_kept(self._model):
+            with torch.random.fork_rng([]), state_restored(self._model):
                 torch.manual_seed(0)
                 results = self._program.module(check_guards=False)(*given)
             torch.testing.assert_close(list(results), OutputRecord().note(expected), equal_nan=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.aten.graph import Argument, Value
+from sardonyx.aten.control_flow import LOOP
+from sardonyx.aten.graph import Argument, Node, TensorType, Value
+from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import bind
-from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
+from sardonyx.aten.type_inference import type_of
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride
 from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 
@@ -29,9 +32,9 @@ class QuantizedCalls:
         self._known: dict[int, QuantizedTensor] = {}
         """By the id of the tensor that the model has."""
         self._reader = QuantizedReader(
-            recorder.emit,
-            recorder.parameter,
-            recorder.loop,
+            self._emit,
+            self._parameter,
+            self._loop,
             lambda: _torch_private.example_sizes(recorder.mode),
         )
 
@@ -61,10 +64,10 @@ class QuantizedCalls:
         arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
         results = self._reader.read(op, arguments, self._recorder.location())
         given = [self._result(result, op) for result in results]
-        returns = [str(r.type) for r in op._schema.returns]
-        if len(returns) == 1 and "List" not in returns[0]:
-            return given[0]
-        return given if len(returns) == 1 else tuple(given)
+        returns = op._schema.returns
+        if len(returns) != 1:
+            return tuple(given)
+        return given if returns[0].type.kind() == "ListType" else given[0]
 
     def _argument(self, argument: Any) -> Argument:
         if isinstance(argument, (list, tuple)):
@@ -96,19 +99,63 @@ class QuantizedCalls:
             return fake
         return result
 
+    # -- nodes that the model itself does not make -----------------------------------------------
+
+    def _emit(self, op: OpOverload, arguments: Sequence[Argument]) -> list[Value]:
+        """The results of a call that the model itself does not make."""
+        given = [self._recorder.given(argument) for argument in arguments]
+        made = self._recorder.record_plain(op, tuple(given), {})
+        return [self._recorder.tensors.value_of(fake) for fake in tensors_in(made)]
+
+    def _parameter(self, name: str, tensor: torch.Tensor) -> Value:
+        """A constant of the graph under a unique name."""
+        while name in self._recorder.graph.parameters:
+            name += "_"
+        value = Value(name, type_of(tensor), constant=tensor)
+        self._recorder.graph.parameters[name] = value
+        self._recorder.tensors.fake_of_value(value)
+        self._recorder.example.add_constant(value)
+        return value
+
+    def _loop(
+        self,
+        count: Argument,
+        carried: Sequence[Value],
+        body: Callable[[Value, list[Value]], tuple[list[Value], list[Value]]],
+    ) -> list[Value]:
+        """A loop that the model itself does not have: what is carried last, and what is stacked."""
+        iteration = Value(self._recorder.tensors.new_name("iteration"), TensorType(torch.int64, ()))
+        with self._recorder.block() as block:
+            block.inputs = [
+                iteration,
+                *(Value(self._recorder.tensors.new_name("carried"), v.type) for v in carried),
+            ]
+            kept, stacked = body(block.inputs[0], block.inputs[1:])
+            block.outputs = [None, *kept, *stacked]
+        types = [v.type for v in carried]
+        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
+        results = [Value(self._recorder.tensors.new_name("loop"), type) for type in types]
+        arguments = bind(LOOP, [count, None, list(carried)])
+        self._recorder.append(
+            Node(LOOP, arguments, results, self._recorder.location(), blocks=[block])
+        )
+        for result in results:
+            self._recorder.example.varies(self._recorder.tensors.fake_of_value(result))
+        return results
+
 
 def _is_real_and_quantized(tensor: torch.Tensor) -> bool:
     return not _torch_private.is_fake(tensor) and tensor.is_quantized
 
 
-class QuantizedQuestions(ReplacedCalls):
-    """What code asks of a quantized tensor, which it has the integers of."""
+class QuantizedAttributes(FunctionOverride):
+    """Attributes of a quantized tensor, of which the model has the integers."""
 
     def __init__(self, quantized: QuantizedCalls) -> None:
         super().__init__()
         self._quantized = quantized
 
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _QUESTIONS and self._quantized.of(args[0]) is not None
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.recorder.data_access import GradientsAskedError
+from sardonyx.capture.recorder.data_access import GradientsRequestedError
 from sardonyx.capture.recorder.program_recording import CompiledRecording, ProgramRecording
 from sardonyx.capture.recorder.recording import Recording
 from sardonyx.capture.refusals import with_constant_numbers
@@ -53,7 +53,7 @@ def _settled(
     try:
         try:
             recorded, fixed = recording(model, inputs).run()
-        except GradientsAskedError:
+        except GradientsRequestedError:
             again_with = recording(model, inputs)
             again_with.record_gradients()
             recorded, fixed = again_with.run()
@@ -67,8 +67,8 @@ def _settled(
         return with_constant_numbers(again, model, inputs, fixed, None)
     if not fixed:
         return recorded
-    settled = inputs.without_dynamic(fixed)
-    if settled.recorded_sizes == inputs.recorded_sizes:
-        return replace(recorded, inputs=settled)
+    narrowed = inputs.without_dynamic(fixed)
+    if narrowed.recorded_sizes == inputs.recorded_sizes:
+        return replace(recorded, inputs=narrowed)
     # Recorded at a size that is not the example's, and then fixed to it.
-    return again(model, settled)
+    return again(model, narrowed)

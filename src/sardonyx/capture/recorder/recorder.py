@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -14,7 +14,6 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.aten.control_flow import LOOP
 from sardonyx.aten.graph import (
     READS_A_NUMBER,
     Argument,
@@ -25,23 +24,26 @@ from sardonyx.aten.graph import (
     SymbolSource,
     TensorType,
     Value,
+    operator_name,
 )
 from sardonyx.aten.inference_cache import InferenceCache
-from sardonyx.aten.location import Place, innermost_user_place, place_text
+from sardonyx.aten.location import Place, innermost_user_place
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.type_inference import has_symbols, type_of
-from sardonyx.capture.function_overrides.symbolic_variants import OPEN_OPERATORS
+from sardonyx.capture.function_overrides.symbolic_variants import SYMBOLIC_OPERATORS
 from sardonyx.capture.function_overrides.symint_operators import ATEN_FORMS
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example_values import ExampleValues
+from sardonyx.capture.recorder.large_expressions import LargeExpressions
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
-from sardonyx.capture.recorder.size_guards import SizeLooks
+from sardonyx.capture.recorder.size_guards import SizeGuards
 from sardonyx.capture.recorder.tensor_map import TensorValues
-from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError, format_message
+from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError
+from sardonyx.notes import error_at
 
 aten = torch.ops.aten
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -73,8 +75,8 @@ class Recorder:
         """`names`: what the tensors that the model holds are called, by id; `packed_names`: what
         the packed weights of quantized layers are."""
         self.graph = AtenGraph(captured_by=captured_by)
-        self.looks = SizeLooks(self)
-        self.mode = _torch_private.new_recording_mode(self.looks.look)
+        self.guards = SizeGuards(self)
+        self.mode = _torch_private.new_recording_mode(self.guards.evaluate)
         self.dispatch = _torch_private.RecordingMode(self.call)
         self.example = ExampleValues(self)
         self.tensors = TensorValues(
@@ -90,14 +92,11 @@ class Recorder:
         self._writes: Counter[int] = Counter()
         """How often memory was written, by its id."""
         self._written_when_seen: dict[int, tuple[int, int]] = {}
-        self._blocks_met = 0
+        self.blocks_met = 0
         """How often a block began or ended: what is known inside of one is not known outside."""
         self._numbers: dict[tuple[int, int, int], Any] = {}
         """Numbers that were read off a tensor, by its id and the writes of its memory."""
-        self._plainer: dict[tuple[sympy.Basic, int], Any] = {}
-        """By large expressions of sizes, and the block, the symbols that stand for them."""
-        self.loop_sizes: set[sympy.Basic] = set()
-        """Sizes that may be others in each iteration of a loop."""
+        self.large_sizes = LargeExpressions(self)
         self.runnable: Callable[[Any], Callable[..., Any]] = lambda body: body
         """The body of a control flow operator, so that its nodes have their lines."""
         self._located: SourceLocation | None = None
@@ -108,7 +107,7 @@ class Recorder:
         """The mode that sees the functions of torch which the model calls."""
 
     def close(self) -> None:
-        """When the run has ended: lets go of all but the graph."""
+        """When the run has ended: releases everything but the graph."""
         _torch_private.look_no_more(self.mode)
         self.example.close()
         self.tensors.clear()
@@ -153,9 +152,9 @@ class Recorder:
                 return func(
                     *(self.tensors.fake_of(a) if isinstance(a, torch.Tensor) else a for a in args)
                 )
-        if func in OPEN_OPERATORS:
+        if func in SYMBOLIC_OPERATORS:
             with self.dispatch, self.functions:
-                return OPEN_OPERATORS[func](*args, **kwargs)
+                return SYMBOLIC_OPERATORS[func](*args, **kwargs)
         autocast = getattr(self.functions, "autocast", ())
         if autocast and _torch_private.is_cast_in_parts(func, autocast):
             with self.dispatch.entered(autocast):
@@ -167,9 +166,9 @@ class Recorder:
     def _record(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.quantized.concerns(func, args, kwargs):
             return self.quantized.call(func, args, kwargs)
-        return self._record_plain(func, args, kwargs)
+        return self.record_plain(func, args, kwargs)
 
-    def _record_plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record_plain(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _LIFTS:
             return self._lifted(args[0])
         if func in _READS:
@@ -186,17 +185,14 @@ class Recorder:
         given = bind(op, args, kwargs)
         self._set_apart_what_changes_shape(op, given)
         if any(isinstance(a, torch.Generator) for a in given.values()):
-            raise FinalCaptureError(
-                format_message(
-                    "the model draws random numbers from a torch.Generator, whose state a file does"
-                    " not have",
-                    [
-                        ("at", place_text(self.place())),
-                        ("try", "PyTorch's own generator, or numbers that are drawn before"),
-                    ],
-                )
+            raise error_at(
+                FinalCaptureError,
+                self.place(),
+                "the model draws random numbers from a torch.Generator, whose state a file does"
+                " not have",
+                "PyTorch's default generator, or numbers that are drawn before",
             )
-        if _name_of(op) in _ASSERTIONS:
+        if operator_name(op) in _ASSERTIONS:
             return None
         self._forget_what_was_written(given)
         arguments = {name: self.argument(a) for name, a in given.items()}
@@ -249,12 +245,12 @@ class Recorder:
         """Nodes made meanwhile are those of the block."""
         outer, block = self.nodes, Block()
         self.nodes = block.nodes
-        self._blocks_met += 1
+        self.blocks_met += 1
         try:
             with self.tensors.in_block():
                 yield block
         finally:
-            self._blocks_met += 1
+            self.blocks_met += 1
             self.nodes = outer
 
     def _run(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
@@ -263,59 +259,23 @@ class Recorder:
         return self._cache.result(op, fakes, lambda: self._run_now(op, fakes))
 
     def _run_now(self, op: OpOverload, fakes: dict[str, Any]) -> Any:
-        known = self.looks.begin_operator()
+        known = self.guards.begin_operator()
         try:
             common = with_common_sizes(op, fakes, self.mode, of_data=True)
             result = _torch_private.run_operator(op, common, self.mode, SHAPE_RULES.get(op))
             if op._schema.is_mutable:
                 return _with_arguments(op, fakes, result)
-            return self._with_plain_sizes(with_open_sizes(op, common, result, self.mode))
+            return self.large_sizes.replaced_in(with_open_sizes(op, common, result, self.mode))
         except Exception as error:
             made = self._result_by_example(op, fakes, error)
             if made is not None:
                 return made
             if _torch_private.is_data_dependent_error(error):
                 self.refuse(error)
-            self.looks.note_failure(known)
+            self.guards.note_failure(known)
             raise
         finally:
-            self.looks.is_by_operator = False
-
-    def _with_plain_sizes(self, result: Any) -> Any:
-        """A result whose sizes are symbols where their expressions are large."""
-        if isinstance(result, (list, tuple)):
-            return type(result)(map(self._with_plain_sizes, result))
-        if not isinstance(result, torch.Tensor) or not result._has_symbolic_sizes_strides:
-            return result
-        sizes: list[Any] = list(result.shape)
-        large = [s.node.expr for s in sizes if isinstance(s, torch.SymInt) and _is_large(s)]
-        if not large or not _torch_private.is_plain(result):
-            return result
-        others = {}
-        for expression in large:
-            others[expression] = self._plainer.get((expression, self._blocks_met))
-            if others[expression] is None:
-                others[expression] = _torch_private.new_data_dependent_length(self.mode)
-                self._note_plainer(expression, others[expression])
-        return _torch_private.with_other_sizes(result, others)
-
-    def plainer_number(self, number: Any) -> Any:
-        """A symbol for a number whose expression is large; the graph computes it once."""
-        expression = number.node.expr
-        made = self._plainer.get((expression, self._blocks_met))
-        if made is None:
-            dtype = torch.int64 if isinstance(number, torch.SymInt) else torch.float64
-            with self.dispatch.outside(), _torch_private.no_modes(), torch.no_grad():
-                op = aten.scalar_tensor.default
-                made = self.number_of(self._record_plain(op, (number,), {"dtype": dtype}))
-            if expression.is_nonnegative and isinstance(number, torch.SymInt):
-                _torch_private.limit_size(made, 0, None)
-            self._note_plainer(expression, made)
-        return made
-
-    def _note_plainer(self, expression: sympy.Basic, number: Any) -> None:
-        self._plainer[expression, self._blocks_met] = number
-        self.looks.stands_for[number.node.expr] = expression
+            self.guards.in_operator = False
 
     def _result_by_example(
         self, op: OpOverload, fakes: dict[str, Any], error: Exception
@@ -329,7 +289,7 @@ class Recorder:
         is_open = symbols or has_symbols(list(fakes.values()))
         if not is_open and any(t.dim() for t in tensors_in(real)):
             self.notes[
-                f"{op._schema.name} has no fake kernel that tells the sizes of its results: they"
+                f"{op._schema.name} has no fake kernel that gives the sizes of its results: they"
                 " are those of the example in the file (torch.library.register_fake)"
             ] = None
         made = []
@@ -370,12 +330,12 @@ class Recorder:
         return self._writes[_torch_private.storage_of(self.tensors.fake_of(tensor))]
 
     def _forget_what_was_written(self, given: dict[str, Any]) -> None:
-        if not self._writes and not self._blocks_met:
+        if not self._writes and not self.blocks_met:
             return
         for tensor in tensors_in(list(given.values())):
             if _torch_private.is_fake_of(self.mode, tensor) and tensor.layout == torch.strided:
                 writes = self._writes.get(_torch_private.storage_of(tensor), 0)
-                count = (writes, self._blocks_met)
+                count = (writes, self.blocks_met)
                 if self._written_when_seen.get(id(tensor), (0, 0)) != count:
                     self._written_when_seen[id(tensor)] = count
                     _torch_private.forget_numbers_of(tensor)
@@ -392,14 +352,13 @@ class Recorder:
         if self.example.is_constant(fake):
             return self.example.number(tensor)
         if fake.dtype.is_complex:
-            raise CaptureError(
-                format_message(
-                    "a complex number is read off a tensor, which ONNX does not have",
-                    [("at", place_text(self.place()))],
-                )
+            raise error_at(
+                CaptureError,
+                self.place(),
+                "a complex number is read off a tensor, which ONNX does not have",
             )
         writes = self._writes[_torch_private.storage_of(fake)]
-        key = (id(fake), writes, self._blocks_met)
+        key = (id(fake), writes, self.blocks_met)
         if key not in self._numbers:
             number = _torch_private.new_number(self.mode, fake.dtype)
             value = self.tensors.value_of(tensor)
@@ -417,8 +376,8 @@ class Recorder:
     def _are_equal(self, left: torch.Tensor, right: torch.Tensor) -> bool:
         if left.shape != right.shape:
             return False
-        equal = self._record_plain(aten.eq.Tensor, (left, right), {})
-        return self._is_nonzero(self._record_plain(aten.all.default, (equal,), {}))
+        equal = self.record_plain(aten.eq.Tensor, (left, right), {})
+        return self._is_nonzero(self.record_plain(aten.all.default, (equal,), {}))
 
     # -- arguments and results -------------------------------------------------------------------
 
@@ -430,7 +389,7 @@ class Recorder:
             return [self.argument(item) for item in argument]
         if isinstance(argument, _SYMBOLIC):
             if isinstance(argument, torch.SymBool):
-                self.looks.unread.read_expression(argument.node.expr)
+                self.guards.unread.read_expression(argument.node.expr)
             return _torch_private.dim_of(argument)
         return argument
 
@@ -441,12 +400,6 @@ class Recorder:
             return [self._run_argument(item) for item in argument]
         return argument
 
-    def emit(self, op: OpOverload, arguments: Sequence[Argument]) -> list[Value]:
-        """The results of a call that is not the model's own."""
-        given = [self.given(argument) for argument in arguments]
-        made = self._record_plain(op, tuple(given), {})
-        return [self.tensors.value_of(fake) for fake in tensors_in(made)]
-
     def given(self, argument: Argument) -> Any:
         if isinstance(argument, Value):
             return self.tensors.fake_of_value(argument)
@@ -455,40 +408,6 @@ class Recorder:
         if isinstance(argument, sympy.Expr):
             return _torch_private.sym_int(self.mode, argument)
         return argument
-
-    def parameter(self, name: str, tensor: torch.Tensor) -> Value:
-        """A constant of the graph under a name of its own."""
-        while name in self.graph.parameters:
-            name += "_"
-        value = Value(name, type_of(tensor), constant=tensor)
-        self.graph.parameters[name] = value
-        self.tensors.fake_of_value(value)
-        self.example.add_constant(value)
-        return value
-
-    def loop(
-        self,
-        count: Argument,
-        carried: Sequence[Value],
-        body: Callable[[Value, list[Value]], tuple[list[Value], list[Value]]],
-    ) -> list[Value]:
-        """A loop that is not the model's own: what is carried last, and what is stacked."""
-        iteration = Value(self.tensors.new_name("iteration"), TensorType(torch.int64, ()))
-        with self.block() as block:
-            block.inputs = [
-                iteration,
-                *(Value(self.tensors.new_name("carried"), v.type) for v in carried),
-            ]
-            kept, stacked = body(block.inputs[0], block.inputs[1:])
-            block.outputs = [None, *kept, *stacked]
-        types = [v.type for v in carried]
-        types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
-        results = [Value(self.tensors.new_name("loop"), type) for type in types]
-        arguments = bind(LOOP, [count, None, list(carried)])
-        self.append(Node(LOOP, arguments, results, self.location(), blocks=[block]))
-        for result in results:
-            self.example.varies(self.tensors.fake_of_value(result))
-        return results
 
     def references(self) -> Iterator[Any]:
         """The tensors that the recorder itself refers to, once for each reference."""
@@ -546,15 +465,6 @@ class Recorder:
 
     def location(self) -> SourceLocation:
         return self._located or self._modules.location(self.place())
-
-
-def _is_large(size: torch.SymInt) -> bool:
-    return _torch_private.is_large(size.node.expr)
-
-
-def _name_of(op: OpOverload) -> str:
-    overload = op._schema.overload_name
-    return f"{op._schema.name}.{overload}" if overload else op._schema.name
 
 
 def _with_arguments(op: OpOverload, fakes: dict[str, Any], result: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One run of a model under the recorder, and what is said of it afterwards."""
+"""One run of a model under the recorder, and the checks after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.location import Place, place_text
 from sardonyx.aten.signature import DynamicDim
 from sardonyx.aten.size_printing import in_callers_names
-from sardonyx.capture.autograd_functions import note_writes_of_shared
+from sardonyx.capture.autograd_functions import note_shared_writes
 from sardonyx.capture.flat_model import (
     FlatModel,
     OutputRecord,
@@ -24,32 +24,39 @@ from sardonyx.capture.flat_model import (
     SeedWatch,
     SizeCondition,
 )
-from sardonyx.capture.function_overrides.data_checks import QuestionsOfTorchNN
-from sardonyx.capture.function_overrides.function_mode import ModelCalls, ReplacedCalls
-from sardonyx.capture.function_overrides.overrides import ExportableCalls
-from sardonyx.capture.function_overrides.packed_sequences import PackedSequences, hint_for_lengths
+from sardonyx.capture.function_overrides.data_checks import DataCheckOverride
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
+from sardonyx.capture.function_overrides.overrides import OperatorOverrides
+from sardonyx.capture.function_overrides.packed_sequences import PackedSequenceOverride
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.inputs.derived_dims import compute_roots
-from sardonyx.capture.recorder.data_access import ValueReads
-from sardonyx.capture.recorder.escaped_tensors import settle_kept
+from sardonyx.capture.recorder.data_access import DataAccess
+from sardonyx.capture.recorder.escaped_tensors import replace_escaped
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.module_stack import ModuleCalls
-from sardonyx.capture.recorder.quantized import QuantizedQuestions
+from sardonyx.capture.recorder.quantized import QuantizedAttributes
 from sardonyx.capture.recorder.recorder import Recorder
 from sardonyx.capture.recorder.scripted_calls import ScriptCalls
-from sardonyx.capture.refusals import fixed_dim_error, model_raises, place_of
+from sardonyx.capture.refusals import (
+    KEEP_SYMBOLIC,
+    KEEP_TENSOR,
+    fixed_dim_error,
+    model_raises,
+    place_of,
+)
 from sardonyx.capture.side_effects.python_state import attributes_restored
-from sardonyx.capture.side_effects.restore import DataAsDetach
-from sardonyx.capture.side_effects.tensor_state import state_tensors
+from sardonyx.capture.side_effects.restore import DataAttributeOverride
+from sardonyx.capture.side_effects.tensor_state import may_alias_array, state_tensors
 from sardonyx.capture.symbolic_shapes.guards import (
     SymbolOrigin,
     check_conditions,
+    note_on_text,
     notes_on_small_sizes,
-    notes_on_texts,
     readable,
     text_place,
 )
-from sardonyx.errors import CaptureError, DynamicDimError, SardonyxError, first_line, format_message
+from sardonyx.errors import CaptureError, DynamicDimError, SardonyxError, first_line
+from sardonyx.notes import error_at
 
 
 class ComparedByIdentityError(CaptureError):
@@ -73,7 +80,7 @@ class Recording:
         self._kept = [tensor for _, tensor in state]  # names go by id
         way = "trace" if by_example else "export"
         self._recorder = Recorder(self._modules, names, _packed_names(model), way)
-        self._reads = ValueReads(self._recorder)
+        self._reads = DataAccess(self._recorder)
         self._recorder.example.follows = by_example
         self._symbols: dict[str, Any] = {}
         """By the name of a dynamic dim, the size."""
@@ -109,32 +116,31 @@ class Recording:
                 results = self._run_model(given)
             except BaseException:
                 with suppress(CaptureError):  # the frames of the first error hold tensors too
-                    self._settle_kept([given, self._record.leaves])
+                    self._replace_escaped([given, self._record.leaves])
                 raise
-            self._settle_kept([given, results, self._record.leaves])
+            self._replace_escaped([given, results, self._record.leaves])
             graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
         constant = self._fixed_numbers()
         if constant:
             return Recorded(graph, self._record, self._inputs), constant
-        conditions = self._recorder.looks.conditions
+        conditions = self._recorder.guards.conditions
         fixed = self._check_dynamic(conditions)
         sizes = _torch_private.example_sizes(self._recorder.mode)
         notes = check_conditions(conditions, self._origins, sizes)
-        answers = self._recorder.looks.small_sizes_aside
+        answers = self._recorder.guards.zero_one_answers
         notes += notes_on_small_sizes(answers, self._origins, sizes)
-        notes += notes_on_texts(self._texts, self._origins)
         notes += [
-            f"the model makes text of a tensor at {place_text(place)}: what it decides by that text"
-            " is not recorded"
-            for place in self._recorder.example.texts
+            note_on_text(readable(expression, self._origins), place)
+            for expression, place in self._texts.items()
+            if expression.free_symbols
         ]
-        notes = list(dict.fromkeys([*notes, *self._recorder.notes]))
+        notes += [note_on_text("a tensor", place) for place in self._recorder.example.texts]
         baked = tuple(self._recorder.example.baked())
         recorded = Recorded(
             graph,
             self._record,
             self._inputs,
-            tuple(notes),
+            tuple(dict.fromkeys([*notes, *self._recorder.notes])),
             baked,
             tuple(conditions),
             tuple(self._decisions()),
@@ -142,8 +148,8 @@ class Recording:
         return recorded, fixed
 
     def _decisions(self) -> Iterator[SizeCondition]:
-        yield from (c for c in self._recorder.looks.conditions if c.in_model_code)
-        for expression, place in self._recorder.looks.small_sizes_aside.items():
+        yield from (c for c in self._recorder.guards.conditions if c.in_model_code)
+        for expression, place in self._recorder.guards.zero_one_answers.items():
             yield SizeCondition(expression, place, in_model_code=True)
         looked = self._recorder.example.looked
         if looked and self._inputs.recorded_sizes != self._inputs.example_sizes:
@@ -157,9 +163,9 @@ class Recording:
         sizes = _torch_private.example_sizes(self._recorder.mode)
         return sympy.And(*(sympy.Eq(s, n) for s, n in sizes.items() if s in self._origins))
 
-    def _settle_kept(self, results: list[Any]) -> None:
+    def _replace_escaped(self, results: list[Any]) -> None:
         own = [*results, list(self._symbols.values())]
-        settle_kept(self._recorder, own, self._numbers, self._values_at_example)
+        replace_escaped(self._recorder, own, self._numbers, self._values_at_example)
 
     def _values_at_example(self) -> ExampleValues:
         """Where the run had other sizes than the example, those of the example itself."""
@@ -186,35 +192,42 @@ class Recording:
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)
-        replaced: list[ReplacedCalls] = [DataAsDetach(), QuestionsOfTorchNN(), PackedSequences()]
-        replaced += [QuantizedQuestions(self._recorder.quantized), self._reads, ExportableCalls()]
-        self._reads.watch_foreign([tensor for _, tensor in state_tensors(self._model)])
-        self._recorder.functions = ModelCalls(replaced)
+        overrides: list[FunctionOverride] = [
+            DataAttributeOverride(),
+            DataCheckOverride(),
+            PackedSequenceOverride(),
+        ]
+        overrides += [
+            QuantizedAttributes(self._recorder.quantized),
+            self._reads,
+            OperatorOverrides(),
+        ]
+        for _, tensor in state_tensors(self._model):
+            if may_alias_array(tensor):
+                self._reads.watch(tensor)
+        self._recorder.functions = FunctionOverrides(overrides)
         flat.modes = (
             RandomNumbersWatch(self._record),
             self._recorder.functions,
         )
-        with attributes_restored(self._model), SeedWatch():
+        with attributes_restored(self._model) as flat.python_state, SeedWatch():
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()
         self._check_conditions_read(results)
         return results
 
     def _check_conditions_read(self, results: list[Any]) -> None:
-        """A comparison of sizes that nothing asked for may have been looked at by `is`: no symbol
+        """A comparison of sizes that nothing used may have been compared by `is`: no symbol
         is True."""
         returned = {_torch_private.dim_of(r) for r in results if isinstance(r, torch.SymBool)}
-        for expression, place in self._recorder.looks.unread.pop_all():
+        for expression, place in self._recorder.guards.unread.pop_all():
             if expression not in returned and expression.free_symbols:
-                raise ComparedByIdentityError(
-                    format_message(
-                        f"nothing takes what {readable(expression, self._origins)} gives, unless"
-                        " `is` looks at it, which no recording can follow",
-                        [
-                            ("at", place_text(place)),
-                            ("try", "`==`, or the comparison itself as the condition"),
-                        ],
-                    )
+                raise error_at(
+                    ComparedByIdentityError,
+                    place,
+                    f"nothing uses the result of {readable(expression, self._origins)}, unless it"
+                    " is compared by `is`, which no recording can follow",
+                    "`==`, or the comparison itself as the condition",
                 )
 
     def _run_recorded(self, run: Callable[[], list[Any]]) -> list[Any]:
@@ -223,8 +236,8 @@ class Recording:
         )
         observer = _torch_private.NumberObserver(
             text_made=self._note_text,
-            simplified=self._recorder.plainer_number,
-            unread=self._recorder.looks.unread,
+            simplified=self._recorder.large_sizes.symbol_for,
+            unread=self._recorder.guards.unread,
             numbers=self._numbers,
         )
         try:
@@ -242,7 +255,7 @@ class Recording:
         except Exception as error:
             raise self._refusal(error) from error
         finally:
-            note_writes_of_shared()
+            note_shared_writes()
 
     def _note_text(self, expression: sympy.Basic, frame: FrameType) -> None:
         place = text_place(frame)
@@ -298,7 +311,7 @@ class Recording:
             self._symbols[name] = size
         return self._symbols[name]
 
-    # -- what the run took for granted -----------------------------------------------------------
+    # -- what the run assumed --------------------------------------------------------------------
 
     def _fixed_numbers(self) -> list[int]:
         """Positions of integers that the model turned into numbers while it was recorded."""
@@ -314,7 +327,7 @@ class Recording:
         ]
 
     def _check_dynamic(self, conditions: Sequence[SizeCondition]) -> set[tuple[int, int]]:
-        """Every dim that was asked for is a symbol; the optional ones that are not."""
+        """Raises for a required dim that was specialized; the optional ones that were."""
         fixed_symbols = _torch_private.fixed_symbols(self._recorder.mode)
         by_name = {
             o.name: (s, fixed_symbols[s]) for s, o in self._origins.items() if s in fixed_symbols
@@ -327,11 +340,21 @@ class Recording:
                     continue
                 symbol, size = by_name[name]
                 if dim.required:
-                    places = _places_of(symbol, conditions)
-                    error = fixed_dim_error(self._inputs.names[position], axis, dim, size, places)
-                    if self._reads.has_read_length:
-                        raise LengthReadError(str(error))
-                    raise error
+                    equations = _equations(symbol, conditions)
+                    places = [text for c in equations if (text := place_text(c.place))]
+                    reads = self._reads
+                    kind = LengthReadError if reads.has_read_length else DynamicDimError
+                    input_name = self._inputs.names[position]
+                    raise fixed_dim_error(
+                        input_name,
+                        axis,
+                        dim,
+                        size,
+                        list(dict.fromkeys(places)),
+                        kind,
+                        by_python=bool(equations) and equations[0].in_model_code,
+                        reads_items=reads.has_read_items,
+                    )
                 fixed.add((position, axis))
         return fixed
 
@@ -345,33 +368,27 @@ class Recording:
 
     def _refusal(self, error: Exception) -> CaptureError:
         names = {s: o.name for s, o in self._origins.items()}
-        hint = hint_for_lengths([place_of(error)])
         if _torch_private.is_data_dependent_error(error):
-            return CaptureError(
-                format_message(
-                    "the model's code looks at a value that data decides",
-                    [
-                        ("asks", self._text(_torch_private.condition_of(error))),
-                        ("at", place_of(error)),
-                        (
-                            "try",
-                            [
-                                "torch.cond or torch.while_loop there",
-                                'or capture="trace", which takes the value of the example',
-                                hint and f"or {hint}",
-                            ],
-                        ),
-                    ],
-                )
+            return error_at(
+                CaptureError,
+                place_of(error),
+                "the model's code looks at a value that data decides",
+                [
+                    "torch.where, torch.cond or torch.while_loop there",
+                    'or capture="trace", which takes the value of the example',
+                    KEEP_TENSOR if self._reads.has_read_items else "",
+                ],
+                self._text(_torch_private.condition_of(error)),
             )
         own = model_raises(self._model, self._inputs)
         if own is not None:
             return own
-        return CaptureError(
-            format_message(
-                f"the model cannot be recorded: {in_callers_names(first_line(error), names)}",
-                [("at", place_of(error)), ("try", hint)],
-            )
+        return error_at(
+            CaptureError,
+            place_of(error),
+            f"the model cannot be recorded: {in_callers_names(first_line(error), names)}",
+            # The model itself runs: what it calls does not take a symbolic size.
+            KEEP_SYMBOLIC if isinstance(error, TypeError) and self._origins else "",
         )
 
 
@@ -387,12 +404,11 @@ def _packed_names(model: Any) -> dict[int, str]:
     }
 
 
-def _places_of(symbol: Any, conditions: Sequence[SizeCondition]) -> list[str]:
-    """Where the recording took a size for the number it was in the example: the plainest first."""
+def _equations(symbol: Any, conditions: Sequence[SizeCondition]) -> list[SizeCondition]:
+    """What specialized a size to the number it is in the example: the plainest first."""
     equations = [
         c
         for c in conditions
         if isinstance(c.expression, sympy.Eq) and symbol in c.expression.free_symbols
     ]
-    equations.sort(key=lambda c: symbol not in c.expression.args)
-    return list(dict.fromkeys(text for c in equations if (text := place_text(c.place))))
+    return sorted(equations, key=lambda c: symbol not in c.expression.args)

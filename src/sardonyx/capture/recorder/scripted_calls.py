@@ -9,9 +9,9 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import SCRIPT, AtenGraph, Value
-from sardonyx.aten.location import place_text
 from sardonyx.capture.torchscript.program import read_call
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
+from sardonyx.notes import error_at
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
@@ -33,14 +33,11 @@ class ScriptCalls:
             with self._recorder.dispatch.outside(), _torch_private.no_modes():
                 return self._read_script(script, args, kwargs)
         if _torch_private.writes_memory_itself(script):
-            raise CaptureError(
-                format_message(
-                    "a script makes tensors of numbers, which cannot be recorded from outside",
-                    [
-                        ("at", place_text(self._recorder.place())),
-                        ("try", 'torch.jit.script of the whole model, and capture="script"'),
-                    ],
-                )
+            raise error_at(
+                CaptureError,
+                self._recorder.place(),
+                "a script makes tensors of numbers, which cannot be recorded from outside",
+                'torch.jit.script of the whole model, and capture="script"',
             )
         return call(script, *args, **kwargs)
 

@@ -12,13 +12,14 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import AtenGraph, SymbolSource, Value
-from sardonyx.aten.location import Place, place_text
+from sardonyx.aten.location import Place
 from sardonyx.aten.storage import storage_key
 from sardonyx.aten.type_inference import type_of
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
+from sardonyx.notes import error_at
 
-SMALL = 1 << 16
-"""Elements, or bytes, of a tensor that is copied without a thought."""
+_SMALL = 1 << 16
+"""Elements of a tensor that is cheap to copy."""
 
 
 class TensorValues:
@@ -104,8 +105,8 @@ class TensorValues:
 
     @contextmanager
     def in_block(self) -> Iterator[None]:
-        """What a block writes is read by the nodes after it as it was before: it is for
-        functionalization to hand it out."""
+        """Nodes after a block read what it writes as it was before: functionalization makes such
+        writes outputs of the block."""
         outer = self._values
         inner: dict[int, Value] = {}
         self._values = ChainMap(inner, outer)
@@ -127,7 +128,7 @@ class TensorValues:
         if value is None:
             name = self._state_names.get(id(tensor)) or self.new_name("constant")
             constant = tensor.detach()
-            if id(tensor) not in self._state_names and constant.numel() < SMALL:
+            if id(tensor) not in self._state_names and constant.numel() < _SMALL:
                 constant = constant.clone()  # code outside of PyTorch may write it later
             value = Value(name, type_of(tensor), fake=self._new_fake(tensor), constant=constant)
             self._by_memory[key] = value
@@ -175,7 +176,7 @@ class TensorValues:
         )
 
     def _refusal(self, text: str) -> CaptureError:
-        return CaptureError(format_message(text, [("at", place_text(self._place()))]))
+        return error_at(CaptureError, self._place(), text)
 
     def fake_of_value(self, value: Value) -> torch.Tensor:
         if value.fake is None:

@@ -72,7 +72,7 @@ def _path(prefix: str, name: str) -> str:
 
 def _is_alike(new: torch.Tensor, old: torch.Tensor) -> bool:
     sizes: list[Any] = [*new.shape, *old.shape]
-    # A size that is computed is not asked for that of the example.
+    # A symbolic size is not compared: that would specialize it.
     return (
         (new.dtype, new.device) == (old.dtype, old.device)
         and not any(isinstance(size, torch.SymInt) for size in sizes)

@@ -14,19 +14,56 @@ import torch
 _Getter: TypeAlias = Callable[[Any], Any]
 
 
+class PythonState:
+    """What the attributes, lists, dicts and objects of a model hold when it is made."""
+
+    def __init__(self, model: Any) -> None:
+        is_python = isinstance(model, torch.nn.Module) and not isinstance(
+            model, torch.jit.ScriptModule
+        )
+        self._modules = list(model.named_modules()) if is_python else []
+        self._held = _held_by(model) if is_python else []
+
+    def restore(self) -> None:
+        for container, content in self._held:
+            _refill(container, content)
+
+    def changed_attributes(self) -> Iterator[tuple[str, torch.nn.Module, str]]:
+        """The attributes of the model's own modules that are, or hold, other objects now: the path
+        of the module, the module, and the name."""
+        contents = {id(container): content for container, content in self._held}
+        for path, module in self._modules:
+            before = contents.get(id(vars(module)))
+            if before is None or _is_of(type(module), "torch"):
+                continue
+            for name, now in vars(module).items():
+                is_new = name not in before
+                if name not in _OF_EVERY_MODULE and (
+                    is_new or not _is_same(before[name], now, contents)
+                ):
+                    yield path, module, name
+
+
 @contextlib.contextmanager
-def attributes_restored(model: Any) -> Iterator[None]:
+def attributes_restored(model: Any) -> Iterator[PythonState]:
     """Runs the model's own code; what it assigned is afterwards as before. A cache may hold the
     fake tensors of a capture, and another run would count on from where this one came to."""
-    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
-        yield
-        return
-    held = _held_by(model)
+    state = PythonState(model)
     try:
-        yield
+        yield state
     finally:
-        for container, content in held:
-            _refill(container, content)
+        state.restore()
+
+
+def _is_of(kind: type, package: str) -> bool:
+    return str(kind.__module__).partition(".")[0] == package
+
+
+def _is_same(before: Any, now: Any, contents: dict[int, Any]) -> bool:
+    if before is not now:
+        is_plain = type(before) is type(now) and isinstance(before, _COMPARED)
+        return is_plain and bool(before == now)
+    return id(now) not in contents or _is_unchanged(now, contents[id(now)])
 
 
 def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
@@ -64,28 +101,28 @@ def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
 
 
 def _refill(container: Any, content: Any) -> None:
-    """Writes only where something changed: identity counts, tensors have no plain equality."""
-    if not content and not len(container):
+    """Writes only where something changed."""
+    if _is_unchanged(container, content):
         return
     own = _own(container)
-    if not content:
-        own.clear(container)
-    elif isinstance(container, dict):
-        now = own.copy(container)
-        if not (_are_same(now, content) and _are_same(now.values(), content.values())):
-            own.clear(container)
-            own.update(container, content)
-    elif isinstance(container, set):
-        if container != content:
-            container.clear()
-            container.update(content)
-    elif not _are_same(own.copy(container), content):
-        own.clear(container)
+    own.clear(container)
+    if content and isinstance(container, dict | set):
+        own.update(container, content)
+    elif content:
         own.extend(container, content)
 
 
-def _are_same(now: Any, before: Any) -> bool:
-    return [*map(id, now)] == [*map(id, before)]
+def _is_unchanged(container: Any, content: Any) -> bool:
+    """Identity counts: tensors have no plain equality."""
+    if not content or not len(container):
+        return len(content) == len(container)
+    if isinstance(container, set):
+        return bool(container == content)
+    now = _own(container).copy(container)
+    is_same = [*map(id, now)] == [*map(id, content)]
+    if is_same and isinstance(container, dict):
+        return [*map(id, now.values())] == [*map(id, content.values())]
+    return is_same
 
 
 def _own(container: Any) -> Any:
@@ -119,6 +156,8 @@ def _itself(container: Any) -> Any:
     return container
 
 
+_OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+_COMPARED = (bool, int, float, str, NoneType, torch.Size)
 _MOST_ITEMS = 50_000
 _ITEMS_OF_A_MODULE = 100
 _EMPTY: tuple[()] = ()

@@ -16,15 +16,16 @@ import numpy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.aten.location import innermost_user_place, place_text
-from sardonyx.capture.function_overrides.function_mode import ReplacedCalls
-from sardonyx.errors import CaptureError, FinalCaptureError, format_message
+from sardonyx.aten.location import innermost_user_place
+from sardonyx.capture.function_overrides.function_mode import FunctionOverride
+from sardonyx.errors import CaptureError, FinalCaptureError
+from sardonyx.notes import error_at
 from sardonyx.options import TrainingMode
 
 
 @contextlib.contextmanager
 def model_mode(model: Any, training: TrainingMode) -> Iterator[list[str]]:
-    """The model in the mode asked for, as its own `train()` sets it. Flags are put back.
+    """The model in the requested mode, as its own `train()` sets it. Flags are put back.
 
     Gives a note for each module that the model only refers to, which `model.train()` does not
     reach: it gets the mode, too."""
@@ -67,22 +68,19 @@ def _notes_on_mode(module: torch.nn.Module, wanted: bool) -> Iterator[str]:
 
 
 def check_mode(module: torch.nn.Module) -> None:
-    """Of a module that the model calls, and that it neither has nor refers to: where its code asks
-    for the mode, the one asked for must have reached it."""
+    """A module that the model calls without holding a reference must be in the requested mode, if
+    its code reads the mode."""
     wanted = _mode_wanted.get()
     if wanted is None or module.training == wanted or not _asks_for_mode(type(module)):
         return
     mode = "training" if wanted else "evaluation"
-    raise FinalCaptureError(
-        format_message(
-            f"the model calls a {type(module).__qualname__} that is not one of its modules, and"
-            f" that is not in {mode} mode",
-            [
-                ("at", place_text(innermost_user_place(sys._getframe(1)))),
-                ("try", f"its .{'train' if wanted else 'eval'}() before the call"),
-                ("", "or make it an attribute of the model"),
-            ],
-        )
+    call = "train" if wanted else "eval"
+    raise error_at(
+        FinalCaptureError,
+        innermost_user_place(sys._getframe(1)),
+        f"the model calls a {type(module).__qualname__} that is not one of its modules, and that is"
+        f" not in {mode} mode",
+        [f"its .{call}() before the call", "or make it an attribute of the model"],
     )
 
 
@@ -148,38 +146,36 @@ def undisturbed(model: Any) -> Iterator[None]:
         _torch_private.transforms_exited(),
         _torch_private.quiet_loggers(),
         warnings.catch_warnings(),
+        without_fast_path(),
         _global_state_restored(),
         gradients_restored(model),
     ):
         warnings.simplefilter("ignore")
-        torch.backends.mha.set_fastpath_enabled(False)
         yield
 
 
 @contextlib.contextmanager
-def _global_state_restored() -> Iterator[None]:
-    fastpath = torch.backends.mha.get_fastpath_enabled()
-    dtype = torch.get_default_dtype()
-    states = RandomStates()
+def without_fast_path() -> Iterator[None]:
+    """The transformer layers of torch.nn without their fused path, which leaves other numbers where
+    a padding mask hides a position."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fastpath)
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+@contextlib.contextmanager
+def _global_state_restored() -> Iterator[None]:
+    dtype = torch.get_default_dtype()
+    of_python, of_numpy = random.getstate(), numpy.random.get_state()
+    try:
+        yield
+    finally:
         torch.set_default_dtype(dtype)
-        states.restore()
-
-
-class RandomStates:
-    """Of all generators of random numbers, when it is made."""
-
-    def __init__(self) -> None:
-        self._python, self._numpy = random.getstate(), numpy.random.get_state()
-        self._torch = torch.get_rng_state()
-
-    def restore(self) -> None:
-        random.setstate(self._python)
-        numpy.random.set_state(self._numpy)
-        torch.set_rng_state(self._torch)
+        random.setstate(of_python)
+        numpy.random.set_state(of_numpy)
 
 
 @contextlib.contextmanager
@@ -200,10 +196,10 @@ def version_of(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-class DataAsDetach(ReplacedCalls):
-    """`x.data` recorded as `x.detach()`: captures see the former as a constant."""
+class DataAttributeOverride(FunctionOverride):
+    """`x.data` recorded as `x.detach()`: a capture would see a constant."""
 
-    def replaces(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return func in _OF_MEMORY
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 @contextlib.contextmanager
-def state_kept(model: Any) -> Iterator[None]:
+def state_restored(model: Any) -> Iterator[None]:
     """Runs the model's own code; the tensors that were there before hold what they held, and the
     model holds those."""
     before = _BeforeWrites(model)
@@ -54,7 +54,7 @@ class _BeforeWrites(TorchFunctionMode):
         """`transpose_` and the like change how a tensor lies, not what is in memory."""
         self._made: set[int] = set()
         self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        for tensor in (*_written_unseen(model), *filter(_may_be_known_outside, strided)):
+        for tensor in (*_written_unseen(model), *filter(may_alias_array, strided)):
             self._keep(tensor)
 
     def restore(self) -> None:
@@ -106,11 +106,12 @@ _SHOWS_MEMORY = frozenset(("numpy", "__array__", "__dlpack__", *_ASKED_BY_TORCH_
 _LARGEST_COPIED = 1 << 16
 
 
-def _may_be_known_outside(tensor: torch.Tensor) -> bool:
-    """Whether an array may be the same memory. Not large ones, which are weights that lie in a file
-    or were written to one."""
+def may_alias_array(tensor: torch.Tensor) -> bool:
+    """Whether a NumPy array may be the same memory; large tensors are weights out of a file."""
     return (
-        bool(_torch_private.memory_address(tensor))
+        tensor.layout == torch.strided
+        and not _torch_private.is_fake(tensor)
+        and bool(_torch_private.memory_address(tensor))
         and _torch_private.has_foreign_memory(tensor)
         and tensor.untyped_storage().nbytes() <= _LARGEST_COPIED
     )

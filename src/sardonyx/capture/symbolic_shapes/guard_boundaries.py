@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import sympy
 
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import all_nodes
 from sardonyx.aten.graph import AtenGraph
+from sardonyx.aten.pytree import leaves_in
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
 
 
-def turning_conditions(
+def guard_conditions(
     graph: AtenGraph, granted: Sequence[SizeCondition] | None = None
 ) -> tuple[sympy.Basic, ...]:
-    """In the caller's names of dims: what the recording took for granted, what it computes by, and
+    """In the caller's names of dims: what the recording assumes, what it computes by, and
     where the larger or the smaller of two sizes is another one. Of what operators check of their
     inputs, equations are left out: other sizes are no inputs."""
     names = {
@@ -50,18 +50,10 @@ def _computed(graph: AtenGraph) -> Iterator[sympy.Basic]:
     found: dict[sympy.Basic, None] = {}
     for node in all_nodes(graph.nodes):
         shapes = [value.shape for value in node.outputs if value.has_shape]
-        leaves = _leaves([*node.arguments.values(), *shapes])
+        leaves = leaves_in([*node.arguments.values(), *shapes])
         found |= dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, sympy.Basic))
     for expression in found:
         yield from _torch_private.breakpoint_conditions(expression)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
 
 
 _MOST_STEPS = 32

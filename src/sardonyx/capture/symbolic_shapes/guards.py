@@ -1,5 +1,5 @@
-"""What a recording took for granted about dynamic sizes: refused where it fixes one, said where it
-only narrows one."""
+"""What a recording assumes about dynamic sizes: refused where it specializes one, noted where it
+only restricts one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from sardonyx import _torch_private
 from sardonyx.aten.location import Place, is_users, place_text
 from sardonyx.aten.size_printing import text_of
 from sardonyx.capture.flat_model import SizeCondition
-from sardonyx.errors import DynamicDimError, format_message
+from sardonyx.errors import DynamicDimError
+from sardonyx.notes import Note, error_at, guard_note
 
 
 class SmallComputedSizeError(DynamicDimError):
@@ -41,25 +42,23 @@ def _is_of_python(file: str) -> bool:
     return file.startswith(os.path.dirname(os.__file__)) and "site-packages" not in file
 
 
-def notes_on_texts(
-    texts: Mapping[sympy.Basic, Place], origins: Mapping[sympy.Symbol, SymbolOrigin]
-) -> list[str]:
-    return [
-        f"the model makes text of {readable(expression, origins)} at {place_text(place)}: what it"
-        " decides by that text is not recorded"
-        for expression, place in texts.items()
-        if expression.free_symbols
-    ]
+def note_on_text(what: str, place: Place) -> Note:
+    """The model's code makes a string of a size or a tensor."""
+    return Note(
+        f"the model makes text of {what} at {place_text(place)}: what it decides by that text is"
+        " not recorded",
+        place=place,
+    )
 
 
 def notes_on_small_sizes(
     answers: Mapping[sympy.Basic, Place],
     origins: Mapping[sympy.Symbol, SymbolOrigin],
     sizes: Mapping[sympy.Symbol, int],
-) -> list[str]:
-    """Which of what the model was told for sizes from 2 on is otherwise for one of 0 or 1."""
+) -> list[Note]:
+    """On answers that hold for sizes from 2 on and not for one of 0 or 1."""
     return [
-        _decided_by(readable(expression, origins), place)
+        guard_note(readable(expression, origins), _DECIDED, place)
         for expression, place in answers.items()
         if _fails_at_small_sizes(expression, origins, sizes)
     ]
@@ -81,9 +80,7 @@ def _fails_at_small_sizes(
 _MOST_SYMBOLS = 4
 
 
-def _decided_by(text: str, place: Place) -> str:
-    at = place_text(place)
-    return f"the recording holds where {text}: the model decides by it{at and f' at {at}'}"
+_DECIDED = "the model decides by it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +96,13 @@ def check_conditions(
     conditions: Iterable[SizeCondition],
     origins: Mapping[sympy.Symbol, SymbolOrigin],
     sizes: Mapping[sympy.Symbol, int],
-) -> list[str]:
+) -> list[Note]:
     """Notes on what the recording holds for; DynamicDimError where it holds for one size only.
 
     A condition of an operator that every valid input fulfils (a view that divides) is nothing to
     report. `sizes` are those of the example.
     """
-    notes: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     first_of: dict[str, sympy.Symbol] = {}
     for symbol, origin in origins.items():
         first_of.setdefault(origin.name, symbol)
@@ -120,23 +117,22 @@ def check_conditions(
         symbols = expression.free_symbols & origins.keys()
         fixed = {s for s in symbols if _fixes(expression, s, sizes)}
         text = readable(expression, origins)
-        place = place_text(condition.place)
         if any(origins[s].required for s in fixed):
             names = sorted(origins[s].name for s in fixed)
             if _is_small(expression):
-                refusal = _narrowed_to_one(SmallComputedSizeError, text, place, names)
+                refusal = _narrowed_to_one(SmallComputedSizeError, text, condition.place, names)
                 refusal.sizes = tuple(sizes[s] for s in fixed)
                 raise refusal
-            raise _narrowed_to_one(DynamicDimError, text, place, names)
-        at = f" at {place}" if place else ""
+            raise _narrowed_to_one(DynamicDimError, text, condition.place, names)
         if symbols and (condition.in_model_code or fixed):
-            notes[_decided_by(text, condition.place)] = None
+            reason = _DECIDED
         elif symbols and _counts_pieces(expression, symbols, sizes):
-            notes[f"the recording holds where {text}: an operator gives so many tensors{at}"] = None
+            reason = "an operator gives so many tensors"
         elif _makes_one(expression, origins):
-            notes[f"the recording holds where {text}: an operator takes them for one size{at}"] = (
-                None
-            )
+            reason = "an operator takes them for one size"
+        else:
+            continue
+        notes[guard_note(text, reason, condition.place)] = None
     return list(notes)
 
 
@@ -153,7 +149,7 @@ def _counts_pieces(
     expression: sympy.Basic, symbols: set[sympy.Symbol], sizes: Mapping[sympy.Symbol, int]
 ) -> bool:
     """Whether a quotient of sizes, rounded up, must be a number, and is another one for some
-    sizes: 9 elements make 3 chunks where 4 are asked for."""
+    sizes: 9 elements make 3 chunks where 4 are requested."""
     if not isinstance(expression, sympy.Eq) or not any(a.is_Integer for a in expression.args):
         return False
     quotients = [a for a in expression.args if type(a).__name__ == "FloorDiv"]
@@ -225,15 +221,12 @@ def at_sizes(expression: sympy.Basic, sizes: Mapping[sympy.Symbol, int]) -> symp
         return None
 
 
-def _narrowed_to_one(kind: type[_Refusal], text: str, place: str, names: list[str]) -> _Refusal:
-    return kind(
-        format_message(
-            f"{', '.join(names)} was asked to be dynamic, but the recording is for {text} only",
-            [
-                ("by", place),
-                ("try", "torch.sym_int(n) for int(n), and no Python number that depends on a size"),
-            ],
-        )
+def _narrowed_to_one(kind: type[_Refusal], text: str, place: Place, names: list[str]) -> _Refusal:
+    return error_at(
+        kind,
+        place,
+        f"{', '.join(names)} is declared dynamic, but the recording is for {text} only",
+        "torch.sym_int(n) for int(n), and no Python number that depends on a size",
     )
 
 

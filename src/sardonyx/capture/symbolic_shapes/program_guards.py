@@ -1,5 +1,4 @@
-"""What a given ExportedProgram holds for: its ranges, and what it asserts, or took for granted when
-it was recorded, of sizes."""
+"""What a given ExportedProgram assumes about sizes: its ranges, its assertions and its guards."""
 
 from __future__ import annotations
 
@@ -18,24 +17,25 @@ from sardonyx.capture.symbolic_shapes.guards import (
     check_conditions,
     readable,
 )
+from sardonyx.notes import Note, guard_note
 
 
-def notes_on_given(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> list[str]:
+def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> list[Note]:
     """`names` are those of the sizes of its inputs."""
     if not names:
         return []
     origins = {symbol: SymbolOrigin(name, required=False) for symbol, name in names.items()}
     conditions = list(_recorded(program))
     notes = check_conditions(conditions, origins, _torch_private.hints_of(program))
-    told = [condition.expression for condition in conditions]
-    asserted = [c for c in _asserted(program) if c not in told and c.free_symbols <= names.keys()]
-    told += asserted
+    known = [condition.expression for condition in conditions]
+    asserted = [c for c in _asserted(program) if c not in known and c.free_symbols <= names.keys()]
+    known += asserted
     said = [
         *(readable(condition, origins) for condition in asserted),
-        *_ranges(program, names, told),
-        *_remainders(program, names, told),
+        *_ranges(program, names, known),
+        *_remainders(program, names, known),
     ]
-    notes += [f"the recording holds where {text}: the ExportedProgram says so" for text in said]
+    notes += [guard_note(text, "the ExportedProgram says so") for text in said]
     return list(dict.fromkeys(notes))
 
 
@@ -81,8 +81,8 @@ def _ranges(
     names: Mapping[sympy.Symbol, str],
     conditions: Sequence[sympy.Basic],
 ) -> Iterator[str]:
-    """The bounds of sizes that no condition has told of. To PyTorch sizes are at least 2 where
-    nothing is said of them; that alone is no bound."""
+    """The bounds of sizes that no condition implies. PyTorch assumes sizes of at least 2 anyway;
+    that alone is no bound."""
     for symbol, allowed in program.range_constraints.items():
         if symbol not in names:
             continue

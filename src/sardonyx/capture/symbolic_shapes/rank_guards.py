@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.aten.graph import AtenGraph, Node, Value
-from sardonyx.aten.location import place_text
+from sardonyx.notes import Note, guard_note
 
 aten = torch.ops.aten
 _OF_ROWS = (aten.cov.default, aten.corrcoef.default)
@@ -19,16 +19,15 @@ _SOLUTIONS = (
 _SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 
 
-def notes_on_ranks(graph: AtenGraph) -> list[str]:
+def notes_on_ranks(graph: AtenGraph) -> list[Note]:
     """What a recording with dynamic sizes holds for, as far as numbers of dims depend on it."""
-    notes: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     for node in graph.nodes:
         condition = _condition(node)
         if condition is not None:
             where = node.location
-            place = place_text((where.file, where.line, where.text))
-            at = f" at {place}" if place else ""
-            notes[f"the recording holds where {condition}{at}"] = None
+            place = (where.file, where.line, where.text)
+            notes[guard_note(condition, place=place)] = None
     return list(notes)
 
 
@@ -57,8 +56,8 @@ def _axis_that_may_be_one(node: Node) -> int | None:
     if not isinstance(tensor, Value) or not tensor.shape:
         return None
     rank = len(tensor.shape)
-    asked = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
-    for axis in asked:
+    axes = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
+    for axis in axes:
         size = tensor.shape[axis]
         if not isinstance(size, int) and (size - 1).is_zero is not False:
             return int(axis % rank)

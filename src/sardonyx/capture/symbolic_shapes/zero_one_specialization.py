@@ -1,7 +1,7 @@
 """Sizes 0 and 1 that a model treats as special.
 
 A dynamic dim of such a size, and such an integer, is recorded with another one. What the model's
-Python was told there must hold at the example itself.
+Python decided there must hold at the example itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.aten.location import place_text
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.capture.flat_model import Recorded, SizeCondition
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.refusals import with_constant_numbers
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
-from sardonyx.errors import DynamicDimError, format_message
+from sardonyx.errors import DynamicDimError
+from sardonyx.notes import error_at
 
 
 def checked_at_example(
@@ -52,15 +52,12 @@ def checked_at_example(
         return again(model, inputs.without_dynamic(optional))
     sizes = {dim.name: taken.leaves[p].shape[axis] for (p, axis), dim in dims.items()}
     special = ", ".join(f"size {size} of {name!r}" for name, size in sizes.items())
-    raise DynamicDimError(
-        format_message(
-            f"the model treats {special} specially: what it does there is not what it does at"
-            " other sizes",
-            [
-                ("by", place_text(broken.place)),
-                ("try", "an example in which every dynamic dim is 2 or more, or a fixed dim"),
-            ],
-        )
+    raise error_at(
+        DynamicDimError,
+        broken.place,
+        f"the model treats {special} specially: what it does there is not what it does at other"
+        " sizes",
+        "an example in which every dynamic dim is 2 or more, or a fixed dim",
     )
 
 

@@ -78,9 +78,9 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
             if dim.required:
                 raise fixed_dim_error(inputs.names[position], axis, dim, size, [place.describe()])
             return capture_by_script(model, inputs.without_dynamic({(position, axis)}))
-    notes = check_conditions(reader.conditions, origins, reader.example_sizes)
-    notes += [*reader.notes, *_attributes_set(reader)]
-    return Recorded(reader.graph, record, inputs, tuple(notes))
+    guards = check_conditions(reader.conditions, origins, reader.example_sizes)
+    notes = (*guards, *reader.notes, *_attributes_set(reader))
+    return Recorded(reader.graph, record, inputs, notes)
 
 
 def read_call(

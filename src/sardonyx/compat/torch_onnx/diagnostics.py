@@ -1,17 +1,17 @@
-"""What an export has to say of the model, and the same as SARIF 2.1 for other programs."""
+"""Diagnostics of an export, also as SARIF 2.1 for other programs."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from sardonyx.compat.torch_onnx.export_options import DiagnosticOptions
 from sardonyx.errors import SardonyxError, UnsupportedOperatorError
+from sardonyx.notes import NoteKind
 from sardonyx.program import ONNXProgram
 from sardonyx.version import producer_version
 
@@ -23,17 +23,19 @@ _RULES = {
     "verification": ("Verification", "ONNX Runtime was compared with PyTorch."),
 }
 _LEVELS = {logging.INFO: "note", logging.WARNING: "warning", logging.ERROR: "error"}
-_PLACE = re.compile(r"(?P<file>[\w./\\-]+\.py):(?P<line>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing said of an export."""
+    """One note, warning or error of an export."""
 
     rule: str
     level: int
     """A level of logging."""
     message: str
+    file: str = ""
+    """Of the model's code that it is about, with the line."""
+    line: int = 0
 
     def as_result(self) -> dict[str, Any]:
         """As a result of a SARIF log, with the line of the model's source it speaks of."""
@@ -42,13 +44,12 @@ class Diagnostic:
             "level": _LEVELS[self.level],
             "message": {"text": self.message},
         }
-        place = _PLACE.search(self.message)
-        if place is not None:
+        if self.file:
             result["locations"] = [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": place["file"].replace("\\", "/")},
-                        "region": {"startLine": int(place["line"])},
+                        "artifactLocation": {"uri": self.file.replace("\\", "/")},
+                        "region": {"startLine": self.line},
                     }
                 }
             ]
@@ -57,7 +58,7 @@ class Diagnostic:
 
 @dataclass
 class DiagnosticContext:
-    """All that was said of one export."""
+    """The diagnostics of one export."""
 
     options: DiagnosticOptions = field(default_factory=DiagnosticOptions)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -89,12 +90,11 @@ class DiagnosticContext:
 
 
 def of_program(program: ONNXProgram) -> Iterator[Diagnostic]:
-    baked = {str(value) for value in program.baked}
     for note in program.notes:
-        if note in baked:
-            yield Diagnostic("baked-value", logging.WARNING, note)
-        else:
-            yield Diagnostic("note", logging.INFO, note)
+        is_baked = note.kind is NoteKind.BAKED_VALUE
+        rule, level = ("baked-value", logging.WARNING) if is_baked else ("note", logging.INFO)
+        file, line, _ = note.place or ("", 0, "")
+        yield Diagnostic(rule, level, str(note), file, line)
 
 
 def of_error(error: SardonyxError) -> Iterator[Diagnostic]:
@@ -102,6 +102,8 @@ def of_error(error: SardonyxError) -> Iterator[Diagnostic]:
     problems = error.problems if isinstance(error, UnsupportedOperatorError) else ()
     for problem in problems:
         text = f"{problem.operator}: {problem.reason} ({problem.place})"
-        yield Diagnostic("unsupported-operator", logging.ERROR, text)
+        place = (problem.file, problem.line)
+        yield Diagnostic("unsupported-operator", logging.ERROR, text, *place)
     if not problems:
-        yield Diagnostic("export-failed", logging.ERROR, str(error))
+        file, line, _ = error.place or ("", 0, "")
+        yield Diagnostic("export-failed", logging.ERROR, str(error), file, line)

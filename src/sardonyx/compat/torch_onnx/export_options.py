@@ -1,4 +1,4 @@
-"""What can be asked of `dynamo_export`."""
+"""The options of `dynamo_export`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sardonyx.compat.torch_onnx.fake_mode import ONNXFakeContext
 from sardonyx.compat.torch_onnx.registry import OnnxRegistry
 from sardonyx.errors import InvalidOptionError
-from sardonyx.option_names import told_fields
+from sardonyx.option_names import suggests_fields
 
 
-@told_fields
+@suggests_fields
 @dataclass(frozen=True)
 class DiagnosticOptions:
     """`verbosity_level`: the least level of logging that diagnostics are kept of.
@@ -21,7 +21,7 @@ class DiagnosticOptions:
     warnings_as_errors: bool = False
 
 
-@told_fields
+@suggests_fields
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     """How `dynamo_export` exports.

@@ -21,7 +21,7 @@ from sardonyx.serialize.model_state import ModelState
 
 
 class ExportOutputSerializer(Protocol):
-    """Writes an `ExportOutput` in a way of its own; given to `save(serializer=...)`."""
+    """Writes an `ExportOutput` in another format; given to `save(serializer=...)`."""
 
     def serialize(self, export_output: ExportOutput, destination: BinaryIO) -> None: ...
 
@@ -91,7 +91,7 @@ class ExportOutput:
 
         `model_state` has the weights of a model that was made in `enable_fake_mode()`: a
         state_dict, or the path of a checkpoint; by default the checkpoints that were loaded there.
-        `model_state_dict` is its older name. `serializer` writes in a way of its own.
+        `model_state_dict` is its older name. `serializer` writes in another format.
         """
         if serializer is not None:
             self._serialize(serializer, destination)
@@ -113,7 +113,7 @@ class ExportOutput:
             sink.write(buffer.getvalue())
 
     def save_diagnostics(self, destination: str | os.PathLike[str]) -> None:
-        """Write what was said of the export as a SARIF 2.1 log, which many tools read."""
+        """Write the diagnostics of the export as a SARIF 2.1 log, which many tools read."""
         if not os.fspath(destination).endswith(".sarif"):
             raise InvalidOptionError(f"a SARIF log has the ending .sarif: {destination}")
         self.diagnostic_context.dump(destination)

@@ -33,29 +33,29 @@ def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: A
         more = more[1:]
         names = (*names[:7], "example_outputs", *names[7:])
     options.pop("f", None)
-    asked = _options_here(_by_name(more, names, options))
+    options = _options_here(_by_name(more, names, options))
     known = inspect.signature(api.export).parameters
-    refuse_unknown("export_to_pretty_string", asked, known)
-    return to_text(api.export(model, args, **asked).model)
+    refuse_unknown("export_to_pretty_string", options, known)
+    return to_text(api.export(model, args, **options).model)
 
 
-def _options_here(asked: dict[str, Any]) -> dict[str, Any]:
+def _options_here(options: dict[str, Any]) -> dict[str, Any]:
     """The options as `sardonyx.export` has them, with a warning for each that it has not."""
-    for name in [name for name in asked if name in OF_OTHER_EXPORTERS]:
-        value = asked.pop(name)
+    for name in [name for name in options if name in OF_OTHER_EXPORTERS]:
+        value = options.pop(name)
         if not any(value is each for each in _WITHOUT_EFFECT.get(name, (None, False))):
             warnings.warn(f"{name}: {OF_OTHER_EXPORTERS[name]}", OnnxExporterWarning, 3)
-    if asked.pop("use_external_data_format", False):
-        asked.setdefault("external_data", True)
+    if options.pop("use_external_data_format", False):
+        options.setdefault("external_data", True)
     kinds = {
-        OperatorExportTypes.ONNX_ATEN: asked.pop("aten", False),
-        OperatorExportTypes.RAW: asked.pop("export_raw_ir", False),
+        OperatorExportTypes.ONNX_ATEN: options.pop("aten", False),
+        OperatorExportTypes.RAW: options.pop("export_raw_ir", False),
     }
     default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
     for name in ("operator_export_type", "verbose", "training"):  # None stood for the default
-        if asked.get(name, _ABSENT) is None:
-            del asked[name]
-    return {"operator_export_type": default, **asked}
+        if options.get(name, _ABSENT) is None:
+            del options[name]
+    return {"operator_export_type": default, **options}
 
 
 _POSITIONAL = (

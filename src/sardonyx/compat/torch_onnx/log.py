@@ -1,4 +1,4 @@
-"""What an export tells of itself while it runs, on the error stream or to any logging handler."""
+"""The log of an export, on the error stream or to any logging handler."""
 
 from __future__ import annotations
 

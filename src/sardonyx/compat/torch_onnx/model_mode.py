@@ -32,5 +32,5 @@ def set_training(model: torch.nn.Module, mode: bool | None) -> Iterator[torch.nn
 
 
 def is_in_onnx_export() -> bool:
-    """Whether an export is going on; model code asks it to be exported in another way."""
+    """Whether an export is running; model code calls it to export in another way."""
     return _torch_private.is_in_onnx_export()

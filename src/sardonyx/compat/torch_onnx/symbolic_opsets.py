@@ -27,7 +27,7 @@ class SymbolicOpset(types.ModuleType):
         self._version = version
         self._assigned = _assigned.setdefault(version, {})
 
-    # What the library has is looked for when it is asked for: these are there without torch.
+    # The library is searched on access: these modules exist without torch.
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -95,18 +95,18 @@ def _is_of_the_library(function: Callable[..., Any], name: str) -> bool:
 
 def _cast(name: str) -> Callable[..., Any] | None:
     """`_cast_Long(g, x, False)`."""
-    from sardonyx.compat import symbolic_helper
+    from sardonyx.compat import node_helpers, symbolic_helper
 
     kind = name.removeprefix("_cast_")
     if kind == name or kind not in symbolic_helper.cast_pytorch_to_onnx:
         return None
-    return lambda g, input, non_blocking=False: symbolic_helper._cast_helper(g, input, kind)
+    return lambda g, input, non_blocking=False: node_helpers._cast_helper(g, input, kind)
 
 
 def _size(g: Any, self: Any, dim: Any = None) -> Any:
-    from sardonyx.compat import symbolic_helper
+    from sardonyx.compat import node_helpers
 
-    return g.op("Shape", self) if dim is None else symbolic_helper._size_helper(g, self, dim)
+    return g.op("Shape", self) if dim is None else node_helpers._size_helper(g, self, dim)
 
 
 _OWN: dict[str, Callable[..., Any]] = {

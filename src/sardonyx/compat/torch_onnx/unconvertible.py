@@ -25,7 +25,7 @@ def unconvertible_ops(
 ) -> tuple[RecordedGraph, list[str]]:
     """The recorded model, and the operators in it that cannot be converted, one entry a use.
 
-    `aten::name` is one of PyTorch's; `onnx::Name` is a node that the opset asked for lacks.
+    `aten::name` is one of PyTorch's; `onnx::Name` is a node that the requested opset lacks.
     """
     opset = supported_opset(opset_version)
     mode = TrainingMode.of(training)

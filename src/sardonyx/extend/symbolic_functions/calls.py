@@ -17,7 +17,8 @@ from sardonyx.aten.schema import default_arguments
 from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
 from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
-from sardonyx.extend.symbolic_functions.graph_context import GraphContext, Values
+from sardonyx.extend.symbolic_functions.graph_context import GraphContext
+from sardonyx.extend.symbolic_functions.graph_values import Values
 from sardonyx.extend.symbolic_functions.quantized_calls import QuantizedCall
 from sardonyx.extend.symbolic_functions.values import SymbolicValue, node_of_call
 from sardonyx.lower.custom_lowerings import Call, CustomForm
@@ -50,7 +51,7 @@ def symbolic_form(function: Callable[..., Any], opset: int) -> CustomForm:
         g = context_for(call, opset)
         operands = [g, *map(g.values.of_argument, args)]
         named = {name: g.values.of_argument(a) for name, a in kwargs.items()}
-        with telling_where(function, call, opset):
+        with errors_located(function, call, opset):
             return bound_results(g, call, results_of(function, g, operands, named))
 
     return form
@@ -85,9 +86,9 @@ def context_for(call: Call, opset: int) -> GraphContext:
 
 
 @contextmanager
-def telling_where(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
-    """A user's function runs inside: an export is going on for it too, and what goes wrong is told
-    with the place in the model that asked for it."""
+def errors_located(function: Callable[..., Any], call: Call, opset: int) -> Iterator[None]:
+    """A user's function runs inside: `is_in_onnx_export()` is true for it, and its errors name the
+    line of the model."""
     token = _opset.set(opset)
     try:
         with _torch_private.in_onnx_export():
@@ -96,12 +97,12 @@ def telling_where(function: Callable[..., Any], call: Call, opset: int) -> Itera
         raise
     except Exception as error:
         ours = isinstance(error, SardonyxError)
-        told = str(error) if ours else first_line(error)
+        message = str(error) if ours else first_line(error)
         name = getattr(function, "__qualname__", type(function).__qualname__)
         node, sizes = call.node, call.b.sizes
         raise SymbolicFunctionError(
             format_message(
-                f"the symbolic function {name} of {node.display_name} failed: {told}",
+                f"the symbolic function {name} of {node.display_name} failed: {message}",
                 [
                     ("first", node.location.describe()),
                     ("inputs", sizes.in_callers_names(node.describe_inputs())),

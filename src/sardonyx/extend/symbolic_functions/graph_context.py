@@ -1,143 +1,38 @@
-"""`g`: what a symbolic function writes the ONNX graph with. A thin dress over the builder."""
+"""`g`: what a symbolic function writes the ONNX graph with. A thin layer over the builder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, Literal, overload
 
-import onnx
 import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.former_attributes import attributes_as_inputs, words_at
+from sardonyx.extend.symbolic_functions.graph_values import UNKNOWN, Block, Values
 from sardonyx.extend.symbolic_functions.node_attributes import attributes_of
 from sardonyx.extend.symbolic_functions.node_types import function_result_types, result_types
+from sardonyx.extend.symbolic_functions.operand_types import common_dtype, schema_at
 from sardonyx.extend.symbolic_functions.values import (
     SymbolicNode,
     SymbolicValue,
     ValueType,
     node_of_onnx,
-    onnx_type,
 )
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex.values import ComplexTensor
-from sardonyx.lower.onnx_types.schemas import OpSchema, op_schema
+from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.ops.normalization import copied_at_run_time
 from sardonyx.lower.provenance import WRITTEN_AT
-from sardonyx.lower.registry import Refusal
-from sardonyx.lower.type_promotion import scalar_dtype
 from sardonyx.lower.values import Tensor
 
 ATEN_DOMAIN = "org.pytorch.aten"
 _BRANCHES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
-_PROMOTING = frozenset({
-    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Min", "Max", "Sum", "Mean", "PRelu", "MatMul",
-    "Gemm", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where", "Concat",
-})  # fmt: skip
-"""Operators whose operands PyTorch brings to one dtype."""
 _OF_TORCHSCRIPT = frozenset(
     {"Constant", "ListConstruct", "TupleConstruct", "ListUnpack", "TupleUnpack"}
 )
-_UNKNOWN = ValueType.of_tensor(None, None)
-
-
-class Values:
-    """The values of one call of a symbolic function."""
-
-    def __init__(self, b: Builder) -> None:
-        self.b = b
-        self._known: dict[ir.Value, SymbolicValue] = {}
-
-    def of_tensor(self, tensor: Tensor) -> SymbolicValue:
-        if isinstance(tensor, ComplexTensor):
-            raise Refusal("symbolic functions are not given complex tensors")
-        known = self._known.get(tensor.value)
-        if known is None:
-            known = self._known[tensor.value] = SymbolicValue.of_tensor(self, tensor)
-        return known
-
-    def of_onnx(self, value: ir.Value) -> SymbolicValue:
-        known = self._known.get(value)
-        if known is None:
-            known = self._known[value] = SymbolicValue(self, value, onnx_type(value))
-        return known
-
-    def of_argument(self, argument: Any) -> SymbolicValue:
-        """An argument of the call, as lowerings get it."""
-        if isinstance(argument, SymbolicValue):
-            return argument
-        if isinstance(argument, Tensor):
-            return self.of_tensor(argument)
-        if isinstance(argument, (list, tuple)):
-            return SymbolicValue.of_python(self, [self.of_argument(item) for item in argument])
-        if isinstance(argument, QuantizedArgument):
-            return self.of_tuple([self.of_argument(part) for part in argument.parts])
-        if isinstance(argument, sympy.Integer):
-            argument = int(argument)
-        return SymbolicValue.of_python(self, argument)
-
-    def of_tuple(self, items: Sequence[SymbolicValue]) -> SymbolicValue:
-        return SymbolicValue(self, list(items), ValueType("TupleType"))
-
-    def new(
-        self, value: ir.Value, type_: ValueType, const: torch.Tensor | None = None
-    ) -> SymbolicValue:
-        made = self._known[value] = SymbolicValue(self, value, type_, const)
-        self.declare(made)
-        return made
-
-    def declare(self, value: SymbolicValue) -> None:
-        """Record what is known of a value in the graph."""
-        type_ = value.type()
-        is_sequence = type_.kind() == "ListType"
-        type_ = type_.getElementType() if is_sequence else type_
-        if type_.tensor_dtype is not None:
-            self.b.declare(
-                Tensor(value.content, type_.tensor_dtype, type_.shape, is_sequence=is_sequence)
-            )
-
-
-@dataclass(slots=True)
-class Block:
-    """The body of an operator that a symbolic function fills; `None` for the graph itself."""
-
-    values: Values
-    onnx_graph: ir.Graph
-    input_types: Sequence[ValueType] = ()
-    """What is known of its inputs before they are made."""
-    written: list[ir.Node] = field(default_factory=list)
-
-    def addInputToBlock(self, name: str = "") -> SymbolicValue:
-        place = len(self.onnx_graph.inputs)
-        value = ir.Value(name=name or f"{self.onnx_graph.name}_in{place}")
-        self.onnx_graph.inputs.append(value)
-        known = self.input_types[place] if place < len(self.input_types) else _UNKNOWN
-        return self.values.new(value, known)
-
-    def registerOutput(self, value: SymbolicValue) -> int:
-        if not value.is_tensor:
-            raise SymbolicFunctionError(f"a block gives tensors, not {value!r}")
-        self.onnx_graph.outputs.append(value.content)
-        return len(self.onnx_graph.outputs) - 1
-
-    def inputs(self) -> Iterator[SymbolicValue]:
-        return map(self.values.of_onnx, self.onnx_graph.inputs)
-
-    def outputs(self) -> Iterator[SymbolicValue]:
-        return map(self.values.of_onnx, self.onnx_graph.outputs)
-
-    def nodes(self) -> Iterator[SymbolicNode]:
-        return (node_of_onnx(self.values, node) for node in self.written)
-
-    def finish(self) -> None:
-        self.onnx_graph.extend(self.written)
-        self.written = []
 
 
 class GraphContext:
@@ -313,7 +208,7 @@ class GraphContext:
         inputs = [self._tensor(argument, None) for argument in given]
         made = attributes_of(f"{domain}::{name}", attributes, None)
         node = self._node(domain, name, inputs, made, outputs)
-        return [self.values.new(v, _UNKNOWN) for v in node.outputs]
+        return [self.values.new(v, UNKNOWN) for v in node.outputs]
 
     def _onnx_node(
         self, name: str, given: Sequence[Any], attributes: dict[str, Any], outputs: int
@@ -383,7 +278,7 @@ class GraphContext:
             formal = schema.input_formal(position)
             if not formal.variadic or formal.homogeneous:
                 groups.setdefault(formal.type_name, []).append(argument)
-        dtypes = {name: _common_dtype(schema.name, group) for name, group in groups.items()}
+        dtypes = {name: common_dtype(schema.name, group) for name, group in groups.items()}
         inputs = []
         for position, argument in enumerate(given):
             formal = schema.input_formal(position)
@@ -447,7 +342,7 @@ class GraphContext:
         b = self.builder
         if any(isinstance(item, (float, complex)) for item in items):
             if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-                raise SymbolicFunctionError(f"{items!r} has fractions where {dtype} is asked for")
+                raise SymbolicFunctionError(f"{items!r} has fractions where {dtype} is needed")
             return b.const(torch.tensor(items, dtype=dtype))
         if not items or isinstance(items[0], bool):
             return b.const(torch.tensor(items, dtype=dtype or torch.int64))
@@ -481,7 +376,7 @@ def _loop_types(operands: Sequence[Any]) -> list[ValueType]:
     carried = [
         ValueType.of_tensor(operand.dtype, None)
         if isinstance(operand, (SymbolicValue, torch.Tensor))
-        else _UNKNOWN
+        else UNKNOWN
         for operand in operands[2:]
     ]
     return [ValueType.of_tensor(torch.int64, ()), ValueType.of_tensor(torch.bool, ()), *carried]
@@ -489,8 +384,8 @@ def _loop_types(operands: Sequence[Any]) -> list[ValueType]:
 
 def _trains(attributes: Sequence[ir.Attr], outputs: int, opset: int) -> bool:
     """Whether a BatchNormalization gives new statistics; before opset 14 its results say so."""
-    asked = any(a.name == "training_mode" and a.as_int() for a in attributes)
-    return asked if opset >= 14 else outputs > 1
+    is_training = any(a.name == "training_mode" and a.as_int() for a in attributes)
+    return is_training if opset >= 14 else outputs > 1
 
 
 def _split(opname: str) -> tuple[str, str]:
@@ -500,26 +395,6 @@ def _split(opname: str) -> tuple[str, str]:
     if domain == "aten":
         return (ATEN_DOMAIN, name)
     return ("" if domain in ("onnx", "ai.onnx") else domain), name
-
-
-def schema_at(name: str, opset: int) -> OpSchema:
-    if onnx.defs.has(name, opset, ""):
-        schema = op_schema(name, opset)
-        if not schema.raw.deprecated:
-            return schema
-        raise SymbolicFunctionError(f"ONNX's {name} is deprecated at opset {opset}")
-    if onnx.defs.has(name):
-        since = min(
-            s.since_version
-            for s in onnx.defs.get_all_schemas_with_history()
-            if s.name == name and s.domain == ""
-        )
-        raise SymbolicFunctionError(
-            f"ONNX has no {name} at opset {opset}: it came with opset {since}"
-        )
-    raise SymbolicFunctionError(
-        f"ONNX has no operator {name!r}; one of your own is written domain::{name}"
-    )
 
 
 def _known_now(specifier: str, value: Any) -> Any:
@@ -545,52 +420,6 @@ def _unpacked(value: SymbolicValue) -> Any:
     if value.is_list:
         return [item if item.is_tensor else _unpacked(item) for item in value.content]
     return value.content
-
-
-def _common_dtype(operator: str, operands: Sequence[Any]) -> torch.dtype | None:
-    """The dtype that operands of one type variable have together."""
-    known = [found for operand in operands if (found := _dtype_and_rank(operand)) is not None]
-    if all(is_python for _, _, is_python in known):
-        return None
-    dtypes = {dtype for dtype, _, is_python in known if not is_python}
-    tensors = [dtype for dtype, is_number, _ in known if not is_number]
-    numbers = [dtype for dtype, is_number, _ in known if is_number]
-    if len(dtypes) == 1 and all(_holds(next(iter(dtypes)), number) for number in numbers):
-        return next(iter(dtypes))
-    if len(set(tensors)) == 1 and all(_holds(tensors[0], number) for number in numbers):
-        return tensors[0]
-    if operator not in _PROMOTING:
-        listed = ", ".join(sorted({str(dtype) for dtype, _, _ in known}))
-        raise SymbolicFunctionError(
-            f"{operator} takes operands of one dtype, and these are {listed}: cast them with"
-            ' g.op("Cast", x, to_i=...)'
-        )
-    if not tensors:
-        return reduce(torch.promote_types, numbers)
-    dtype = reduce(torch.promote_types, tensors)
-    if all(_holds(dtype, number) for number in numbers):
-        return dtype
-    return reduce(torch.promote_types, (dtype, *numbers))
-
-
-def _dtype_and_rank(operand: Any) -> tuple[torch.dtype, bool, bool] | None:
-    """The dtype of an operand, whether it is a number, and whether it is one of Python's."""
-    if isinstance(operand, SymbolicValue) and not operand.is_tensor:
-        operand = operand.content
-    if isinstance(operand, torch.Tensor):
-        return operand.dtype, operand.dim() == 0, False
-    if isinstance(operand, SymbolicValue):
-        is_number = operand.const is not None and operand.const.dim() == 0
-        return None if operand.dtype is None else (operand.dtype, is_number, False)
-    if isinstance(operand, (bool, int, float, complex, sympy.Basic)):
-        return scalar_dtype(operand), True, True
-    return None
-
-
-def _holds(dtype: torch.dtype, number: torch.dtype) -> bool:
-    """Whether a number of that dtype leaves a tensor's dtype as it is, as in PyTorch."""
-    order = (dtype.is_complex, dtype.is_floating_point, dtype != torch.bool)
-    return order >= (number.is_complex, number.is_floating_point, number != torch.bool)
 
 
 def _between(fewest: int, most: int) -> str:

@@ -21,7 +21,7 @@ _UNKNOWN = ValueType.of_tensor(None, None)
 def result_types(
     schema: OpSchema, node: ir.Node, inputs: Sequence[SymbolicValue | None], opset: int
 ) -> list[ValueType]:
-    """The types of the node's results as far as they can be told."""
+    """The types of the node's results as far as they are known."""
     found = _inferred(schema, node, inputs, opset)
     by_rule = _dtypes_by_schema(schema, inputs, len(node.outputs))
     return [

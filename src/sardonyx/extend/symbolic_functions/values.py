@@ -17,7 +17,7 @@ from sardonyx.lower.provenance import SCOPE_KEY, SOURCE_KEY
 from sardonyx.lower.values import ONNX_TO_TORCH, Tensor
 
 if TYPE_CHECKING:
-    from sardonyx.extend.symbolic_functions.graph_context import Values
+    from sardonyx.extend.symbolic_functions.graph_values import Values
 
 _KINDS: dict[type, str] = {
     type(None): "NoneType",

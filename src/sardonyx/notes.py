@@ -1,0 +1,62 @@
+"""What an export says of the model's code, with the line: notes, and errors at a line."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Self, TypeVar
+
+from sardonyx.aten.location import Place, place_text
+from sardonyx.errors import SardonyxError, format_message
+
+_Error = TypeVar("_Error", bound=SardonyxError)
+
+
+class NoteKind(enum.Enum):
+    """What a note is about."""
+
+    GENERAL = "note"
+    BAKED_VALUE = "baked-value"
+    """A value of the example is a constant of the file."""
+    GUARD = "guard"
+    """The file is valid only for sizes that meet a condition."""
+
+
+class Note(str):
+    """Something to know about an exported file: the text, and for programs its kind and place."""
+
+    kind: NoteKind
+    place: Place | None
+
+    def __new__(
+        cls, text: str, kind: NoteKind = NoteKind.GENERAL, place: Place | None = None
+    ) -> Self:
+        note = super().__new__(cls, text)
+        note.kind = kind
+        note.place = place if place is not None and place[0] else None
+        return note
+
+    @classmethod
+    def of(cls, text: str) -> Note:
+        return text if isinstance(text, Note) else cls(text)
+
+
+def guard_note(condition: str, reason: str = "", place: Place | None = None) -> Note:
+    """The file is valid where a condition holds; `reason` says what assumes it."""
+    at = place_text(place) if place is not None else ""
+    text = f"the recording holds where {condition}{reason and f': {reason}'}{at and f' at {at}'}"
+    return Note(text, NoteKind.GUARD, place)
+
+
+def error_at(
+    kind: type[_Error],
+    place: Place,
+    headline: str,
+    advice: str | Sequence[str] = (),
+    condition: str = "",
+) -> _Error:
+    """An error about a line of the model's code."""
+    rows = [("condition", condition), ("at", place_text(place)), ("try", advice)]
+    error = kind(format_message(headline, rows))
+    error.place = place
+    return error
