@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 import sardonyx
@@ -103,7 +104,7 @@ def check(
 
 def at_opset(program: sardonyx.ONNXProgram, opset: int) -> sardonyx.ONNXProgram:
     """As an export at an older opset gives it."""
-    model = program.model.clone()
+    model = ir.from_proto(program.model_proto)
     legalize(model, opset)
     use_available_kernels(model)
     optimize(model, fold_parameters=True)
