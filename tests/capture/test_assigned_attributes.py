@@ -61,7 +61,8 @@ def test_a_number(capture: str) -> None:
     model = Counts()
     program = sardonyx.export(model, torch.ones(2, 3), capture=capture)
     (note,) = _attribute_notes(program)
-    assert "assigns to its attribute steps at tests/capture/test_assigned_attributes.py" in note
+    assert "assigns to its attribute steps at tests/" in note
+    assert "/test_assigned_attributes.py:" in note
     assert "self.steps += 1" in note
     assert model.steps == 3
     assert torch.equal(program(torch.ones(2, 3)), torch.full((2, 3), 4.0))

@@ -141,8 +141,9 @@ def _name(model):
 
 @pytest.mark.parametrize("model", AUTOCAST, ids=_name)
 def test_autocast_casts_as_in_eager(model):
-    first, *others = BATCHES
-    check(model, first, dynamic={0: [0]}, others=[(o,) for o in others], captures=("export",))
+    first, *others = [(batch,) for batch in BATCHES]
+    # Below 17, ONNX Runtime makes a LayerNormalization of its parts, and has none of bfloat16.
+    check(model, *first, dynamic={0: [0]}, others=others, captures=("export",), opsets=(26, 20, 17))
 
 
 # -- torch.vmap ----------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def assert_exports_go_on():
     torch.testing.assert_close(dual, X.cos() * X)
 
 
-@pytest.mark.parametrize("capture", ["trace", "export", "auto"])
+@pytest.mark.parametrize("capture", ["trace", "export"])
 @pytest.mark.parametrize("model", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_a_transform_is_recorded(model, capture):
     program = sardonyx.export(model, (X,), capture=capture)

@@ -36,7 +36,7 @@ def says_its_size(x):
 
 def test_text_of_a_size_is_noted():
     (note,) = exported(decides_by_text, torch.randn(3, 2)).notes
-    assert note.startswith("the model makes text of n at tests/capture/test_size_text.py:")
+    assert note.startswith("the model makes text of n at tests/") and "/test_size_text.py:" in note
     assert "what it decides by that text is not recorded" in note
     (note,) = exported(decides_by_text_of_an_argument, torch.randn(3, 2), 3).notes
     assert note.startswith("the model makes text of k at ")

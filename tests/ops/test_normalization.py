@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import sardonyx
-from tests.ops.harness import check
+from tests.ops.harness import NEWEST, check
 
 aten = torch.ops.aten
 torch.manual_seed(0)
@@ -158,7 +158,8 @@ def test_weight_norm_of_a_layer():
 
 
 def test_half_precision_input_with_single_precision_parameters():
-    check(lambda x: F.layer_norm(x, (6,), SCALE, SHIFT), X2.bfloat16())
+    # Below 17, ONNX Runtime makes a LayerNormalization of the parts, and has none of bfloat16.
+    check(lambda x: F.layer_norm(x, (6,), SCALE, SHIFT), X2.bfloat16(), opsets=(NEWEST, 20, 17))
 
 
 def test_group_norm_of_an_empty_batch():

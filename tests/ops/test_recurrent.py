@@ -9,6 +9,8 @@ from torch import nn
 import sardonyx
 from tests.ops.harness import check
 
+pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")  # once in a process
+
 torch.manual_seed(0)
 X = torch.randn(7, 3, 5)
 
@@ -74,7 +76,6 @@ def test_unbatched():
     check(nn.GRU(5, 4), X[:, 0])
 
 
-@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_lstm_with_projections(settings):
     check(

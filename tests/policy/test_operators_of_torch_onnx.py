@@ -272,9 +272,8 @@ MEANINGS: dict[str, Callable[[Tensor], Tensor]] = {
 """What the nodes compute for which PyTorch gives zeros."""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_name_has_a_way_into_a_file(name: str) -> None:
-    assert way_of(name) is not None
+def test_each_name_has_a_way_into_a_file() -> None:
+    assert [name for name in NAMES if way_of(name) is None] == []
 
 
 @pytest.mark.parametrize("name", MODELS)

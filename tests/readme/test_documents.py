@@ -79,8 +79,8 @@ def anchors(text: str) -> set[str]:
 
 
 def test_contributing_quotes_code_that_exists():
-    files = [*(ROOT / "src/sardonyx/lower/ops").glob("*.py"), *(ROOT / "tests/ops").glob("*.py")]
-    sources = [path.read_text() for path in files]
+    folders = [ROOT / "src/sardonyx/lower/ops", ROOT / "tests/ops"]
+    sources = [path.read_text() for folder in folders for path in folder.glob("*.py")]
     blocks = python_blocks(CONTRIBUTING)
     assert len(blocks) == 2
     for block in blocks:

@@ -24,7 +24,7 @@ def test_every_named_test_is_there():
     named = set(NAMED.findall((HERE / "statements.md").read_text()))
     functions = {
         (file.name, node.name)
-        for file in HERE.glob("test_*.py")
+        for file in HERE.rglob("test_*.py")
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef)
     }

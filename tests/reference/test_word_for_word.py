@@ -1,5 +1,5 @@
-"""Every statement of the reference's examples is run by a test of this folder, as it is written
-there but for the package's name. test_examples_as_written.py runs the documents' own text.
+"""Every statement of the reference's examples is run by a test below this folder, as it is
+written there but for the package's name. test_examples_as_written.py runs the documents' own text.
 
 The documents lie beside the repository, in ../shared/reference; without them there is nothing to
 compare with, and the tests themselves still run.
@@ -117,7 +117,7 @@ def is_told_more(written: ast.stmt, example: ast.stmt) -> bool:
 def test_examples(document: str, count: int) -> None:
     written = [
         statement
-        for file in sorted(HERE.glob("*.py"))
+        for file in sorted(HERE.rglob("*.py"))
         if file != Path(__file__)
         for statement in simple_statements(ast.parse(file.read_text()))
     ]

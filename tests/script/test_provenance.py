@@ -38,7 +38,7 @@ def test_nodes_know_their_module_and_line() -> None:
     assert conv.metadata_props["sardonyx.module"] == "features.0"
     assert conv.metadata_props["sardonyx.scope"] == "Net/Sequential[features]/Conv2d[0]"
     branch = next(n for n in _nodes(program) if n.op_type == "If")
-    assert branch.metadata_props["sardonyx.source"].startswith("tests/script/test_provenance.py:")
+    assert "/test_provenance.py:" in branch.metadata_props["sardonyx.source"]
     assert branch.metadata_props["sardonyx.code"] == "if x.sum() > 0:"
     assert set(program.model.graph.initializers) >= {"features.0.weight", "head.weight"}
 
@@ -88,9 +88,9 @@ def _seconds(program: Any) -> float:
 
 
 def test_time_grows_with_the_length_of_the_program(tmp_path: Path) -> None:
-    short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (1000, 2000))
+    short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (400, 800))
     # In turns: what else runs on the machine slows down both.
-    runs = [(_seconds(short), _seconds(long)) for _ in range(4)]
+    runs = [(_seconds(short), _seconds(long)) for _ in range(3)]
     assert min(second for _, second in runs) < 2.5 * min(first for first, _ in runs)
 
 

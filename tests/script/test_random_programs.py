@@ -16,7 +16,7 @@ from tests.script.random_blocks import loaded
 from tests.script.random_programs import ProgramWriter
 from tests.script.running import assert_equal_to_eager
 
-EXAMPLES = int(os.environ.get("SARDONYX_RANDOM_SCRIPTS", "60"))
+EXAMPLES = int(os.environ.get("SARDONYX_RANDOM_SCRIPTS", "40"))
 
 
 def _rows(count: int) -> torch.Tensor:

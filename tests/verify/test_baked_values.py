@@ -32,7 +32,7 @@ def test_the_value_that_changed_is_the_likely_cause(model, line, value):
         sardonyx.export(model, (X,), capture="trace", verify=True)
     (cause,) = [text for text in str(refusal.value).splitlines() if "likely cause" in text]
     assert "the baked value " in cause
-    assert "tests/verify/test_baked_values.py:" in cause
+    assert "/test_baked_values.py:" in cause
     assert f"{value} at " in cause
     assert line in cause
     assert "rtol" not in str(refusal.value)

@@ -35,7 +35,7 @@ def test_a_node_that_fails_in_a_run():
         program(torch.zeros(5, 4))
     lines = str(failure.value).splitlines()
     (place,) = [line for line in lines if line.startswith("  at ")]
-    assert "inner · tests/verify/test_failed_node.py:" in place
+    assert "inner · tests/" in place and "/test_failed_node.py:" in place
     assert "torch.nonzero(x > 100)[5, 0]" in place
 
 
@@ -43,7 +43,7 @@ def test_a_node_that_fails_in_a_run():
 def test_an_operator_that_is_not_known(in_a_file, tmp_path):
     program = sardonyx.export(Around(Unknown()), (torch.zeros(5, 4),))
     program.save(tmp_path / "model.onnx")
-    line = r"inner · tests/verify/test_failed_node\.py:\d+   return torch\.onnx\.ops\.symbolic"
+    line = r"inner · tests/.*/test_failed_node\.py:\d+   return torch\.onnx\.ops\.symbolic"
     with pytest.raises(NotRunnableError, match=line):
         if in_a_file:
             Session(tmp_path / "model.onnx")
