@@ -147,6 +147,8 @@ def _same_types(left: Sequence[Argument], right: Sequence[Value]) -> bool:
 
 
 def _same_type(left: Argument, right: Value) -> bool:
-    if not isinstance(left, Value) or left.dtype != right.dtype:
+    if not isinstance(left, Value):  # a number
+        return right.type.rank == 0
+    if left.dtype != right.dtype:
         return False
     return isinstance(right.type, UnrankedType) or left.type.rank == right.type.rank
