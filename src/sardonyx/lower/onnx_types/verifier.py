@@ -3,7 +3,8 @@
 - Every value is computed once, before it is read, by a node of the same graph or of one around it.
 - Every node of a standard operator has a form that the schema of the opset knows: attributes,
   numbers of inputs and outputs, types. The domain of any other operator is imported.
-- Every value has a type, and a rank where the inputs of its node have one and decide it.
+- Every value has a type, and after lower a rank where the inputs of its node have one and decide
+  it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ _INPUT_OF_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _OPEN_RANK = frozenset({"GatherND", "If", "Loop", "Scan", "SequenceAt", "Squeeze", "Unsqueeze"})
 
 
-def verify_onnx(model: ir.Model, stage: str, opset: int, *, is_named: bool = False) -> None:
+def verify_onnx(
+    model: ir.Model, stage: str, opset: int, *, is_ranked: bool = False, is_named: bool = False
+) -> None:
     """Raises InternalError where a model of `opset` breaks a promise of the stage that wrote it.
 
+    `is_ranked`: whether values have ranks; rewrites know them as far as ONNX infers them.
     `is_named`: whether names are final, so that each stands for one value.
     """
     imports = {domain for domain in model.opset_imports if domain}
     called = {(domain, name) for domain, name, _ in model.functions}
-    check = _Check(stage, opset, imports, called, is_named)
+    check = _Check(stage, opset, imports, called, is_ranked, is_named)
     check.graph(model.graph, set(), set())
     for function in model.functions.values():
         check.graph(function.graph, set(), set())
@@ -49,12 +53,14 @@ class _Check:
         opset: int,
         imports: set[str],
         called: set[tuple[str, str]],
+        is_ranked: bool,
         is_named: bool,
     ) -> None:
         self._stage = stage
         self._opset = opset
         self._imports = imports
         self._called = called
+        self._is_ranked = is_ranked
         self._is_named = is_named
 
     def graph(self, graph: ir.Graph, outer: set[ir.Value], outer_names: set[str | None]) -> None:
@@ -100,7 +106,7 @@ class _Check:
         inputs = [given for given in node.inputs if given is not None]
         if value.type is None and all(given.type is not None for given in inputs):
             raise self._broken(node, "gives a value without a type")
-        if not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
+        if not self._is_ranked or not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
             return
         if value.shape is None and all(given.shape is not None for given in inputs):
             raise self._broken(node, "gives a value without a rank")
@@ -110,7 +116,10 @@ class _Check:
 
 
 def _has_open_rank(node: ir.Node) -> bool:
-    """Whether the ranks of the results may depend on values, or on bodies, beside the inputs'."""
+    """Whether the ranks of the results may depend on values, on bodies, or on a user's function,
+    beside those of the inputs."""
+    if WRITTEN_AT in node.meta:
+        return True
     position = _INPUT_OF_SIZES.get(node.op_type)
     sizes = None if position is None else node.inputs[position]
     if sizes is None or sizes.shape is None:
