@@ -35,6 +35,7 @@ def verify_onnx(
     called = {(domain, name) for domain, name, _ in model.functions}
     check = _Check(stage, opset, imports, called, is_ranked, is_named)
     check.graph(model.graph, set(), set())
+    check.is_typed = False  # functions of ONNX have no types
     for function in model.functions.values():
         check.graph(function.graph, set(), set())
 
@@ -62,6 +63,7 @@ class _Check:
         self._called = called
         self._is_ranked = is_ranked
         self._is_named = is_named
+        self.is_typed = True
 
     def graph(self, graph: ir.Graph, outer: set[ir.Value], outer_names: set[str | None]) -> None:
         known = {*outer, *graph.inputs, *graph.initializers.values()}
@@ -98,11 +100,13 @@ class _Check:
         if reason is not None and node.meta.get(WRITTEN_AT, self._opset) == self._opset:
             raise self._broken(node, f"is not valid at opset {self._opset}: {reason}")
         for value in node.outputs:
-            if (value.type is None or value.shape is None) and value.name:
+            if (value.type is None or value.shape is None) and value.name and self.is_typed:
                 self._unknown(node, value)
 
     def _unknown(self, node: ir.Node, value: ir.Value) -> None:
-        """What a value has not, one of the inputs must lack too."""
+        """What a value has not, one of the inputs must lack too, or a user's function wrote it."""
+        if WRITTEN_AT in node.meta:
+            return
         inputs = [given for given in node.inputs if given is not None]
         if value.type is None and all(given.type is not None for given in inputs):
             raise self._broken(node, "gives a value without a type")
@@ -116,10 +120,7 @@ class _Check:
 
 
 def _has_open_rank(node: ir.Node) -> bool:
-    """Whether the ranks of the results may depend on values, on bodies, or on a user's function,
-    beside those of the inputs."""
-    if WRITTEN_AT in node.meta:
-        return True
+    """Whether the ranks of the results may depend on values, or on bodies, beside the inputs'."""
     position = _INPUT_OF_SIZES.get(node.op_type)
     sizes = None if position is None else node.inputs[position]
     if sizes is None or sizes.shape is None:
