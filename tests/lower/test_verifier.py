@@ -84,7 +84,7 @@ def unknown_domain() -> ir.Model:
 
 
 def test_a_valid_model_passes() -> None:
-    verify_onnx(valid(), "lower", NEWEST_OPSET, is_named=True)
+    verify_onnx(valid(), "lower", NEWEST_OPSET, is_ranked=True, is_named=True)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_valid_model_passes() -> None:
 )
 def test_a_broken_promise_is_found(broken: Callable[[], ir.Model], message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        verify_onnx(broken(), "lower", NEWEST_OPSET, is_named=True)
+        verify_onnx(broken(), "lower", NEWEST_OPSET, is_ranked=True, is_named=True)
 
 
 def test_a_node_says_where_it_comes_from() -> None:

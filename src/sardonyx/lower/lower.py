@@ -212,7 +212,7 @@ class _Emitter:
             name="main_graph",
         )
         model = ir.Model(graph, ir_version=10, functions=list(self.b.functions.values()))
-        verify_onnx(model, "lower", NEWEST_OPSET)
+        verify_onnx(model, "lower", NEWEST_OPSET, is_ranked=True)
         if all(node.location.file_line for node in all_nodes(self._graph.nodes)):
             verify_locations(written, "lower")
         return model

@@ -3,7 +3,8 @@
 - Every value is computed once, before it is read, by a node of the same graph or of one around it.
 - Every node of a standard operator has a form that the schema of the opset knows: attributes,
   numbers of inputs and outputs, types. The domain of any other operator is imported.
-- Every value has a type, and a rank where the inputs of its node have one and decide it.
+- Every value has a type, and after lower a rank where the inputs of its node have one and decide
+  it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ _INPUT_OF_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _OPEN_RANK = frozenset({"GatherND", "If", "Loop", "Scan", "SequenceAt", "Squeeze", "Unsqueeze"})
 
 
-def verify_onnx(model: ir.Model, stage: str, opset: int, *, is_named: bool = False) -> None:
+def verify_onnx(
+    model: ir.Model, stage: str, opset: int, *, is_ranked: bool = False, is_named: bool = False
+) -> None:
     """Raises InternalError where a model of `opset` breaks a promise of the stage that wrote it.
 
+    `is_ranked`: whether values have ranks; rewrites know them as far as ONNX infers them.
     `is_named`: whether names are final, so that each stands for one value.
     """
     imports = {domain for domain in model.opset_imports if domain}
     called = {(domain, name) for domain, name, _ in model.functions}
-    check = _Check(stage, opset, imports, called, is_named)
+    check = _Check(stage, opset, imports, called, is_ranked, is_named)
     check.graph(model.graph, set(), set())
+    check.is_typed = False  # functions of ONNX have no types
     for function in model.functions.values():
         check.graph(function.graph, set(), set())
 
@@ -49,13 +54,16 @@ class _Check:
         opset: int,
         imports: set[str],
         called: set[tuple[str, str]],
+        is_ranked: bool,
         is_named: bool,
     ) -> None:
         self._stage = stage
         self._opset = opset
         self._imports = imports
         self._called = called
+        self._is_ranked = is_ranked
         self._is_named = is_named
+        self.is_typed = True
 
     def graph(self, graph: ir.Graph, outer: set[ir.Value], outer_names: set[str | None]) -> None:
         known = {*outer, *graph.inputs, *graph.initializers.values()}
@@ -92,15 +100,17 @@ class _Check:
         if reason is not None and node.meta.get(WRITTEN_AT, self._opset) == self._opset:
             raise self._broken(node, f"is not valid at opset {self._opset}: {reason}")
         for value in node.outputs:
-            if (value.type is None or value.shape is None) and value.name:
+            if (value.type is None or value.shape is None) and value.name and self.is_typed:
                 self._unknown(node, value)
 
     def _unknown(self, node: ir.Node, value: ir.Value) -> None:
-        """What a value has not, one of the inputs must lack too."""
+        """What a value has not, one of the inputs must lack too, or a user's function wrote it."""
+        if WRITTEN_AT in node.meta:
+            return
         inputs = [given for given in node.inputs if given is not None]
         if value.type is None and all(given.type is not None for given in inputs):
             raise self._broken(node, "gives a value without a type")
-        if not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
+        if not self._is_ranked or not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
             return
         if value.shape is None and all(given.shape is not None for given in inputs):
             raise self._broken(node, "gives a value without a rank")
