@@ -8,11 +8,14 @@ from __future__ import annotations
 import builtins
 import collections
 import contextlib
+import copyreg
 import functools
 import importlib
 import inspect
 import itertools
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -224,17 +227,60 @@ def _function_apply(original: Any, hooks: Hooks) -> Any:
 # -- Python ----------------------------------------------------------------------------------------
 
 
+class _PatchedBuiltin:
+    """A function of Python's while it is patched. Other threads may keep it: it stays callable,
+    equals the original and pickles as the original, also once the patch is undone."""
+
+    def __init__(self, original: Any, by: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, original)
+        self._original, self._by = original, by
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._by(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._original
+
+    def __hash__(self) -> int:
+        return hash(self._original)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+    def __reduce__(self) -> Any:
+        return getattr, (_Imported(self._original.__module__), self._original.__name__)
+
+
+class _Imported:
+    """A module in a pickle."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self._name,)
+
+
+def _pickled_builtin(function: Any) -> Any:
+    """As ever; but pickle refuses a function that is not the one under its name, as the original is
+    while it is patched."""
+    found = getattr(sys.modules.get(function.__module__), function.__name__, None)
+    return found.__reduce__() if isinstance(found, _PatchedBuiltin) else function.__reduce__()
+
+
+copyreg.pickle(types.BuiltinFunctionType, _pickled_builtin)
+
+
 def _extreme(of_sizes: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
     def replacement(original: Any, hooks: Hooks) -> Any:
         followed = of_sizes(original)
 
-        @functools.wraps(original)
         def extreme(*values: Any, **options: Any) -> Any:
             if hooks.is_elsewhere:
                 return original(*values, **options)
             return as_model_number(followed(*values, **options))
 
-        return extreme
+        return _PatchedBuiltin(original, extreme)
 
     return replacement
 
@@ -243,11 +289,10 @@ def _function_of_size(name: str) -> Callable[[Any, Hooks], Any]:
     def replacement(original: Any, hooks: Hooks) -> Any:
         of_size: Any = getattr(torch, f"_sym_{name}")
 
-        @functools.wraps(original)
         def function(x: Any, /) -> Any:
             return as_model_number(of_size(x)) if isinstance(x, _SIZES) else original(x)
 
-        return function
+        return _PatchedBuiltin(original, function)
 
     return replacement
 

@@ -187,6 +187,8 @@ class _Emitter:
         self._read: set[Value] = set()
         """What some node or output reads; PyTorch's types of the rest are not always right."""
         self._initializers: dict[str, ir.Value] = {}
+        self._parameters: dict[str, Tensor] = {}
+        """One each, whichever blocks read it."""
         self.b = Builder(graph.symbols, graph.symbol_names, self._tensor)
 
     def emit(self, input_names: Sequence[str], output_names: Sequence[str]) -> ir.Model:
@@ -270,11 +272,16 @@ class _Emitter:
         return self._parameter(value, constant)
 
     def _parameter(self, value: Value, constant: torch.Tensor) -> Tensor:
+        found = self._parameters.get(value.name)
+        if found is not None:
+            return found
         initializer = ir.Value(name=value.name, const_value=TorchTensor(constant, value.name))
         self._initializers[value.name] = initializer
         known = constant if holds_memory(constant) else None
         shape = tuple(constant.shape)
-        return self.b.declare(Tensor(initializer, constant.dtype, shape, known, constant))
+        tensor = self.b.declare(Tensor(initializer, constant.dtype, shape, known, constant))
+        self._parameters[value.name] = tensor
+        return tensor
 
     def _block(self, block: Block) -> list[Any]:
         """What a block computes stays inside it."""
