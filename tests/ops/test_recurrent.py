@@ -9,8 +9,6 @@ from torch import nn
 import sardonyx
 from tests.ops.harness import check
 
-pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")  # once in a process
-
 torch.manual_seed(0)
 X = torch.randn(7, 3, 5)
 
