@@ -103,9 +103,16 @@ def observed_numbers(
 ) -> Iterator[None]:
     """Reports the numbers of a recording mode; calls `symbol_made` once one is symbolic."""
     env = mode.shape_env
-    env.observer, env.symbol_made = observer, symbol_made
-    if env.has_symbols:
+
+    def made() -> None:
+        # PyTorch caches results by sizes, and symbols are new in every recording: an entry of its
+        # cache costs more than the result, and is never found again.
+        mode.cache_enabled = False
         symbol_made()
+
+    env.observer, env.symbol_made = observer, made
+    if env.has_symbols:
+        made()
     try:
         yield
     finally:

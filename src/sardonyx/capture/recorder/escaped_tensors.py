@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import traceback
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,20 @@ def replace_escaped(
         if escaped:
             own = {id(c) for c in _containers([results, *recorder.example.containers()])}
             _EscapedTensors(recorder, values(), own, escaped).replace_all()
+
+
+def release_frames(error: BaseException, outside: BaseException | None) -> None:
+    """Clears the local variables of the frames in the tracebacks of an error and of those that led
+    to it: they hold tensors, and nothing reads them there. `outside` is the error that the caller
+    of the export is handling, if any: its frames are not ours."""
+    seen = {id(outside)}
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            traceback.clear_frames(each.__traceback__)
+            pending += [each.__cause__, each.__context__]
 
 
 def _escaped_numbers(
@@ -153,7 +168,9 @@ class _EscapedTensors:
 
     def _replace(self, holder: Any, steps: int = 3) -> None:
         if isinstance(holder, dict):
-            classes = [c for c in gc.get_referrers(holder) if isinstance(c, type)]
+            # The namespace of a class has __module__; other dicts need no search of the heap.
+            found = gc.get_referrers(holder) if "__module__" in holder else ()
+            classes = [c for c in found if isinstance(c, type)]
             for key, value in list(holder.items()):
                 if id(value) in self._escaped:
                     other = self._other(value, holder)

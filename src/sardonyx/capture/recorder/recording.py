@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from sardonyx.capture.function_overrides.packed_sequences import PackedSequenceO
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.inputs.derived_dims import compute_roots
 from sardonyx.capture.recorder.data_access import DataAccess
-from sardonyx.capture.recorder.escaped_tensors import replace_escaped
+from sardonyx.capture.recorder.escaped_tensors import release_frames, replace_escaped
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedAttributes
@@ -109,13 +110,15 @@ class Recording:
 
     def _run(self) -> tuple[Recorded, Any]:
         graph = self._recorder.graph
+        outside = sys.exception()
         with _torch_private.sizes_that_may_be_zero():
             given = [self._input(position) for position in self._inputs.input_positions]
             compute_roots(graph)
             try:
                 results = self._run_model(given)
-            except BaseException:
-                with suppress(CaptureError):  # the frames of the first error hold tensors too
+            except BaseException as error:
+                release_frames(error, outside)  # else they would hold tensors of this run
+                with suppress(CaptureError):
                     self._replace_escaped([given, self._record.leaves])
                 raise
             self._replace_escaped([given, results, self._record.leaves])
