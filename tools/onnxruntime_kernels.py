@@ -23,7 +23,7 @@ from onnx import TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 from sardonyx.legalize.runtime_kernels import OLDEST_OPSET, TABLE
-from sardonyx.legalize.wider_types import TYPE_ATTRIBUTES
+from sardonyx.legalize.type_widening import TYPE_ATTRIBUTES
 from sardonyx.lower.onnx_types.legality import signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 

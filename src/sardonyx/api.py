@@ -16,8 +16,8 @@ from sardonyx.capture.capture import Captured
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless, names_of_tied_weights
 from sardonyx.capture.inputs.wrappers import unwrapped
-from sardonyx.collector import older_objects_set_aside
 from sardonyx.errors import InternalError
+from sardonyx.garbage_collection import older_objects_set_aside
 from sardonyx.legalize import supported_opset
 from sardonyx.option_names import OF_OTHER_EXPORTERS, suggests_options
 from sardonyx.options import ExternalData, OperatorExportTypes, Options, TrainingMode

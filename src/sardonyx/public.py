@@ -7,9 +7,9 @@ from sardonyx.compat.torch_onnx.dynamo_export import dynamo_export
 from sardonyx.compat.torch_onnx.export_options import DiagnosticOptions, ExportOptions
 from sardonyx.compat.torch_onnx.export_output import ExportOutput, ExportOutputSerializer
 from sardonyx.compat.torch_onnx.fake_mode import ONNXFakeContext, enable_fake_mode
-from sardonyx.compat.torch_onnx.former_calls import export_to_pretty_string
 from sardonyx.compat.torch_onnx.install import install, installed, uninstall
 from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
+from sardonyx.compat.torch_onnx.legacy_calls import export_to_pretty_string
 from sardonyx.compat.torch_onnx.log import disable_log, enable_log
 from sardonyx.compat.torch_onnx.model_mode import (
     is_in_onnx_export,

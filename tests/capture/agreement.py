@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sardonyx
-from tests.ops.harness import compare
+from tests.lower.ops.harness import compare
 
 CAPTURES = ("trace", "export")
 Function = Callable[..., Any]

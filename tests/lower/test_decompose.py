@@ -7,7 +7,7 @@ import torch
 
 import sardonyx
 from sardonyx.lower.lower import LIBRARY
-from tests.ops.harness import check
+from tests.lower.ops.harness import check
 
 
 def test_a_composite_without_a_lowering_is_expanded() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import sardonyx
-from tests.ops.harness import check, compare
+from tests.lower.ops.harness import check, compare
 
 
 class _DoubleGelu(torch.autograd.Function):

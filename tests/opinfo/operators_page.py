@@ -41,7 +41,7 @@ def page() -> str:
     rest = sorted({name.split(".")[0] for name in own} - {n.strip("`") for n in named})
     text += "\n## Other ATen operators with a lowering\n\n"
     text += "Without samples in PyTorch, or under another name there;"
-    text += " `tests/ops` has them.\n\n"
+    text += " `tests/lower/ops` has them.\n\n"
     return text + ", ".join(f"`{name}`" for name in rest) + "\n"
 
 

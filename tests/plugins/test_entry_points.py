@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import sardonyx
-from tests.ops.harness import check
+from tests.lower.ops.harness import check
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.DOTALL | re.MULTILINE)

@@ -9,7 +9,7 @@ import torch
 
 import sardonyx
 from sardonyx.lower.registry import LIBRARY
-from tests.ops.harness import check
+from tests.lower.ops.harness import check
 from tests.plugins import torchvision_reference
 
 REGION_OPSETS = (17, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.ops.harness import check
+from tests.lower.ops.harness import check
 from tests.plugins.test_torchvision import boxes, regions, seeded
 from tests.plugins.torchvision_reference import torchvision_has_operators
 

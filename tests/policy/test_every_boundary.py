@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from sardonyx.legalize import SUPPORTED_OPSETS, newest_opset
-from sardonyx.legalize.descend import BOUNDARIES
+from sardonyx.legalize.pipeline import BOUNDARIES
 from sardonyx.lower.onnx_types.legality import ops_changed_by, schema_of
 
 # GroupNormalization-18 scales per group; its rule at 21 -> 20 never leaves one behind. The others

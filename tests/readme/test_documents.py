@@ -79,7 +79,7 @@ def anchors(text: str) -> set[str]:
 
 
 def test_contributing_quotes_code_that_exists():
-    folders = [ROOT / "src/sardonyx/lower/ops", ROOT / "tests/ops"]
+    folders = [ROOT / "src/sardonyx/lower/ops", ROOT / "tests/lower/ops"]
     sources = [path.read_text() for folder in folders for path in folder.glob("*.py")]
     blocks = python_blocks(CONTRIBUTING)
     assert len(blocks) == 2

@@ -24,7 +24,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private.symbolic_shapes import empty_sizes
-from sardonyx._torch_private.symbolic_shapes.extremes import largest_of_sizes, smallest_of_sizes
+from sardonyx._torch_private.symbolic_shapes.min_max import largest_of_sizes, smallest_of_sizes
 from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
 

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private.symbolic_shapes.sizes import example_sizes
-from sardonyx._torch_private.tensors.fakes import fake_mode_of, is_fake
+from sardonyx._torch_private.tensors.fake_tensors import fake_mode_of, is_fake
 
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -16,12 +16,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private import patches
-from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
 from sardonyx._torch_private.operators import is_composite, schema_arguments
-from sardonyx._torch_private.symbolic_shapes import extremes, numbers
-from sardonyx._torch_private.symbolic_shapes.guards import OF_WINDOWS, asks_layout
+from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
+from sardonyx._torch_private.symbolic_shapes import min_max, numbers
+from sardonyx._torch_private.symbolic_shapes.shape_env_guards import OF_WINDOWS, asks_layout
 from sardonyx._torch_private.symbolic_shapes.sizes import _shape_env_class, example_values
-from sardonyx._torch_private.tensors.fakes import is_fake
+from sardonyx._torch_private.tensors.fake_tensors import is_fake
 
 _KEY = torch._C.DispatchKey
 _AUTOGRAD = functools.reduce(
@@ -170,7 +170,7 @@ def _asker(frame: FrameType) -> tuple[FrameType, bool]:
     it only checks a condition (`torch._check`)."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    forwarding = uninteresting_files() | {extremes.__file__, patches.__file__, numbers.__file__}
+    forwarding = uninteresting_files() | {min_max.__file__, patches.__file__, numbers.__file__}
     is_check = False
     while frame.f_back is not None and frame.f_code.co_filename in forwarding:
         is_check = is_check or frame.f_code.co_name.startswith("_check")

@@ -10,12 +10,12 @@ import torch
 
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.recorder.record import (
+from sardonyx.capture.recorder.entry_points import (
     record_by_example,
     record_compiled,
     record_symbolically,
 )
-from sardonyx.capture.recorder.recording import ComparedByIdentityError, LengthReadError
+from sardonyx.capture.recorder.model_run import ComparedByIdentityError, LengthReadError
 from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.errors import (
     CaptureError,

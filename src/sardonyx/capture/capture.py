@@ -23,13 +23,13 @@ from sardonyx.capture import attempts
 from sardonyx.capture.attempts import capture_for
 from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.baked_values import BakedValue
+from sardonyx.capture.capture_errors import SizesRejectedError, recorded_as_taken
 from sardonyx.capture.explicit_nodes import outputs_of_explicit_nodes
 from sardonyx.capture.exported_program import from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs import fake_weights
 from sardonyx.capture.inputs.binding import PreparedInputs, prepare_inputs
 from sardonyx.capture.inputs.output_names import name_outputs
-from sardonyx.capture.refusals import SizesRejectedError, recorded_as_taken
 from sardonyx.capture.side_effects.restore import model_mode, undisturbed
 from sardonyx.capture.side_effects.tensor_state import state_tensors
 from sardonyx.capture.symbolic_shapes.guard_boundaries import guard_conditions

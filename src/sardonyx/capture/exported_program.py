@@ -17,7 +17,7 @@ from sardonyx.aten.signature import DynamicAxes, DynamicDim
 from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs, is_graph_input, named_by_caller
 from sardonyx.capture.inputs.dynamic_shapes import from_dynamic_axes
-from sardonyx.capture.recorder.record import record_program
+from sardonyx.capture.recorder.entry_points import record_program
 from sardonyx.capture.symbolic_shapes.program_guards import notes_on_program
 from sardonyx.errors import DynamicDimError, InvalidOptionError
 from sardonyx.options import Options, TrainingMode

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 
-from sardonyx.compat.held_values import _get_const, _is_none
+from sardonyx.compat.value_helpers import _get_const, _is_none
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.calls import note_reason
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext

@@ -9,9 +9,9 @@ import torch
 
 from sardonyx.aten.scalar_types import SCALAR_TYPES, dtype_of_name
 from sardonyx.compat.function_helpers import _unimplemented
-from sardonyx.compat.held_values import _get_const, _is_none, _is_value, _maybe_get_const
 from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
 from sardonyx.compat.type_helpers import _dtype_of, _get_tensor_rank
+from sardonyx.compat.value_helpers import _get_const, _is_none, _is_value, _maybe_get_const
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from sardonyx.compat.held_values import _get_const, _is_none, _is_value
 from sardonyx.compat.node_helpers import _cast_helper, _constant
+from sardonyx.compat.value_helpers import _get_const, _is_none, _is_value
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
 from sardonyx.lower.onnx_types.schemas import onnx_dtype

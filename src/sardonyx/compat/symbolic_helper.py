@@ -19,13 +19,14 @@ from sardonyx.aten.scalar_types import (
 )
 from sardonyx.compat import (
     function_helpers,
-    held_values,
     interpolation,
     node_helpers,
     quantized_helpers,
     type_helpers,
+    value_helpers,
 )
-from sardonyx.compat.held_values import (
+from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
+from sardonyx.compat.value_helpers import (
     _DESCRIPTORS,
     _held,
     _is_none,
@@ -33,7 +34,6 @@ from sardonyx.compat.held_values import (
     _maybe_get_const,
     _parse_arg,
 )
-from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.calls import exported_opset
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
@@ -63,7 +63,7 @@ pytorch_name_to_type = {
 
 for _module in (
     function_helpers,
-    held_values,
+    value_helpers,
     interpolation,
     node_helpers,
     quantized_helpers,

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from sardonyx.aten.scalar_types import scalar_type_name
-from sardonyx.compat.held_values import _is_value
 from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
+from sardonyx.compat.value_helpers import _is_value
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
 
 

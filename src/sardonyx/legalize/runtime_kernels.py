@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from sardonyx.legalize.descend import replace_node
 from sardonyx.legalize.emitter import (
     Emitter,
     UniqueNames,
@@ -27,9 +26,10 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
+from sardonyx.legalize.pipeline import replace_node
 from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
-from sardonyx.legalize.wider_types import cast_around, wider_types
+from sardonyx.legalize.type_widening import cast_around, wider_types
 from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.subgraphs import all_nodes

@@ -44,8 +44,8 @@ from sardonyx.lower.decompose import NoDecomposition, decompose
 from sardonyx.lower.onnx_types.schemas import NEWEST_OPSET
 from sardonyx.lower.onnx_types.verifier import verify_locations, verify_onnx
 from sardonyx.lower.plugins import load_plugins
-from sardonyx.lower.problems import Problem, unsupported
 from sardonyx.lower.registry import LIBRARY, Lowering, Refusal, Registry, select_arguments
+from sardonyx.lower.unsupported_operators import Problem, unsupported
 from sardonyx.lower.values import TORCH_TO_ONNX, Tensor
 from sardonyx.lower.weights import TorchTensor
 

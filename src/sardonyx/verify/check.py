@@ -14,7 +14,7 @@ import torch
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import InputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
-from sardonyx.capture.refusals import model_failure
+from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
 from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads

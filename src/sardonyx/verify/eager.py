@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sardonyx.aten import pytree
-from sardonyx.capture.refusals import model_failure
+from sardonyx.capture.capture_errors import model_failure
 from sardonyx.capture.side_effects.restore import gradients_restored, model_mode, without_fast_path
 from sardonyx.capture.side_effects.tensor_state import state_restored
 from sardonyx.options import TrainingMode

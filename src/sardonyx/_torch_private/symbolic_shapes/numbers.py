@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from sardonyx._torch_private.folders import OWN_FOLDER, TORCH_FOLDER
+from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
 from sardonyx._torch_private.symbolic_shapes.sizes import is_large
 
 

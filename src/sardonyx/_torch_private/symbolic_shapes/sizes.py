@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 import torch
 
-from sardonyx._torch_private.tensors.fakes import active_fake_mode, fake_mode_of
+from sardonyx._torch_private.tensors.fake_tensors import active_fake_mode, fake_mode_of
 
 
 def dim_of(size: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sardonyx._torch_private.tensors.fakes import is_fake
+from sardonyx._torch_private.tensors.fake_tensors import is_fake
 
 
 def memory_address(tensor: torch.Tensor) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sardonyx._torch_private.tensors.fakes import fake_from_strides, is_fake
+from sardonyx._torch_private.tensors.fake_tensors import fake_from_strides, is_fake
 
 
 @functools.cache

@@ -40,7 +40,7 @@ from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.large_expressions import LargeExpressions
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
-from sardonyx.capture.recorder.size_guards import SizeGuards
+from sardonyx.capture.recorder.size_queries import SizeGuards
 from sardonyx.capture.recorder.tensor_map import TensorValues
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError
 from sardonyx.notes import error_at

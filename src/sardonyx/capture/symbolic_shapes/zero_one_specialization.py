@@ -15,9 +15,9 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.type_inference import TypeInference
+from sardonyx.capture.capture_errors import with_constant_numbers
 from sardonyx.capture.flat_model import Recorded, SizeCondition
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.refusals import with_constant_numbers
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
 from sardonyx.errors import DynamicDimError
 from sardonyx.notes import error_at

@@ -11,9 +11,9 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Argument, AtenGraph, Mutation, SourceLocation, Value
 from sardonyx.aten.location import ModuleNames
+from sardonyx.capture.capture_errors import fixed_dim_error
 from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.refusals import fixed_dim_error
 from sardonyx.capture.symbolic_shapes.guards import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt
 from sardonyx.capture.torchscript.interpreter.reader import GraphReader

@@ -16,8 +16,8 @@ from sardonyx.compat.torch_onnx import (
     export_options,
     export_output,
     fake_mode,
-    former_calls,
     jit_scalar_type,
+    legacy_calls,
     log,
     model_mode,
     registry,
@@ -32,9 +32,9 @@ _ABSENT = object()
 def _attributes() -> dict[str, Any]:
     """What stands behind which name."""
     return {
-        "export": former_calls.export,
-        "_export": former_calls.export,
-        "export_to_pretty_string": former_calls.export_to_pretty_string,
+        "export": legacy_calls.export,
+        "_export": legacy_calls.export,
+        "export_to_pretty_string": legacy_calls.export_to_pretty_string,
         "register_custom_op_symbolic": registration.register_custom_op_symbolic,
         "unregister_custom_op_symbolic": registration.unregister_custom_op_symbolic,
         "select_model_mode_for_export": model_mode.select_model_mode_for_export,
@@ -79,7 +79,7 @@ def _utils() -> ModuleType:
     """`sardonyx.utils` with an export that takes the options of the other exporters too."""
     module = ModuleType(utils.__name__, utils.__doc__)
     vars(module).update(vars(utils))
-    vars(module).update(export=former_calls.export, _export=former_calls.export)
+    vars(module).update(export=legacy_calls.export, _export=legacy_calls.export)
     return module
 
 

@@ -11,8 +11,8 @@ import sympy
 import torch
 
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.symbolic_functions.former_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.symbolic_functions.graph_values import UNKNOWN, Block, Values
+from sardonyx.extend.symbolic_functions.legacy_attributes import attributes_as_inputs, words_at
 from sardonyx.extend.symbolic_functions.node_attributes import attributes_of
 from sardonyx.extend.symbolic_functions.node_types import function_result_types, result_types
 from sardonyx.extend.symbolic_functions.operand_types import common_dtype, schema_at

@@ -11,8 +11,8 @@ from sardonyx.capture.opaque_calls import KeptCalls
 from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, format_message
 from sardonyx.extend.onnx_operators import onnx_operator_forms
 from sardonyx.extend.symbolic_functions.calls import symbolic_form
+from sardonyx.extend.symbolic_functions.mutating_operators import with_training
 from sardonyx.extend.symbolic_functions.quantized_calls import quantized_forms
-from sardonyx.extend.symbolic_functions.training_forms import with_training
 from sardonyx.lower.custom_lowerings import CustomForm, CustomForms, Fallback
 
 PYTHON_OP = "prim::PythonOp"

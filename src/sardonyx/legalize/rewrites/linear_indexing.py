@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, rank_of, required_input, static_dim
-from sardonyx.legalize.rewrites.positions import (
+from sardonyx.legalize.rewrites.index_arithmetic import (
     counted_from_the_start,
     joined,
     positions,

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import InexpressibleError, constant_axes
 from sardonyx.legalize.emitter import Emitter, constant_of, input_of, required_input, static_dim
-from sardonyx.legalize.rewrites.positions import clamped, larger, positions
+from sardonyx.legalize.rewrites.index_arithmetic import clamped, larger, positions
 
 
 def constant_slice(b: Emitter, node: ir.Node) -> ir.Value | None:

@@ -13,7 +13,7 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import choose, expand_to, is_number, sizes_of
+from sardonyx.lower.kernels.axes import choose, expand_to, is_number, sizes_of
 from sardonyx.lower.values import Dim, Tensor, product_of
 
 Indices = Sequence[Tensor | None]

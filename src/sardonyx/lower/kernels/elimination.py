@@ -12,6 +12,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor, real_part, whole_like
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import (
     adjoint,
@@ -25,7 +26,6 @@ from sardonyx.lower.kernels.matrices import (
     triangle,
     zeros_of_product,
 )
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.values import Tensor
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor, conjugate, real_part, whole_like
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import adjoint, at, row_numbers, shorter
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.values import Tensor
 
 

@@ -12,8 +12,8 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import expand_to, reshape_to, sizes_of
 from sardonyx.lower.kernels.loops import repeat
-from sardonyx.lower.kernels.positions import expand_to, reshape_to, sizes_of
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor, product_of
 
 _EXACT_IN_FLOAT64 = 2**53

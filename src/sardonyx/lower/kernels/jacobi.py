@@ -13,9 +13,9 @@ import torch
 
 from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange, plus, quotient
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import identity, shorter, symmetric, transposed
-from sardonyx.lower.kernels.positions import arange, plus, quotient
 from sardonyx.lower.kernels.reductions import reduce_dims
 from sardonyx.lower.values import Tensor
 

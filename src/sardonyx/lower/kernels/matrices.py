@@ -7,7 +7,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import conjugate
-from sardonyx.lower.kernels.positions import arange
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.onnx_types.shapes import broadcast_shapes
 from sardonyx.lower.values import Dim, Tensor
 

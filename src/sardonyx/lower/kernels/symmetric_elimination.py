@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.elimination import swapped
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import (
@@ -19,7 +20,6 @@ from sardonyx.lower.kernels.matrices import (
     transposed,
     zeros_of_product,
 )
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.values import Tensor
 
 _LARGE_ENOUGH = (1 + 17**0.5) / 8

@@ -10,7 +10,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import reshape_to, sizes_of
+from sardonyx.lower.kernels.axes import reshape_to, sizes_of
 from sardonyx.lower.values import Dim, Tensor, product_of
 
 

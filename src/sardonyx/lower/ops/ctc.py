@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.loops import run_steps
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.kernels.reductions import accumulate
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Tensor

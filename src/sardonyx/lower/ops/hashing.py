@@ -7,7 +7,7 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import at_least_1d
+from sardonyx.lower.kernels.axes import at_least_1d
 from sardonyx.lower.kernels.reductions import axes_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor, product_of

@@ -7,7 +7,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import advanced_indexing
-from sardonyx.lower.kernels.positions import (
+from sardonyx.lower.kernels.axes import (
     at_least_1d,
     axis_of,
     choose,

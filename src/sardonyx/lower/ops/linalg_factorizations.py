@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.elimination import (
     cholesky_factor,
     first_zero,
@@ -21,7 +22,6 @@ from sardonyx.lower.kernels.matrices import (
     shorter,
     triangle,
 )
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.kernels.reductions import reduce_dims
 from sardonyx.lower.kernels.symmetric_elimination import ldl_factors
 from sardonyx.lower.registry import lowering

@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import conjugate
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.elimination import (
     first_zero,
     lu_factors,
@@ -18,7 +19,6 @@ from sardonyx.lower.kernels.elimination import (
 from sardonyx.lower.kernels.jacobi import singular_values
 from sardonyx.lower.kernels.matrices import adjoint as adjoint_of
 from sardonyx.lower.kernels.matrices import identity, transposed
-from sardonyx.lower.kernels.positions import arange
 from sardonyx.lower.kernels.symmetric_elimination import solve_by_ldl
 from sardonyx.lower.ops.linalg_factorizations import from_lapack, lapack_pivots
 from sardonyx.lower.ops.reduction import linalg_matrix_norm

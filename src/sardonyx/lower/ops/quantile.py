@@ -7,7 +7,7 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import at_least_1d, axis_of
+from sardonyx.lower.kernels.axes import at_least_1d, axis_of
 from sardonyx.lower.ops.arithmetic import lerp
 from sardonyx.lower.ops.indexing import gather_elements
 from sardonyx.lower.ops.sorting import top

@@ -13,8 +13,8 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import sizes_of
 from sardonyx.lower.kernels.loops import run_steps
-from sardonyx.lower.kernels.positions import sizes_of
 from sardonyx.lower.kernels.windows import index_range
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor

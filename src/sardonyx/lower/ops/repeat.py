@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import arange, axis_of, is_number
+from sardonyx.lower.kernels.axes import arange, axis_of, is_number
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Tensor
 

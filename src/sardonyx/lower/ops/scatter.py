@@ -7,7 +7,7 @@ import torch
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.advanced_indexing import COMBINED_AS, scatter_along
-from sardonyx.lower.kernels.positions import at_least_1d, axis_of, expand_to, is_number, sizes_of
+from sardonyx.lower.kernels.axes import at_least_1d, axis_of, expand_to, is_number, sizes_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 

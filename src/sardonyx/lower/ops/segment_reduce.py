@@ -7,7 +7,7 @@ import math
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import arange, axis_of
+from sardonyx.lower.kernels.axes import arange, axis_of
 from sardonyx.lower.ops.scatter import scatter_elements
 from sardonyx.lower.ops.sorting import places_among
 from sardonyx.lower.registry import lowering

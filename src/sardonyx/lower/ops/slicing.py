@@ -8,7 +8,7 @@ from typing import TypeGuard
 import sympy
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import axis_of, from_front, is_number, plus
+from sardonyx.lower.kernels.axes import axis_of, from_front, is_number, plus
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Tensor, plain
 

@@ -6,7 +6,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.positions import at_least_1d, axis_of
+from sardonyx.lower.kernels.axes import at_least_1d, axis_of
 from sardonyx.lower.ops.indexing import gather_elements
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor

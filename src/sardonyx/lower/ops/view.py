@@ -10,7 +10,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import conjugate
-from sardonyx.lower.kernels.positions import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.kernels.axes import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering

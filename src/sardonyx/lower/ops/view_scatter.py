@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.advanced_indexing import scatter_along
-from sardonyx.lower.kernels.positions import (
+from sardonyx.lower.kernels.axes import (
     arange,
     axis_of,
     from_front,

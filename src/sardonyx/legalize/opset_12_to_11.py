@@ -1,0 +1,166 @@
+"""Opset 12 to 11."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.emitter import (
+    Emitter,
+    constant_of,
+    input_of,
+    rank_of,
+    required_input,
+)
+from sardonyx.legalize.rewrites.index_arithmetic import larger, smaller
+from sardonyx.legalize.rewrites.losses import log_probabilities, negative_log_likelihood
+
+BOUNDARY = Boundary(
+    11,
+    refused={
+        "ArgMax": "choosing the last of equal elements came with opset 12",
+        "ArgMin": "choosing the last of equal elements came with opset 12",
+    },
+)
+_POWERS_SPELLED_OUT = (1, 2, 3, 4)
+
+
+def _is_integer(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_integer()
+
+
+@BOUNDARY.rewrite("Max", "Min")
+def extreme(b: Emitter, node: ir.Node) -> ir.Value | None:
+    inputs = [required_input(node, index) for index in range(len(node.inputs))]
+    if not _is_integer(inputs[0]):
+        return None
+    choose = larger if node.op_type == "Max" else smaller
+    return functools.reduce(lambda x, y: choose(b, x, y), inputs)
+
+
+@BOUNDARY.rewrite("Clip")
+def clip(b: Emitter, node: ir.Node) -> ir.Value | None:
+    x, low, high = required_input(node, 0), input_of(node, 1), input_of(node, 2)
+    if not _is_integer(x):
+        return None
+    if low is not None:
+        x = larger(b, x, low)
+    return x if high is None else smaller(b, x, high)
+
+
+@BOUNDARY.rewrite("GreaterOrEqual", "LessOrEqual")
+def ordered(b: Emitter, node: ir.Node) -> ir.Value:
+    x, y = required_input(node, 0), required_input(node, 1)
+    strict, opposite = (
+        ("Greater", "Less") if node.op_type == "GreaterOrEqual" else ("Less", "Greater")
+    )
+    if _is_integer(x):
+        return b.Not(b.node(opposite, [x, y])[0])
+    return b.Or(b.node(strict, [x, y])[0], b.Equal(x, y))
+
+
+@BOUNDARY.rewrite("Celu")
+def celu(b: Emitter, node: ir.Node) -> ir.Value:
+    x, alpha = required_input(node, 0), node.attributes.get_float("alpha", 1.0)
+    factor = b.const_like(alpha, like=x)
+    return b.Mul(b.Elu(b.Div(x, factor), alpha=1.0), factor)
+
+
+@BOUNDARY.rewrite("Constant")
+def constant(b: Emitter, node: ir.Node) -> ir.Value | None:
+    for name, dtype in (
+        ("value_int", ir.DataType.INT64),
+        ("value_ints", ir.DataType.INT64),
+        ("value_float", ir.DataType.FLOAT),
+        ("value_floats", ir.DataType.FLOAT),
+    ):
+        if name in node.attributes:
+            return b.const(np.array(node.attributes[name].value, dtype=dtype.numpy()), dtype)
+    if "value" not in node.attributes:
+        raise InexpressibleError("constants of strings came with opset 12")
+    return None
+
+
+@BOUNDARY.rewrite("Dropout")
+def dropout(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
+    x, ratio, training = required_input(node, 0), input_of(node, 1), input_of(node, 2)
+    is_training = False if training is None else constant_of(training)
+    if is_training is None:
+        raise InexpressibleError("whether it is in training is computed by the model")
+    if not is_training:
+        everything = ir.tensor([True])
+        kept = [] if len(node.outputs) == 1 else [b.ConstantOfShape(b.Shape(x), value=everything)]
+        return [b.Identity(x), *kept]
+    chance = b.const_like(0.5, like=x) if ratio is None else b.cast(ratio, x.dtype)
+    seed = node.attributes.get("seed")
+    drawn = b.RandomUniformLike(x, seed=None if seed is None else float(seed.as_int()))
+    mask = b.Not(b.Less(drawn, chance))
+    scaled = b.Div(x, b.Sub(b.const_like(1.0, like=x), chance))
+    return [b.Where(mask, scaled, b.const_like(0.0, like=x)), mask][: len(node.outputs)]
+
+
+@BOUNDARY.rewrite("Pow")
+def power(b: Emitter, node: ir.Node) -> ir.Value | None:
+    x, exponent = required_input(node, 0), required_input(node, 1)
+    if x.dtype is None or exponent.dtype is None:
+        return None
+    if not _is_integer(x):
+        wide = ir.DataType.DOUBLE if exponent.dtype == ir.DataType.DOUBLE else x.dtype
+        if x.dtype == exponent.dtype:
+            return None
+        return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
+    times = constant_of(exponent)
+    if times is not None and times.ndim == 0 and times in _POWERS_SPELLED_OUT:
+        return functools.reduce(b.Mul, [x] * int(times))
+    # As runtimes compute powers of integers.
+    wide = ir.DataType.DOUBLE
+    return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
+
+
+@BOUNDARY.rewrite("GatherND")
+def gather_nd(b: Emitter, node: ir.Node) -> None:
+    if node.attributes.get_int("batch_dims", 0):
+        raise InexpressibleError("batch_dims of GatherND came with opset 12")
+
+
+@BOUNDARY.rewrite("NegativeLogLikelihoodLoss")
+def negative_log_likelihood_loss(b: Emitter, node: ir.Node) -> ir.Value:
+    return negative_log_likelihood(b, node, required_input(node, 0))
+
+
+@BOUNDARY.rewrite("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy_loss(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
+    log_prob = log_probabilities(b, required_input(node, 0))
+    loss = negative_log_likelihood(b, node, log_prob)
+    return [loss, log_prob][: len(node.outputs)]
+
+
+@BOUNDARY.rewrite("Einsum")
+def einsum(b: Emitter, node: ir.Node) -> ir.Value:
+    """The product over all labels, summed over those that the result lacks."""
+    equation = node.attributes["equation"].as_string().replace(" ", "")
+    terms, arrow, result = equation.partition("->")
+    if not arrow or "." in equation:
+        raise InexpressibleError("only an equation without ... and with -> has a form there")
+    operands = [required_input(node, index) for index in range(len(node.inputs))]
+    labels = sorted(set(terms) - {","})
+    product: ir.Value | None = None
+    for term, operand in zip(terms.split(","), operands, strict=True):
+        if len(set(term)) < len(term) or rank_of(operand) != len(term):
+            raise InexpressibleError("its diagonals came with opset 12")
+        ordered_labels = sorted(term)
+        aligned = b.Transpose(operand, perm=[term.index(label) for label in ordered_labels])
+        missing = [axis for axis, label in enumerate(labels) if label not in term]
+        aligned = b.Unsqueeze(aligned, axes=missing) if missing else aligned
+        product = aligned if product is None else b.Mul(product, aligned)
+    assert product is not None
+    summed = [axis for axis, label in enumerate(labels) if label not in result]
+    if summed:
+        product = b.ReduceSum(product, axes=summed, keepdims=0)
+    left = [label for label in labels if label in result]
+    order = [left.index(label) for label in result]
+    return product if order == sorted(order) else b.Transpose(product, perm=order)

@@ -1,0 +1,165 @@
+"""torch.export answers what a model asks for sizes from 2 on; what is otherwise below is said."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import sardonyx
+from tests.lower.ops.harness import check
+
+
+def _notes(model, *args, axes=(0,), **options) -> tuple[str, ...]:
+    asked = options or {"dynamic_axes": {"x": list(axes)}}
+    return sardonyx.export(model, args, capture="export", input_names=["x"], **asked).notes
+
+
+def test_a_question_that_a_size_of_one_answers_otherwise() -> None:
+    def model(x):
+        return x * 2 if x.shape[0] == 1 else x * 3
+
+    (note,) = _notes(model, torch.randn(5))
+    assert "x_dim_0 != 1" in note and "x.shape[0] == 1" in note
+    bounded = {"dynamic_shapes": {"x": {0: torch.export.Dim("n", min=2)}}}
+    assert _notes(model, torch.randn(5), **bounded) == ()
+
+
+def test_a_question_that_an_empty_tensor_answers_otherwise() -> None:
+    def model(x):
+        return x if x.numel() == 0 else x - x.mean()
+
+    (note,) = _notes(model, torch.randn(5, 3), axes=(0, 1))
+    assert "x_dim_0*x_dim_1 != 0" in note
+
+
+def test_a_question_of_one_answer_is_no_note() -> None:
+    def model(x):
+        return x * 2 if x.shape[0] >= 0 else x
+
+    assert _notes(model, torch.randn(5)) == ()
+
+
+def test_questions_of_other_sizes_keep_their_lines() -> None:
+    def model(x):
+        return x + 1 if x.shape[0] == 7 else x - 1
+
+    (note,) = _notes(model, torch.randn(5))
+    assert "x_dim_0 != 7" in note and "x.shape[0] == 7" in note
+
+
+@pytest.mark.parametrize("window", ["hann", "kaiser", "gaussian"])
+def test_windows_of_torch_signal_are_special_at_length_one(window: str) -> None:
+    make = getattr(torch.signal.windows, window)
+    notes = _notes(lambda x: make(x.shape[0], sym=False) * x, torch.randn(5))
+    assert any("x_dim_0 != 1" in note or "x_dim_0 > 1" in note for note in notes)
+
+
+FLOATS = {
+    "product": lambda h: math.floor(h * 0.29 * 100),
+    "product of a number": lambda h: torch.sym_int(0.29 * h * 100),
+    "sum": lambda h: math.floor(h * 0.1 + h * 0.2),
+    "difference": lambda h: math.ceil((h * 0.7 - 0.3) * 10),
+}
+
+
+@pytest.mark.parametrize("size", FLOATS.values(), ids=FLOATS)
+def test_floats_of_sizes_are_rounded_in_the_order_of_the_model(size) -> None:
+    others = [(torch.randn(n),) for n in range(2, 60)]
+    check(
+        lambda x: torch.zeros(size(x.shape[0])),
+        torch.randn(5),
+        dynamic={0: (0,)},
+        others=others,
+        captures=("export",),
+    )
+
+
+EXTREMES = {
+    "max of three": lambda x: max(x.shape[0], x.shape[1], 3),
+    "min of a shape": lambda x: min(x.shape),
+    "max of a float and a number": lambda x: max(x.shape[0] * 0.5, 2.5),
+    "max of floats": lambda x: max([x.shape[0] * 0.5, x.shape[1], 2.5]),
+}
+
+
+@pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
+def test_the_largest_of_several_sizes(extreme) -> None:
+    others = [(torch.randn(*sizes),) for sizes in ((7, 2, 3), (1, 9, 2), (2, 2, 8))]
+    check(
+        lambda x: x * extreme(x),
+        torch.randn(4, 5, 6),
+        dynamic={0: (0, 1, 2)},
+        others=others,
+        captures=("export",),
+    )
+
+
+CHOSEN = {
+    "max by a key": lambda x: max(x.shape, key=lambda size: -size),
+    "max of pairs": lambda x: max((x.shape[0], 1), (5, 2))[1],
+    "min of a list of pairs": lambda x: min([(x.shape[0], 3), (2, 7)])[1],
+    "dictionary": lambda x: {True: 3, False: 4}[x.shape[0] > 1],
+    "list": lambda x: [3, 4][x.shape[0] > 1],
+}
+
+
+@pytest.mark.parametrize("chosen", CHOSEN.values(), ids=CHOSEN)
+def test_one_of_several_chosen_by_sizes_is_said(chosen) -> None:
+    notes = _notes(lambda x: x * chosen(x), torch.randn(4, 3))
+    assert any("the model decides by it" in note and "x_dim_0" in note for note in notes)
+
+
+def test_a_number_of_elements_that_is_a_float_of_a_size() -> None:
+    def written(x):
+        y = torch.arange(x.shape[0] * 1.0)
+        y[-(y.shape[0] // 2) :] = 3.0
+        return y
+
+    def chosen(x):
+        y = torch.zeros(math.ceil((x.shape[0] - 1) * 0.5))
+        return torch.where(y[:1] > 0, y, y.sum(0, keepdim=True))
+
+    others = [(torch.randn(n),) for n in (1, 2, 7)]
+    for model in (written, chosen):
+        check(model, torch.randn(5), dynamic={0: (0,)}, others=others, captures=("export",))
+
+
+QUOTIENTS = {
+    "of a size": lambda n: n // 0.1,
+    "of a float": lambda n: (n * 0.7) // 0.1,
+    "negative": lambda n: n // -0.1,
+    "of a number": lambda n: 4.5 // (n + 1),
+    "whole": lambda n: n // 3.0,
+    "of halves": lambda n: (n * 0.3) // 0.5,
+}
+
+
+@pytest.mark.parametrize("quotient", QUOTIENTS.values(), ids=QUOTIENTS)
+def test_whole_quotients_of_floats_are_those_of_python(quotient) -> None:
+    others = [(torch.randn(n),) for n in (1, 2, 3, 4, 7, 70)]
+    check(
+        lambda x: torch.ones_like(x) * quotient(x.shape[0]),
+        torch.randn(5),
+        dynamic={0: (0,)},
+        others=others,
+        captures=("export",),
+    )
+
+
+@pytest.mark.parametrize("example", [0, 1, 5])
+def test_a_bound_that_a_small_example_does_not_reach_is_nothing_special(example: int) -> None:
+    def model(x):
+        return x[: min(x.shape[0], 2)] * max(x.shape[0], 3)
+
+    others = [(torch.randn(n),) for n in (0, 1, 2, 7)]
+    check(model, torch.randn(example), dynamic={0: (0,)}, others=others, captures=("export",))
+
+
+def test_what_a_model_decides_by_a_small_size_is_special_all_the_same() -> None:
+    def model(x):
+        return x[: 2 if x.shape[0] > 1 else 1] + x[: min(x.shape[0], 2)]
+
+    with pytest.raises(sardonyx.DynamicDimError, match="specially"):
+        _notes(model, torch.randn(1))
