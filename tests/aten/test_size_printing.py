@@ -38,8 +38,6 @@ def test_text_of_a_size_is_noted():
     (note,) = exported(decides_by_text, torch.randn(3, 2)).notes
     assert note.startswith("the model makes text of n at tests/")
     assert "/test_size_printing.py:" in note
-        note.startswith("the model makes text of n at tests/") and "/test_size_printing.py:" in note
-    )
     assert "what it decides by that text is not recorded" in note
     (note,) = exported(decides_by_text_of_an_argument, torch.randn(3, 2), 3).notes
     assert note.startswith("the model makes text of k at ")
