@@ -18,7 +18,7 @@ MODULES = {
 }
 
 # What each part of the package may import, besides itself. A part is a package or a top-level
-# module; `capture.refusals` is one module of a package.
+# module; `capture.capture_errors` is one module of a package.
 EVERYWHERE = {"_torch_private", "errors", "options", "option_names", "notes", "version"}
 STAGES_BEFORE = {
     "aten": set(),
@@ -31,7 +31,7 @@ STAGES_BEFORE = {
     "verify": {
         "aten",
         "capture.baked_values",
-        "capture.refusals",
+        "capture.capture_errors",
         "capture.side_effects",
         "capture.symbolic_shapes",
         "lower",

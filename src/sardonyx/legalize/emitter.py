@@ -13,7 +13,7 @@ from sardonyx.errors import InternalError
 from sardonyx.lower.onnx_types.legality import parameters_given, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import MOST_SHAPE_DATA, inferred_types
-from sardonyx.lower.subgraphs import graphs_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"

@@ -32,8 +32,8 @@ from sardonyx.lower.onnx_types.legality import (
     signature_of,
     why_illegal,
 )
+from sardonyx.lower.onnx_types.subgraphs import all_nodes, roots_of, subgraphs_of
 from sardonyx.lower.provenance import CODE_KEY, MODULE_KEY, SOURCE_KEY, WRITTEN_AT
-from sardonyx.lower.subgraphs import all_nodes, roots_of, subgraphs_of
 from sardonyx.options import DEFAULT_OPSET
 
 BOUNDARIES: dict[int, Boundary] = {

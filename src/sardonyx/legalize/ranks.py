@@ -12,7 +12,7 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 from sardonyx.lower.onnx_types.legality import is_standard
-from sardonyx.lower.subgraphs import subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 
 
 def complete_ranks(graph: ir.Graph, opset: int) -> None:

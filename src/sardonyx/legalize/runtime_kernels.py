@@ -32,7 +32,7 @@ from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.type_widening import cast_around, wider_types
 from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
-from sardonyx.lower.subgraphs import all_nodes
+from sardonyx.lower.onnx_types.subgraphs import all_nodes
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
 OLDEST_OPSET = 7

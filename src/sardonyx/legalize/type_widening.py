@@ -15,7 +15,7 @@ from sardonyx.lower.onnx_types.legality import (
     type_string_of,
 )
 from sardonyx.lower.onnx_types.schemas import Formal, OpSchema
-from sardonyx.lower.subgraphs import subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 
 D: TypeAlias = ir.DataType
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from sardonyx.aten.module_calls import common_start
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 from sardonyx.lower.provenance import CALLS_KEY
-from sardonyx.lower.subgraphs import subgraphs_of
 
 Stack: TypeAlias = tuple[str, ...]
 """The calls that run, outermost first: `("@0", "layers.0@0", "layers.0.linear@0")`."""

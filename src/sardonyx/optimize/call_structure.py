@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from sardonyx.lower.subgraphs import subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 from sardonyx.optimize.common_subexpressions import attribute_key
 
 _ATTRIBUTES_OF_FUNCTIONS = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 import onnx_ir as ir
 
-from sardonyx.lower.subgraphs import roots_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import roots_of, subgraphs_of
 from sardonyx.optimize.facts import draws
 from sardonyx.optimize.rewrite import remove_node, replace_value
 from sardonyx.optimize.tensor_identity import content_key, memory_key

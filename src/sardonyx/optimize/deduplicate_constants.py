@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import onnx_ir as ir
 import torch
 
-from sardonyx.lower.subgraphs import roots_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import roots_of, subgraphs_of
 from sardonyx.optimize.tensor_identity import content_key, memory_key
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.lower.subgraphs import roots_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import roots_of, subgraphs_of
 from sardonyx.optimize.facts import (
     INTEGER_TYPES,
     MAX_KNOWN_ELEMENTS,

@@ -16,8 +16,8 @@ import onnx_ir as ir
 from sardonyx.aten.module_calls import ModuleClass
 from sardonyx.errors import InternalError
 from sardonyx.legalize.emitter import UniqueNames
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of, with_bodies
 from sardonyx.lower.provenance import MODULE_KEY, SCOPE_KEY
-from sardonyx.lower.subgraphs import subgraphs_of, with_bodies
 from sardonyx.optimize.call_stacks import Stack, module_path, read_call_stacks, share_sizes
 from sardonyx.optimize.call_structure import Structure, structure_of, values_of
 from sardonyx.optimize.common_subexpressions import attribute_key

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 
-from sardonyx.lower.subgraphs import graphs_of, roots_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import graphs_of, roots_of, subgraphs_of
 from sardonyx.optimize.rewrite import remove_node
 
 

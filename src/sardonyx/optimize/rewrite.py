@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from sardonyx.lower.subgraphs import graphs_of, subgraphs_of, with_bodies
+from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of, with_bodies
 
 
 def remove_node(node: ir.Node) -> None:

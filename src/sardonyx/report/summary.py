@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sardonyx.errors import format_message
-from sardonyx.lower.subgraphs import all_nodes
+from sardonyx.lower.onnx_types.subgraphs import all_nodes
 from sardonyx.verify.run import weight_bytes
 
 if TYPE_CHECKING:

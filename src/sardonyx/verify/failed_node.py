@@ -10,8 +10,8 @@ import re
 import onnx_ir as ir
 
 from sardonyx.aten.graph import SourceLocation
+from sardonyx.lower.onnx_types.subgraphs import all_nodes
 from sardonyx.lower.provenance import CODE_KEY, MODULE_KEY, SOURCE_KEY
-from sardonyx.lower.subgraphs import all_nodes
 
 _NAMES_A_NODE = (
     re.compile(r"Name:'(?P<name>[^']+)'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.lower.subgraphs import with_bodies
+from sardonyx.lower.onnx_types.subgraphs import with_bodies
 from sardonyx.optimize.facts import draws
 
 

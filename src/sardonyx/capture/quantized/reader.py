@@ -8,7 +8,7 @@ and by PT2E are the same graph from here on; runtimes fuse the three again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -27,6 +27,13 @@ from sardonyx.aten.graph import (
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.opaque_calls import KeptCalls, calls_kept
+from sardonyx.capture.quantized.arguments import (
+    computed_grids,
+    has_computed_grid,
+    integers,
+    is_static,
+    quantized_in,
+)
 from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
 from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
@@ -74,7 +81,7 @@ class QuantizedReader:
         return (
             op.namespace == "quantized"
             or op._schema.name in _CREATES
-            or any(True for _ in _quantized_in(list(arguments.values())))
+            or any(True for _ in quantized_in(list(arguments.values())))
         )
 
     def read(
@@ -232,7 +239,7 @@ class QuantizedReader:
         result = form(self, arguments)
         if rectified:
             result = self.call(aten.relu.default, result)
-        source = next(_quantized_in(list(arguments.values())), None)
+        source = next(quantized_in(list(arguments.values())), None)
         if source is None:  # dynamic quantization: real numbers in, real numbers out
             return result
         for scale, zero_point in _RESULT_PARAMETERS:
@@ -270,7 +277,7 @@ class QuantizedReader:
             (result,) = self._read(op, arguments)
             return result
         except UnsupportedOperatorError as error:
-            if not _is_static(list(arguments.values())):
+            if not is_static(list(arguments.values())):
                 raise self.refusal(
                     f"{operator_name(op)} has a function, but the sizes of its result are not known"
                     " where those of its arguments are dynamic: export it with fixed ones"
@@ -312,10 +319,10 @@ class QuantizedReader:
 
     def _moved(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
         """The elements stay what they are: so do their integers."""
-        source = next(_quantized_in(list(arguments.values())))
+        source = next(quantized_in(list(arguments.values())))
         if source.axis is not None and op._schema.name not in _KEEPS_AXES:
             raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
-        results = self._emit(op, [_integers(a) for a in arguments.values()])
+        results = self._emit(op, [integers(a) for a in arguments.values()])
         return [replace(source, integers=integers) for integers in results]
 
     def _computed(self, op: OpOverload, arguments: dict[str, Argument]) -> list[Argument]:
@@ -349,7 +356,7 @@ class QuantizedReader:
         """The scale and zero point that PyTorch chose for a result of the example. Where some of
         the arguments' are computed, or the operator is not known, another example shows whether
         they are an argument's, or the same for all."""
-        computed = _computed_grids(arguments)
+        computed = computed_grids(arguments)
         grid = self._parameters(example)
         if is_known and not computed:
             return grid
@@ -374,7 +381,7 @@ class QuantizedReader:
     ) -> list[torch.Tensor]:
         """What the operator gives for zeros, or for `other` values: ones."""
         sizes = self._example_sizes()
-        computed = _computed_grids(arguments)
+        computed = computed_grids(arguments)
 
         def example(argument: Argument) -> Any:
             if isinstance(argument, list):
@@ -386,7 +393,7 @@ class QuantizedReader:
                     raise self.refusal(f"{operator_name(op)} of a tensor quantized per channel")
                 scale: Any = argument.scale
                 zero: Any = argument.zero_point
-                if _has_computed_grid(argument):
+                if has_computed_grid(argument):
                     scale, zero = _placeholder_grid(computed.index((scale, zero)), other=other)
                 values = torch.full([example(d) for d in argument.shape], float(other))
                 return torch.quantize_per_tensor(values, scale, zero, argument.dtype)
@@ -424,50 +431,12 @@ _RESULT_PARAMETERS = (
 """The names of the arguments that set the scale and zero point of a result."""
 
 
-def _quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
-    if isinstance(argument, QuantizedTensor):
-        yield argument
-    elif isinstance(argument, list):
-        for item in argument:
-            yield from _quantized_in(item)
-
-
-def _has_computed_grid(x: QuantizedTensor) -> bool:
-    return isinstance(x.scale, Value) or isinstance(x.zero_point, Value)
-
-
-def _computed_grids(
-    arguments: dict[str, Argument],
-) -> list[tuple[float | Value, int | Value]]:
-    """The scales and zero points among the arguments that are computed, each once."""
-    found: list[tuple[float | Value, int | Value]] = []
-    for x in _quantized_in(list(arguments.values())):
-        if _has_computed_grid(x) and (x.scale, x.zero_point) not in found:
-            found.append((x.scale, x.zero_point))
-    return found
-
-
 def _can_be_kept(op: OpOverload) -> bool:
     """Whether it is of quantized tensors, gives one tensor, and writes none."""
     schema = op._schema
     is_theirs = op.namespace == "quantized" or schema.name in _CONVERTS
     gives = [str(r.type) for r in schema.returns]
     return is_theirs and gives == ["Tensor"] and not schema.is_mutable
-
-
-def _is_static(argument: Argument) -> bool:
-    """Whether no size in it is computed."""
-    if isinstance(argument, list):
-        return all(map(_is_static, argument))
-    if isinstance(argument, (QuantizedTensor, Value)):
-        return all(isinstance(d, int) for d in argument.shape)
-    return not isinstance(argument, sympy.Basic)
-
-
-def _integers(argument: Argument) -> Argument:
-    if isinstance(argument, list):
-        return [_integers(item) for item in argument]
-    return argument.integers if isinstance(argument, QuantizedTensor) else argument
 
 
 _MOVES_ELEMENTS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from sardonyx.legalize.emitter import Emitter, required_input
-from sardonyx.lower.subgraphs import subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 
 
 def with_open_shapes(b: Emitter, node: ir.Node) -> None:

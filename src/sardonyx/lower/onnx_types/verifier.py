@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from sardonyx.errors import InternalError
 from sardonyx.lower.onnx_types.legality import is_standard, why_illegal
+from sardonyx.lower.onnx_types.subgraphs import subgraphs_of, with_bodies
 from sardonyx.lower.provenance import SOURCE_KEY, WRITTEN_AT
-from sardonyx.lower.subgraphs import subgraphs_of, with_bodies
 
 _INPUT_OF_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """Which input has a size for each dim of the result."""
