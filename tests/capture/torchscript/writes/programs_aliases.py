@@ -570,15 +570,7 @@ EQUAL: list[Typed] = [
         appended_row_written, each_item_written, items_of_growing_sizes,
         last_item_written_while_growing, each_of_known_items, appended_then_written,
         first_written_after_growth, last_written_after_growth, ragged_written_after_growth,
-        item_replaced_then_written, appended_to_one_of_two, list_of_the_iteration_before,
-    )
-]  # fmt: skip
-EQUAL += [
-    (program, [(x, y) for x, y, _ in COUNTS])
-    for program in (
-        shape_of_the_chosen_changed, one_of_two_lists_changed, list_changed_under_its_own_name,
-        one_of_two_dicts_changed, dict_made_anew_in_one_branch, dict_changed_under_its_own_name,
-        one_of_two_objects_changed, numbers_of_one_of_two_lists,
+        item_replaced_then_written, list_of_the_iteration_before,
     )
 ]  # fmt: skip
 OF_DYNAMIC_SIZES: list[Typed] = [
@@ -611,6 +603,7 @@ UNCERTAIN = [
 ]
 """A program, the line that writes, and the line that reads memory which may be the same."""
 _SAME_ITEM = "may share its memory with other items"
+_SHARED_OBJECT = r"a list, dict or object (is read )?that another variable"
 REFUSED = [
     (one_tensor_appended_often, _SAME_ITEM),
     (carried_tensor_appended, _SAME_ITEM),
@@ -621,6 +614,15 @@ REFUSED = [
     (repeating_rows_of_a_branch, _SAME_ITEM),
     (repeating_rows_of_a_loop, _SAME_ITEM),
     (shape_of_a_carried_tensor_changed, "changes the shape of a tensor that another variable"),
-    (list_under_another_name_from_the_second_iteration, "copy it there"),
-    (two_carried_names_of_a_list, "copy it there"),
+    (list_under_another_name_from_the_second_iteration, _SHARED_OBJECT),
+    (two_carried_names_of_a_list, _SHARED_OBJECT),
+    (appended_to_one_of_two, _SHARED_OBJECT),
+    (shape_of_the_chosen_changed, "changes the shape of a tensor that another variable"),
+    (one_of_two_lists_changed, _SHARED_OBJECT),
+    (list_changed_under_its_own_name, _SHARED_OBJECT),
+    (one_of_two_dicts_changed, _SHARED_OBJECT),
+    (dict_made_anew_in_one_branch, _SHARED_OBJECT),
+    (dict_changed_under_its_own_name, _SHARED_OBJECT),
+    (one_of_two_objects_changed, _SHARED_OBJECT),
+    (numbers_of_one_of_two_lists, _SHARED_OBJECT),
 ]

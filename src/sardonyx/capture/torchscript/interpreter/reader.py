@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -299,7 +300,9 @@ class GraphReader(NodeWriter):
             if type(value) in _PLAIN:
                 self.env[output.debugName()] = value
                 return
-        self.here = self.location(node)
+        before, self.here = self.here, self.location(node)
+        if not self.here.file_line:  # as in a return statement: the line before says more than none
+            self.here = replace(self.here, file=before.file, line=before.line, text=before.text)
         try:
             self._read_node(kind, node)
         except ModelRaises as error:
