@@ -734,3 +734,26 @@ def test_every_in_place_operator_has_a_functional_form():
         bind(form.op, (), form.arguments)
     assert missing == set(IN_PLACE_WITHOUT_A_TWIN)
     assert count > 250
+
+
+@torch.jit.script
+def one_of_two(a: torch.Tensor, b: torch.Tensor):
+    if bool(a.sum() > 0):
+        chosen = a
+    else:
+        chosen = b
+    return chosen
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+@pytest.mark.parametrize("which", ["chosen", "first"])
+def test_a_shape_change_of_memory_chosen_at_run_time_is_refused(which, capture):
+    def reshaped(x):
+        first, second = x.clone(), x * 2
+        chosen = one_of_two(first, second)
+        (chosen if which == "chosen" else first).t_()
+        return first + 0, second, chosen
+
+    with pytest.raises(sardonyx.CaptureError, match="another variable may hold") as refusal:
+        sardonyx.export(reshaped, (torch.randn(2, 2),), capture=capture)
+    assert ".t_()" in str(refusal.value)

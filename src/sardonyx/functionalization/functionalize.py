@@ -196,6 +196,18 @@ class _Functionalizer:
         """`x.unsqueeze_(0)`: from here on `x` is a view of what it was."""
         target = node.arguments["self"]
         op = METADATA_WRITES[node.op._schema.name](node.op)
+        base = self._aliases.base_of(target)
+        if base is not None and self._aliases.related.get(base):
+            raise CaptureError(
+                format_message(
+                    f"{node.name} changes the shape of a tensor in place, and at run time another"
+                    " variable may hold that tensor too",
+                    [
+                        ("at", node.location.describe()),
+                        ("try", f"{op.__name__.partition('.')[0]}(), which makes a view"),
+                    ],
+                )
+            )
         before = Value(f"{target.name}_before", target.type, fake=self._fakes.of(target))
         self._aliases.views[before] = self._aliases.view_of(target)
         (output,) = node.outputs

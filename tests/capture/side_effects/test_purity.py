@@ -306,3 +306,81 @@ def test_modules_made_in_forward(capture):
     with pytest.raises(sardonyx.CaptureError, match="not in evaluation mode") as refusal:
         sardonyx.export(dropped, (x,), capture=capture)
     assert "return nn.Dropout()(x)" in str(refusal.value)
+
+
+class Merges(nn.Module):
+    """As adapters do that add their weights to those of the model in eval mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.delta = nn.Parameter(torch.eye(2)), nn.Parameter(torch.ones(2, 2))
+        self.merged = False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode == self.merged:
+            self.weight.data += -self.delta if mode else self.delta
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        return x @ (self.weight if self.merged else self.weight + self.delta)
+
+
+def test_a_mode_that_changes_the_weights_is_set_by_the_user():
+    model, x = Merges(), torch.randn(2, 2)
+    weight = model.weight.clone()
+    with pytest.raises(sardonyx.CaptureError, match=r"call model\.eval\(\) before the export"):
+        sardonyx.export(model, (x,))
+    assert torch.equal(model.weight, weight) and model.training and not model.merged
+    model.eval()
+    torch.testing.assert_close(sardonyx.export(model, (x,), verify=True)(x), model(x))
+
+
+class NoticesEval(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = 1
+
+    def eval(self):
+        self.factor = 2
+        return super().eval()
+
+    def forward(self, x):
+        return x * self.factor
+
+
+@BOTH
+def test_eval_of_the_model_s_own(capture):
+    model, x = NoticesEval(), torch.randn(2, 2)
+    assert torch.equal(sardonyx.export(model, (x,), capture=capture)(x), x * 2)
+    assert model.factor == 1 and model.training
+
+
+def test_models_whose_mode_cannot_be_set():
+    x = torch.randn(2, 2)
+    frozen = torch.jit.freeze(torch.jit.script(nn.Linear(2, 2).eval()))
+    program = torch.export.export(nn.Linear(2, 2), (x,)).module()
+    for model in (frozen, program):
+        torch.testing.assert_close(sardonyx.export(model, (x,), verify=True)(x), model(x))
+
+
+def test_a_generator_goes_on_after_a_refused_run():
+    saved = []
+
+    def numbers():
+        try:
+            raise IndexError
+        except IndexError as error:
+            saved.append(error)
+        yield 1
+        yield 2
+
+    def fails(x):
+        raise saved[0]
+
+    generator = numbers()
+    next(generator)
+    with pytest.raises(sardonyx.CaptureError):
+        sardonyx.export(fails, (torch.randn(2),))
+    assert next(generator) == 2

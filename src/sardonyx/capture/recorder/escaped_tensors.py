@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import sys
 import traceback
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import CellType, FrameType, MemberDescriptorType
 from typing import Any
 
@@ -42,17 +44,30 @@ def replace_escaped(
 
 
 def release_frames(error: BaseException, outside: BaseException | None) -> None:
-    """Clears the local variables of the frames in the tracebacks of an error and of those that led
-    to it: they hold tensors, and nothing reads them there. `outside` is the error that the caller
-    of the export is handling, if any: its frames are not ours."""
+    """Clears the local variables of the frames in the traceback of an error that ended a run, and
+    of the errors of that run that led to it: they hold tensors, and nothing reads them there.
+
+    An error that led to it is of the run if one of its frames is; `outside` is the error that the
+    caller of the export is handling, if any. Generators may go on: their frames stay."""
     seen = {id(outside)}
+    frames: set[FrameType] = set()
     pending: list[BaseException | None] = [error]
     while pending:
         each = pending.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
-            traceback.clear_frames(each.__traceback__)
+        if each is None or id(each) in seen or each.__traceback__ is None:
+            continue
+        seen.add(id(each))
+        found = [frame for frame, _ in traceback.walk_tb(each.__traceback__)]
+        if each is error or found[0] in frames:
+            frames.update(found)
             pending += [each.__cause__, each.__context__]
+    for frame in frames:
+        if not frame.f_code.co_flags & _RESUMABLE:
+            with suppress(RuntimeError):  # it is running
+                frame.clear()
+
+
+_RESUMABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def _escaped_numbers(

@@ -8,7 +8,7 @@ import functools
 import random
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -18,6 +18,8 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.location import innermost_user_place
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride
+from sardonyx.capture.side_effects.python_state import PythonState
+from sardonyx.capture.side_effects.tensor_state import BeforeWrites
 from sardonyx.errors import CaptureError, FinalCaptureError
 from sardonyx.notes import error_at
 from sardonyx.options import TrainingMode
@@ -25,31 +27,65 @@ from sardonyx.options import TrainingMode
 
 @contextlib.contextmanager
 def model_mode(model: Any, training: TrainingMode) -> Iterator[list[str]]:
-    """The model in the requested mode, as its own `train()` sets it. Flags are put back.
+    """The model in the requested mode, put back afterwards.
 
-    Gives a note for each module that the model only refers to, which `model.train()` does not
-    reach: it gets the mode, too."""
+    A model whose classes override `train()` or `eval()` is set by these, or left as it is where it
+    is in that mode. Gives a note for each module that the model only refers to, which they
+    do not reach: it gets the mode, too."""
     if training is TrainingMode.PRESERVE:
         yield []
         return
     wanted = training is TrainingMode.TRAINING
-    before = [(module, module.training) for module in modules_reached(model)]
-    registered: set[int] = set()
+    modules = list(modules_reached(model))
+    own = set(model.modules()) if isinstance(model, torch.nn.Module) else set()
+    overrides = any(map(_overrides_mode, own))
     notes: list[str] = []
-    token = _mode_wanted.set(wanted)
+    with contextlib.ExitStack() as restored:
+        if overrides and model.training != wanted:
+            restored.enter_context(_mode_set_by(model, wanted))
+        before = [(module, getattr(module, "training", wanted)) for module in modules]
+        restored.callback(_set_modes, before)
+        token = _mode_wanted.set(wanted)
+        restored.callback(_mode_wanted.reset, token)
+        others = [(module, flag) for module, flag in before if module not in own]
+        if own:
+            notes += [_note_on_mode(m, wanted) for m, flag in others if flag != wanted]
+        by_model = overrides and model.training == wanted
+        _set_modes((module, wanted) for module in modules if module not in own or not by_model)
+        yield [note for note in dict.fromkeys(notes) if note]
+
+
+def _overrides_mode(module: torch.nn.Module) -> bool:
+    kind = type(module)
+    is_plain = kind.train is torch.nn.Module.train and kind.eval is torch.nn.Module.eval
+    return not is_plain and not isinstance(module, torch.jit.ScriptModule)
+
+
+@contextlib.contextmanager
+def _mode_set_by(model: torch.nn.Module, wanted: bool) -> Iterator[None]:
+    """Calls the model's own `train()` or `eval()` and undoes it. One that raises, as those of
+    exported programs do, leaves the mode to us. One that writes the weights, as adapters do that
+    merge theirs, has to be called by the user: the file is written from the model's memory."""
+    state, writes = PythonState(model), BeforeWrites(model)
+    call = "train" if wanted else "eval"
     try:
-        for module, flag in before:
-            if id(module) in registered:
-                continue
-            registered.update(map(id, module.modules()))
-            module.train(wanted)
-            if module is not model and flag != wanted and isinstance(model, torch.nn.Module):
-                notes += _notes_on_mode(module, wanted)
-        yield notes
+        with contextlib.suppress(Exception), writes:
+            getattr(model, call)()
+        if writes.changed():
+            raise FinalCaptureError(
+                f"{type(model).__qualname__}.{call}() changes the weights of the model: call"
+                f" model.{call}() before the export"
+            )
+        yield
     finally:
-        _mode_wanted.reset(token)
-        for module, flag in before:
-            module.training = flag
+        state.restore()
+        writes.restore()
+
+
+def _set_modes(modes: Iterable[tuple[torch.nn.Module, bool]]) -> None:
+    for module, mode in modes:
+        if hasattr(module, "training"):  # a frozen script has none
+            module.training = mode
 
 
 _mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
@@ -57,11 +93,12 @@ _mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
 )
 
 
-def _notes_on_mode(module: torch.nn.Module, wanted: bool) -> Iterator[str]:
-    if not any(_asks_for_mode(type(part)) for part in module.modules()):
-        return
+def _note_on_mode(module: torch.nn.Module, wanted: bool) -> str:
+    """Empty for a module whose code does not ask for the mode."""
+    if not _asks_for_mode(type(module)):
+        return ""
     name, call = type(module).__qualname__, "train" if wanted else "eval"
-    yield (
+    return (
         f"the model holds a {name} that model.{call}() does not reach (it is in a list or dict that"
         f" is no ModuleList or ModuleDict): it is exported as after its own {call}()"
     )

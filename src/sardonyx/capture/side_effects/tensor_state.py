@@ -33,7 +33,7 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def state_restored(model: Any) -> Iterator[None]:
     """Runs the model's own code; the tensors that were there before hold what they held, and the
     model holds those."""
-    before = _BeforeWrites(model)
+    before = BeforeWrites(model)
     try:
         with attributes_restored(model), before:
             yield
@@ -44,7 +44,7 @@ def state_restored(model: Any) -> Iterator[None]:
 _Place: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
-class _BeforeWrites(TorchFunctionMode):
+class BeforeWrites(TorchFunctionMode):
     """Copies a tensor that was not made during the run when it is about to be written."""
 
     def __init__(self, model: Any) -> None:
@@ -62,10 +62,13 @@ class _BeforeWrites(TorchFunctionMode):
             if _place(tensor) != place:
                 with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                     tensor.as_strided_(*place)
-        for memory, content in self._kept.values():
-            # Writing an unchanged tensor would still disturb an autograd graph that saved it.
-            if not torch.equal(memory, content):
-                memory.copy_(content)
+        # Writing an unchanged tensor would still disturb an autograd graph that saved it.
+        for memory, content in self.changed():
+            memory.copy_(content)
+
+    def changed(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Memory that was written, and what it held before."""
+        return [kept for kept in self._kept.values() if not torch.equal(*kept)]
 
     def __torch_function__(
         self,
