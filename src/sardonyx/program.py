@@ -205,7 +205,8 @@ class ONNXProgram:
         """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
         optimize(self.model, fold_parameters=self._fold_parameters)
         store_constants(self.model)
-        verify_onnx(self.model, "optimize", self.model.opset_imports[""], is_named=True)
+        opset = self.model.opset_imports[""]
+        verify_onnx(self.model, "optimize", opset, is_typed=False, is_named=True)
         self._session = None
         self._file_as_written = None
 

@@ -373,6 +373,14 @@ def test_bitwise_not(dtype: type) -> None:
     check("BitwiseNot", {"x": x}, since=18)
 
 
+@pytest.mark.parametrize("target", [[3, 8], [7, 7], [4, 5]])
+@pytest.mark.parametrize("constant", [False, True])
+def test_center_crop_pad(target: list[int], constant: bool) -> None:
+    inputs = {"x": floats(2, 6, 5), "shape": np.array(target)}
+    constants = ["shape"] if constant else []
+    check("CenterCropPad", inputs, since=18, constants=constants, axes=[1, 2])
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("padding", [0, 1])
@@ -393,18 +401,13 @@ def test_col2im(stride: int, dilation: int, padding: int, constant_image: bool) 
     )
 
 
+def test_optional_of_a_tensor() -> None:
+    check("OptionalGetElement", {"x": floats(2)}, since=18)
+    check("OptionalHasElement", {"x": floats(2)}, since=18, expected=[np.array(True)])
+    check("OptionalHasElement", {}, since=18, expected=[np.array(False)])
+
+
 def test_lp_pool_with_ceil_mode_is_refused_and_plain_is_not() -> None:
     x = np.abs(floats(1, 2, 5, 5))
     refused("LpPool.*ceil_mode", 17, "LpPool", {"x": x}, kernel_shape=[2, 2], ceil_mode=1)
     check("LpPool", {"x": x}, since=18, kernel_shape=[2, 2], ceil_mode=0, dilations=None)
-
-
-def test_operators_that_no_lowering_writes_are_refused() -> None:
-    shape = np.array([2, 2])
-    refused("CenterCropPad.*opset 18", 17, "CenterCropPad", {"x": floats(3, 3), "shape": shape})
-    cache = {"cache": floats(2, 3, 6, 4), "update": floats(2, 3, 2, 4)}
-    refused("TensorScatter.*opset 24", 23, "TensorScatter", cache)
-    x, weight = floats(2, 4, 5), floats(4, 1, 3)
-    refused(
-        "CausalConv.*opset 27", 26, "CausalConvWithState", {"x": x, "weight": weight}, outputs=2
-    )

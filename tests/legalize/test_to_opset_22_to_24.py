@@ -26,6 +26,23 @@ def test_swish(alpha: float, dtype: type) -> None:
     check("Swish", {"x": x}, since=24, alpha=alpha, expected=[expected], rtol=tolerance)
 
 
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("axis", [-2, 1])
+@pytest.mark.parametrize("with_indices", [True, False])
+def test_tensor_scatter(mode: str, axis: int, with_indices: bool) -> None:
+    cache, update = floats(2, 3, 6, 4), floats(2, 3, 2, 4)
+    if axis == 1:
+        update = floats(2, 2, 6, 4)
+    start = np.array([1, 0] if mode == "linear" else [5, 2], dtype=np.int64)
+    check(
+        "TensorScatter",
+        {"cache": cache, "update": update, "indices": start if with_indices else None},
+        since=24,
+        mode=mode,
+        axis=axis,
+    )
+
+
 @pytest.mark.parametrize("axis", [-1, -2, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rms_normalization(axis: int, dtype: type) -> None:

@@ -93,6 +93,52 @@ def test_range(dtype: type) -> None:
     check("Range", inputs, since=27, expected=[np.arange(1, 9, 2, dtype=dtype)], stash_type=1)
 
 
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_causal_conv_with_state(with_state: bool, activation: str, kernel: int) -> None:
+    check(
+        "CausalConvWithState",
+        {
+            "x": floats(2, 4, 5),
+            "weight": floats(4, 1, kernel),
+            "bias": floats(4),
+            "past": floats(2, 4, kernel - 1) if with_state else None,
+        },
+        since=27,
+        constants=["weight", "bias"],
+        outputs=2,
+        activation=activation,
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("kv_heads", [2, 4])
+def test_linear_attention(rule: str, with_state: bool, kv_heads: int) -> None:
+    batch, time, heads, key_size, value_size = 2, 5, 4, 3, 6
+    check(
+        "LinearAttention",
+        {
+            "q": floats(batch, time, heads * key_size),
+            "k": floats(batch, time, kv_heads * key_size) / 3,
+            "v": floats(batch, time, kv_heads * value_size),
+            "past": floats(batch, kv_heads, key_size, value_size) if with_state else None,
+            "decay": -np.abs(floats(batch, time, kv_heads)) if "gated" in rule else None,
+            "beta": np.abs(floats(batch, time, kv_heads)) if "delta" in rule else None,
+        },
+        since=27,
+        outputs=2,
+        q_num_heads=heads,
+        kv_num_heads=kv_heads,
+        update_rule=rule,
+        dynamic=[False],
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("reverse", [0, 1])
 @pytest.mark.parametrize("exclusive", [0, 1])

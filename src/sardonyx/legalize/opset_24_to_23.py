@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary
+from sardonyx.legalize.boundary import Boundary, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
 from sardonyx.legalize.rewrites.attention import decompose_attention
 
@@ -15,7 +15,6 @@ BOUNDARY = Boundary(
     refused={
         "Cast": "round_mode is for float8e8m0, which came with opset 24",
         "CastLike": "round_mode is for float8e8m0, which came with opset 24",
-        "TensorScatter": "writing into a cache came with opset 24",
     },
 )
 _NONPAD_KV_SEQLEN = 6
@@ -35,3 +34,20 @@ def attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
     if input_of(node, _NONPAD_KV_SEQLEN) is None:
         return None
     return decompose_attention(b, node)
+
+
+@BOUNDARY.rewrite("TensorScatter")
+def tensor_scatter(b: Emitter, node: ir.Node) -> ir.Value:
+    cache, update = required_input(node, 0), required_input(node, 1)
+    write_indices = input_of(node, 2)
+    rank = known_rank(cache, "cache")
+    axis = node.attributes.get_int("axis", -2) % rank
+    zero, one = (b.const(number, ir.DataType.INT64) for number in (0, 1))
+    length = b.Squeeze(b.dim(update, axis), b.ints(0))
+    positions = b.Reshape(b.Range(zero, length, one), b.ints(-1, *[1] * (rank - 1 - axis)))
+    if write_indices is not None:
+        starts = b.Reshape(write_indices, b.ints(-1, *[1] * (rank - 1)))
+        positions = b.Add(starts, positions)
+    if node.attributes.get_string("mode", "linear") == "circular":
+        positions = b.Mod(positions, b.dim(cache, axis))
+    return b.ScatterElements(cache, b.Expand(positions, b.Shape(update)), update, axis=axis)

@@ -27,7 +27,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 _THEMES = (
-    "complex_functions conversion correlation fold fourier indexing join linalg"
+    "complex_functions conversion correlation fold fourier indexing concat linalg"
     " linalg_factorizations linalg_solves linalg_spectra padding repeat scatter slicing strided"
     " view view_scatter"
 )

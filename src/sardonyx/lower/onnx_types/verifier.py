@@ -24,16 +24,24 @@ _OPEN_RANK = frozenset({"GatherND", "If", "Loop", "Scan", "SequenceAt", "Squeeze
 
 
 def verify_onnx(
-    model: ir.Model, stage: str, opset: int, *, is_ranked: bool = False, is_named: bool = False
+    model: ir.Model,
+    stage: str,
+    opset: int,
+    *,
+    is_typed: bool = True,
+    is_ranked: bool = False,
+    is_named: bool = False,
 ) -> None:
     """Raises InternalError where a model of `opset` breaks a promise of the stage that wrote it.
 
+    `is_typed`: whether values have types; those that a user wrote into the model may have none.
     `is_ranked`: whether values have ranks; rewrites know them as far as ONNX infers them.
     `is_named`: whether names are final, so that each stands for one value.
     """
     imports = {domain for domain in model.opset_imports if domain}
     called = {(domain, name) for domain, name, _ in model.functions}
     check = _Check(stage, opset, imports, called, is_ranked, is_named)
+    check.is_typed = is_typed
     check.graph(model.graph, set(), set())
     check.is_typed = False  # functions of ONNX have no types
     for function in model.functions.values():

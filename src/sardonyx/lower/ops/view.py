@@ -279,6 +279,14 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
     return b.transpose(matrices, perm)
 
 
+@lowering("aten::diag")
+def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+    if self.rank == 1:
+        return diag_embed(b, self, diagonal)
+    flat, positions = matrices_flat(b, self, diagonal, 0, 1)
+    return b.Gather(flat, positions, axis=-1)
+
+
 @lowering("aten::unfold", "aten::unfold_copy")
 def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     if self.rank == 0:
