@@ -11,10 +11,12 @@ from typing import Any
 
 import onnx_ir as ir
 
+from sardonyx import _torch_private
 from sardonyx.aten.graph import AtenGraph
 from sardonyx.aten.module_calls import ModuleClass, module_classes
 from sardonyx.aten.signature import InputSpec
 from sardonyx.capture.capture import Captured, capture
+from sardonyx.capture.interrupts import interrupts_deferred
 from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
@@ -65,10 +67,11 @@ def captured_model(
     opset = options.opset_version
     translated = translations(options.custom_translation_table, opset)
     with (
+        _torch_private.modes_restored(),
         closing(opaque_functions(opset, inlines=options.inlines_autograd_functions)) as functions,
         closing(operators_kept(opset, translated)) as kept,
     ):
-        with stage("capture"), kept.recorded():
+        with stage("capture"), kept.recorded(), interrupts_deferred():
             captured = capture(model, args, kwargs, options, functions, has_form_of_its_own)
         names_fit = len(options.input_names) <= captured.inputs.nameable_count
         yield (

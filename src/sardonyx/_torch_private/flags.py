@@ -1,4 +1,4 @@
-"""What PyTorch says, prints and flags while a model is exported."""
+"""What PyTorch logs, and the flags and modes that are set while a model is exported."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import importlib
 import logging
 from collections.abc import Iterator
 from typing import Any
+
+import torch
+from torch.utils import _python_dispatch
 
 
 @contextlib.contextmanager
@@ -48,6 +51,44 @@ def quiet_loggers() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+@contextlib.contextmanager
+def modes_restored() -> Iterator[None]:
+    """Leaves the modes of this thread as they were: an interrupt between two lines of a mode's
+    `__exit__` would keep it active."""
+    gradients, functions, before = torch.is_grad_enabled(), _function_modes(), _dispatch_modes()
+    flags = {name: value for name, value in vars(_python_dispatch).items() if name in _MODE_FLAGS}
+    try:
+        yield
+    finally:
+        for _ in range(_function_modes() - functions):
+            torch._C._pop_torch_function_stack()
+        for mode in reversed(_dispatch_modes()):
+            if not any(mode is other for other in before):
+                torch._C._pop_torch_dispatch_stack(getattr(mode, "_mode_key", None))
+        vars(_python_dispatch).update(flags)
+        if (set_flag := getattr(_python_dispatch, _DYNAMO_SETTER, None)) is not None:
+            set_flag(flags[_DYNAMO_FLAG])
+        torch._C._set_grad_enabled(gradients)
+
+
+_DYNAMO_FLAG = "_is_in_any_mode_without_ignore_compile_internals"
+_DYNAMO_SETTER = "set_is_in_mode_without_ignore_compile_internals"
+_MODE_FLAGS = (
+    "_is_in_torch_dispatch_mode",
+    "_is_in_non_infra_torch_dispatch_mode",
+    _DYNAMO_FLAG,
+)
+
+
+def _function_modes() -> int:
+    return torch._C._len_torch_function_stack()
+
+
+def _dispatch_modes() -> list[Any]:
+    count = torch._C._len_torch_dispatch_stack()
+    return [torch._C._get_dispatch_stack_at(index) for index in range(count)]
 
 
 def rival_exporter() -> Any:

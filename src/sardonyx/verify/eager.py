@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from sardonyx import _torch_private
 from sardonyx.aten import pytree
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.capture.side_effects.restore import gradients_restored, model_mode, without_fast_path
@@ -51,6 +52,7 @@ class EagerModel:
         awake = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         devices = list(range(torch.cuda.device_count())) if awake else []
         with (
+            _torch_private.modes_restored(),
             torch.no_grad(),
             torch.random.fork_rng(devices=devices),
             model_mode(self.model, self.training),

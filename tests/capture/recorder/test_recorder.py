@@ -15,6 +15,8 @@ import time
 import pytest
 import torch
 from torch import nn
+from torch.testing._internal.logging_tensor import LoggingTensorMode
+from torch.utils import _python_dispatch
 
 import sardonyx
 from sardonyx._torch_private import patches
@@ -95,27 +97,30 @@ def test_functions_of_python_are_replaced_for_models_with_symbols_only(capture):
 
 def test_an_interrupt_leaves_nothing_patched():
     script = """
-        import signal, sys, torch, sardonyx
+        import signal, sys, threading, time, torch, sardonyx
         from sardonyx._torch_private import patches
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
         table = (*patches.PATCHES, *patches.PYTHON_PATCHES, *patches._AUTOGRAD_PATCHES)
         def state():
-            return [id(patches._found(p)[1]) for p in table]
+            return [id(patches._found(p)[1]) for p in table], signal.getsignal(signal.SIGINT)
         model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(8)))
         x = torch.randn(2, 4)
         sardonyx.export(model, (x,), dynamic_axes={"input": [0]})
-        before, interrupted, sent = state(), 0, []
-        def stop(*_):
-            sent.append(True)
-            raise KeyboardInterrupt
-        signal.signal(signal.SIGALRM, stop)
+        before, interrupted, main = state(), 0, threading.get_ident()
         for attempt in range(120):
+            def interrupt():
+                time.sleep(0.0005 + attempt * 0.0004)
+                signal.pthread_kill(main, signal.SIGINT)
+            sender = threading.Thread(target=interrupt)
+            finished = False
             try:
-                signal.setitimer(signal.ITIMER_REAL, 0.0005 + attempt * 0.0004)
+                sender.start()
                 sardonyx.export(model, (x,), dynamic_axes={"input": [0]})
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except BaseException:  # C++ code that it comes through makes another error of it
-                assert sent.pop()
-                interrupted += 1
+                finished = True
+                sender.join()
+                time.sleep(0.01)
+            except KeyboardInterrupt:
+                interrupted += not finished
             assert state() == before, attempt
         print(interrupted)
     """
@@ -124,6 +129,26 @@ def test_an_interrupt_leaves_nothing_patched():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 20
+
+
+@CAPTURES
+def test_modes_that_an_interrupt_left_active_are_removed(capture):
+    class Wrong(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 2
+
+    def model(x):
+        Wrong().__enter__()
+        LoggingTensorMode().__enter__()
+        torch._C._set_grad_enabled(not torch.is_grad_enabled())
+        raise KeyboardInterrupt
+
+    x = torch.ones(3)
+    with pytest.raises(KeyboardInterrupt):
+        sardonyx.export(model, (x,), capture=capture)
+    assert torch.is_grad_enabled() and not _python_dispatch.is_in_torch_dispatch_mode()
+    assert torch._C._len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
+    assert (x + 1).tolist() == [2, 2, 2]
 
 
 def test_a_thread_that_runs_meanwhile_notices_nothing():

@@ -35,6 +35,7 @@ from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.type_inference import has_symbols, type_of
 from sardonyx.capture.function_overrides.symbolic_variants import SYMBOLIC_OPERATORS
 from sardonyx.capture.function_overrides.symint_operators import ATEN_FORMS
+from sardonyx.capture.interrupts import handle_interrupt
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.large_expressions import LargeExpressions
@@ -134,6 +135,7 @@ class Recorder:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the model gets for a call of an operator."""
+        handle_interrupt()
         try:
             return self._call(func, args, kwargs)
         except SardonyxError as error:
