@@ -83,18 +83,25 @@ def tensors_of(number):
     return number, torch.ones(2) * number, torch.full((2,), number), torch.tensor([1, 2]) + number
 
 
-def _of_sizes(function):
-    return lambda x: tensors_of(function(x.shape[0], x.shape[1]))
+def groups(cases, size=8):
+    """The cases in groups that are exported as one model."""
+    names = list(cases)
+    starts = range(0, len(names), size)
+    chosen = [{name: cases[name] for name in names[start : start + size]} for start in starts]
+    return pytest.mark.parametrize("functions", chosen, ids=lambda group: "-".join(group))
 
 
 TWO_SIZES = [torch.ones(a, b) for a, b in ((5, 3), (2, 7), (8, 8), (3, 2))]
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_of_sizes(name):
+@groups(SIZES)
+def test_of_sizes(functions):
+    def model(x):
+        return {name: tensors_of(function(*x.shape)) for name, function in functions.items()}
+
     first, *others = TWO_SIZES
     check(
-        _of_sizes(SIZES[name]),
+        model,
         first,
         dynamic={0: [0, 1]},
         others=[(o,) for o in others],
@@ -102,20 +109,20 @@ def test_of_sizes(name):
     )
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_comparisons_of_sizes(name):
-    first, *others = TWO_SIZES
-    compare = COMPARISONS[name]
+@groups(COMPARISONS, 5)
+def test_comparisons_of_sizes(functions):
+    def of(held, x):
+        a, b = x.shape
+        if not isinstance(held, torch.SymBool):
+            return (x + 1 if held else x - 1), (a if held else b), held
+        chosen = torch.cond(held, lambda x: x + 1, lambda x: x - 1, (x,))
+        return chosen, torch.sym_ite(held, a, b), held
 
     class Model(torch.nn.Module):
         def forward(self, x):
-            a, b = x.shape
-            held = compare(a, b)
-            if not isinstance(held, torch.SymBool):
-                return (x + 1 if held else x - 1), (a if held else b), held
-            chosen = torch.cond(held, lambda x: x + 1, lambda x: x - 1, (x,))
-            return chosen, torch.sym_ite(held, a, b), held
+            return {name: of(compare(*x.shape), x) for name, compare in functions.items()}
 
+    first, *others = TWO_SIZES
     check(Model(), first, dynamic={0: [0, 1]}, others=[(o,) for o in others], captures=("export",))
 
 
@@ -139,22 +146,19 @@ NUMBERS = {
     "ceil": lambda a, b: math.ceil(a / b),
     "round": lambda a, b: round(a / b),
     "and": lambda a, b: a & 3,
-    "lshift": lambda a, b: b << 1,
+    "lshift": lambda a, b: abs(b) << 1,
 }
 PAIRS = [(7, 3), (-7, 3), (0, 5), (-8, 2), (9, -4), (-5, -2)]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_of_numbers_read_off_a_tensor(name):
-    function = NUMBERS[name]
-
+@groups(NUMBERS)
+def test_of_numbers_read_off_a_tensor(functions):
     def model(x):
         a, b = x.tolist()
         torch._check(b != 0)
-        return tensors_of(function(a, b))
+        return {name: tensors_of(function(a, b)) for name, function in functions.items()}
 
-    pairs = [p for p in PAIRS if name != "lshift" or p[1] >= 0]
-    first, *others = [(torch.tensor(p),) for p in pairs]
+    first, *others = [(torch.tensor(p),) for p in PAIRS]
     check(model, *first, others=others, captures=("export",))
 
 
@@ -176,13 +180,11 @@ FLOATS = {
 }
 
 
-@pytest.mark.parametrize("name", FLOATS)
-def test_of_floats_read_off_a_tensor(name):
-    function = FLOATS[name]
-
+@groups(FLOATS)
+def test_of_floats_read_off_a_tensor(functions):
     def model(x):
         a, b = x[0].item(), x[1].item()
-        return tensors_of(function(a, b))
+        return {name: tensors_of(function(a, b)) for name, function in functions.items()}
 
     pairs = [(2.5, 1.5), (-3.5, 0.5), (0.0, 2.0), (7.25, -2.0), (-1.25, -0.75)]
     first, *others = [(torch.tensor(p),) for p in pairs]

@@ -15,6 +15,7 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
+from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
 import sardonyx
 from sardonyx.legalize import legalize, store_constants, use_available_kernels
@@ -125,10 +126,11 @@ def _results(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Any:
 def compare(
     expected: Any, actual: Any, label: str, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    wanted, _ = torch.utils._pytree.tree_flatten(expected)
-    got, _ = torch.utils._pytree.tree_flatten(actual)
+    wanted, _ = tree_flatten_with_path(expected)
+    got, _ = tree_flatten(actual)
     assert len(wanted) == len(got), label
-    for index, (e, a) in enumerate(zip(wanted, got, strict=True)):
+    for (path, e), a in zip(wanted, got, strict=True):
+        index = keystr(path)
         if not isinstance(e, torch.Tensor):
             e = torch.tensor(e, dtype=a.dtype) if isinstance(a, torch.Tensor) else e
         if not isinstance(a, torch.Tensor):
