@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
+from sardonyx._torch_private import torchvision_functions
 from sardonyx._torch_private.symbolic_shapes import empty_sizes
 from sardonyx._torch_private.symbolic_shapes.min_max import largest_of_sizes, smallest_of_sizes
 from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
@@ -126,8 +127,10 @@ _INHERITED: Any = object()
 
 
 def _found(patch: Patch) -> tuple[Any, Any]:
-    """The owner of an attribute, None where this PyTorch has none; and its value."""
+    """The owner of an attribute, None where this process has none; and its value."""
     module, _, path = patch.owner.partition(":")
+    if not module.startswith("torch.") and module not in sys.modules:
+        return None, None  # a package that the model does not use
     try:
         owner: Any = importlib.import_module(module)
     except ModuleNotFoundError:
@@ -224,6 +227,17 @@ def _function_apply(original: Any, hooks: Hooks) -> Any:
     return classmethod(apply)
 
 
+def _replaced_by(function: Callable[..., Any]) -> Callable[[Any, Hooks], Any]:
+    def replacement(original: Any, hooks: Hooks) -> Any:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (original if hooks.is_elsewhere else function)(*args, **kwargs)
+
+        return call
+
+    return replacement
+
+
 # -- Python ----------------------------------------------------------------------------------------
 
 
@@ -283,6 +297,16 @@ def _extreme(of_sizes: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
         return _PatchedBuiltin(original, extreme)
 
     return replacement
+
+
+def _length(original: Any, hooks: Hooks) -> Any:
+    def length(value: Any, /) -> Any:
+        if not isinstance(value, torch.Tensor) or hooks.is_elsewhere or not value.dim():
+            return original(value)
+        size = value.shape[0]
+        return as_model_number(size) if isinstance(size, torch.SymInt) else original(value)
+
+    return _PatchedBuiltin(original, length)
 
 
 def _function_of_size(name: str) -> Callable[[Any, Hooks], Any]:
@@ -349,6 +373,33 @@ _AUTOGRAD_PATCHES: tuple[Patch, ...] = (
         "a function with a custom symbolic is one node",
     ),
 )
+_DETECTION = "torchvision.models.detection"
+_TORCHVISION_PATCHES: tuple[Patch, ...] = (
+    Patch(
+        f"{_DETECTION}.transform:GeneralizedRCNNTransform",
+        "batch_images",
+        _replaced_by(torchvision_functions.batch_images),
+        "computes with float(size), which is a number",
+    ),
+    Patch(
+        "torchvision.ops.poolers",
+        "_infer_scale",
+        _replaced_by(torchvision_functions.infer_scale),
+        "the same",
+    ),
+    Patch(
+        f"{_DETECTION}.transform",
+        "paste_masks_in_image",
+        _replaced_by(torchvision_functions.paste_masks_in_image),
+        "a Python loop over detections",
+    ),
+    Patch(
+        f"{_DETECTION}.roi_heads",
+        "heatmaps_to_keypoints",
+        _replaced_by(torchvision_functions.heatmaps_to_keypoints),
+        "the same",
+    ),
+)
 PATCHES: tuple[Patch, ...] = (
     Patch("torch.nn:Module", "__call__", _module_call, "nodes know the module they come from"),
     Patch(
@@ -379,12 +430,14 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch("torch._C", "_swap_tensor_impl", _no_swap, "swaps tensors without a dispatched call"),
     *_SIZE_PATCHES,
+    *_TORCHVISION_PATCHES,
 )
 PYTHON_PATCHES: tuple[Patch, ...] = (
     Patch("builtins", "max", _extreme(largest_of_sizes), "would compare the example's sizes"),
     Patch("builtins", "min", _extreme(smallest_of_sizes), "the same"),
+    Patch("builtins", "len", _length, "would specialize the size of a tensor"),
     *(
         Patch("math", name, _function_of_size(name), "would specialize the size")
-        for name in ("sqrt", "log2", "sin", "cos", "tan", "asin", "acos", "atan")
+        for name in ("sqrt", "log2")
     ),
 )

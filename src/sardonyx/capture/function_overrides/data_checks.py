@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -20,6 +20,22 @@ _ANSWERED_NO = {
 }
 """Is a variance negative: an error, which a file cannot raise. Is this mask the causal one: then
 PyTorch would drop it and build its own, so "no" is right for every mask."""
+
+
+_EQUAL_BRANCHES = {
+    ("torchvision/ops/boxes.py", "batched_nms"),
+    ("torchvision/ops/boxes.py", "_batched_nms_coordinate_trick"),
+}
+"""Functions that branch on the number of boxes where both branches give the same: one is faster for
+many boxes, or for none."""
+
+
+def is_either_branch_right(frame: FrameType) -> bool:
+    """Whether a condition on sizes that data decides may be taken as false."""
+    code = frame.f_code
+    return any(
+        code.co_name == name and code.co_filename.endswith(file) for file, name in _EQUAL_BRANCHES
+    )
 
 
 _ASKED_OF_MASK = "(mask == causal_comparison).all()"

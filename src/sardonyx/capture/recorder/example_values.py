@@ -251,11 +251,12 @@ class ExampleValues:
 
     def note_text(self, text: str, frame: FrameType) -> None:
         """The model's code made text of a tensor."""
+        place = text_place(frame)
+        if place is None:
+            return
         if self.follows:
             self.note("a tensor becomes a Python string", text, frame)
-            return
-        place = text_place(frame)
-        if place is not None:
+        else:
             self.texts.setdefault(place, None)
 
     def note(self, what: str, value: Any, frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ import sympy
 from sardonyx import _torch_private
 from sardonyx.aten.location import Place, innermost_user_place
 from sardonyx.capture.flat_model import SizeCondition
+from sardonyx.capture.function_overrides.data_checks import is_either_branch_right
 from sardonyx.errors import CaptureError
 from sardonyx.notes import error_at
 
@@ -78,6 +79,8 @@ class SizeGuards:
         except Exception as error:
             if not _torch_private.is_data_dependent_error(error, expression):
                 raise
+            if is_either_branch_right(frame):
+                return sympy.false
             if not self._recorder.example.follows and not self.in_operator:
                 self._recorder.refuse(error)
             return self._recorder.example.answer(expression, error, frame)

@@ -3,13 +3,15 @@ only restricts one."""
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import sympy
 
@@ -30,12 +32,42 @@ class SmallComputedSizeError(DynamicDimError):
 
 
 def text_place(frame: FrameType) -> Place | None:
-    """Where the model's code makes text of a size. What is printed is no part of the results; nor
-    is what a library logs."""
-    place = (frame.f_code.co_filename, frame.f_lineno)
-    text = linecache.getline(*place).strip()
-    is_models = is_users(place[0]) and not _is_of_python(place[0])
-    return (*place, text) if is_models and not text.startswith("print(") else None
+    """Where the model's code makes text of a size; None where it only reports something by that."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    if not is_users(file) or _is_of_python(file) or line in _reporting_lines(file):
+        return None
+    return file, line, linecache.getline(file, line).strip()
+
+
+@cache
+def _reporting_lines(file: str) -> frozenset[int]:
+    """Lines of assertions and errors, and of what is printed or logged."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    spans = (
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(tree)
+        if _reports(node)
+    )
+    return frozenset(line for span in spans for line in span)
+
+
+def _reports(node: ast.AST) -> TypeGuard[ast.stmt]:
+    if isinstance(node, (ast.Assert, ast.Raise)):
+        return True
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    function = node.value.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _REPORTING
+
+
+_REPORTING = frozenset(
+    ("print", "_assert", "_check", "_check_value", "_check_type", "_check_index", "warn", "log")
+    + ("debug", "info", "warning", "warning_once", "error", "critical", "exception")
+)
 
 
 def _is_of_python(file: str) -> bool:
