@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -17,13 +15,8 @@ REGION_OPSETS = (17, 20)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operators() -> Iterator[None]:
-    if torchvision_reference.torchvision_has_operators():
-        yield
-        return
-    library = torchvision_reference.register()
-    yield
-    library._destroy()
+def operators() -> None:
+    torchvision_reference.register()
 
 
 def seeded(*shape: int, seed: int = 0) -> torch.Tensor:

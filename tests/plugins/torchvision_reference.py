@@ -5,6 +5,7 @@ Slow and plain: each follows the text of torchvision's CPU kernel.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import math
 
@@ -26,22 +27,37 @@ SCHEMAS = [
 ]
 
 
+@functools.cache
 def torchvision_has_operators() -> bool:
-    if importlib.util.find_spec("torchvision") is None:
+    """Whether torchvision is there with its C++ operators: beside a CPU build of PyTorch its wheel
+    has none, and cannot be imported without them."""
+    try:
+        import torchvision
+    except (ImportError, RuntimeError):
         return False
-    import torchvision
-
     return bool(torchvision.extension._has_ops())
 
 
-def register() -> torch.library.Library:
-    """Keep the result: the operators are there as long as it is."""
+@functools.cache
+def register() -> torch.library.Library | None:
+    """Declares torchvision's operators with the kernels below, where it has none of its own; then
+    it can be imported. They stay for the life of the process."""
+    if torchvision_has_operators():
+        return None
     library = torch.library.Library("torchvision", "DEF")
+    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     for schema in SCHEMAS:
         library.define(schema)
         name = schema.split("(")[0]
         library.impl(name, globals()[name], "CPU")
-        torch.library.register_fake(f"torchvision::{name}", globals()[f"fake_{name}"], lib=library)
+    if importlib.util.find_spec("torchvision") is not None:
+        import torchvision  # which registers the fake kernel of nms alone
+
+        torchvision.extension._has_ops = lambda: True
+    for name in (schema.split("(")[0] for schema in SCHEMAS):
+        if name != "nms" or importlib.util.find_spec("torchvision") is None:
+            fake = globals()[f"fake_{name}"]
+            torch.library.register_fake(f"torchvision::{name}", fake, lib=library)
     return library
 
 

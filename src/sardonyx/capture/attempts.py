@@ -15,7 +15,7 @@ from sardonyx.capture.recorder.entry_points import (
     record_compiled,
     record_symbolically,
 )
-from sardonyx.capture.recorder.model_run import ComparedByIdentityError, LengthReadError
+from sardonyx.capture.recorder.model_run import ComparedByIdentityError
 from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.errors import (
     CaptureError,
@@ -82,7 +82,7 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
             raise
         except CaptureError as error:
             refusals.append((attempt, error))
-            if isinstance(error, DynamicDimError) and not _may_compile(refusals):
+            if isinstance(error, DynamicDimError):
                 break
             continue
         if attempt.accepts_baked or not recorded.baked:
@@ -92,12 +92,10 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
 
 
 def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
-    """Whether compiled bytecode may record more than a run: of specialized dims only those that
-    len() specializes, and no comparisons by `is`."""
-    return all(
-        isinstance(error, LengthReadError)
-        or not isinstance(error, (DynamicDimError, ComparedByIdentityError))
-        for _, error in refusals
+    """Whether compiled bytecode may record more than a run: no specialized dims, and no comparisons
+    by `is`."""
+    return not any(
+        isinstance(error, (DynamicDimError, ComparedByIdentityError)) for _, error in refusals
     )
 
 

@@ -98,7 +98,6 @@ def fixed_dim_error(
     dim: DynamicDim,
     size: int,
     places: list[str],
-    kind: type[DynamicDimError] = DynamicDimError,
     *,
     by_python: bool = False,
     reads_items: bool = False,
@@ -116,7 +115,7 @@ def fixed_dim_error(
         f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the model fixes it to"
         f" {size}"
     )
-    return kind(format_message(headline, [("by", places[:3]), ("try", advice)]))
+    return DynamicDimError(format_message(headline, [("by", places[:3]), ("try", advice)]))
 
 
 def with_constant_numbers(

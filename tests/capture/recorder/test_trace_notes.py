@@ -253,3 +253,27 @@ def test_that_a_call_fails_for_some_sizes_is_noted(capture):
     for n in (1, 2, 4, 8):
         x = r(n, 3)
         torch.testing.assert_close(program(x), recovers(x))
+
+
+@pytest.mark.parametrize("capture", ["trace", "export", "auto"])
+def test_text_of_an_assertion_is_not_noted(capture):
+    def model(x):
+        torch._assert(
+            x.dim() == 2,
+            f"a matrix is expected, not {x} of {x.shape[0]} rows",
+        )
+        assert x.shape[1] == 2, f"two columns are expected, not {x}"
+        return x + 1
+
+    dynamic = {"x": {0: "rows"}}
+    assert not sardonyx.export(model, (X,), capture=capture, dynamic_shapes=dynamic).notes
+
+
+def test_len_of_a_tensor_follows_its_size():
+    def model(x):
+        kept = x[x > 0]
+        return torch.zeros(len(kept), len(x)) + len(x) / 2
+
+    program = sardonyx.export(model, (X,), dynamic_shapes={"x": {0: "rows"}})
+    for rows in (X, torch.cat([X, X + 1, X]), X[:1]):
+        torch.testing.assert_close(program(rows), model(rows))

@@ -62,10 +62,8 @@ class DataAccess(FunctionOverride):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self.has_read_length = False
-        """Whether len() was called on a tensor whose length is dynamic."""
         self.has_read_items = False
-        """Whether the items of such a tensor were made Python numbers, one by one."""
+        """Whether the items of a tensor of dynamic length were made Python numbers, one by one."""
         self._shown: list[tuple[torch.Tensor, torch.Tensor, Place]] = []
         self._shared: list[tuple[torch.Tensor, int, Place]] = []
         """Tensors of the model that an array shares memory with, and how often each was written."""
@@ -117,7 +115,6 @@ class DataAccess(FunctionOverride):
             return func(*args, **kwargs)
         tensor = args[0]
         if tensor.dim() and isinstance(tensor.shape[0], torch.SymInt):
-            self.has_read_length |= func is torch.Tensor.__len__
             self.has_read_items |= func in _ITEMS
         if func in _NUMBERS:
             with recorder.example.values_become(_NUMBERS[func], frame) as became:

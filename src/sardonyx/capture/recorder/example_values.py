@@ -19,7 +19,7 @@ from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import has_symbols
 from sardonyx.capture.baked_values import BakedValue, text_of_read
-from sardonyx.capture.symbolic_shapes.guards import text_place
+from sardonyx.capture.symbolic_shapes.guards import only_reports, text_place
 from sardonyx.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -251,12 +251,12 @@ class ExampleValues:
 
     def note_text(self, text: str, frame: FrameType) -> None:
         """The model's code made text of a tensor."""
-        place = text_place(frame)
-        if place is None:
-            return
         if self.follows:
-            self.note("a tensor becomes a Python string", text, frame)
-        else:
+            if not only_reports(frame):
+                self.note("a tensor becomes a Python string", text, frame)
+            return
+        place = text_place(frame)
+        if place is not None:
             self.texts.setdefault(place, None)
 
     def note(self, what: str, value: Any, frame: FrameType | None) -> None:

@@ -56,16 +56,12 @@ from sardonyx.capture.symbolic_shapes.guards import (
     readable,
     text_place,
 )
-from sardonyx.errors import CaptureError, DynamicDimError, SardonyxError, first_line
+from sardonyx.errors import CaptureError, SardonyxError, first_line
 from sardonyx.notes import error_at
 
 
 class ComparedByIdentityError(CaptureError):
     """A condition on sizes may have been looked at by `is`."""
-
-
-class LengthReadError(DynamicDimError):
-    """A dynamic dim is fixed by len(), which gives Python's own numbers."""
 
 
 class Recording:
@@ -345,18 +341,14 @@ class Recording:
                 if dim.required:
                     equations = _equations(symbol, conditions)
                     places = [text for c in equations if (text := place_text(c.place))]
-                    reads = self._reads
-                    kind = LengthReadError if reads.has_read_length else DynamicDimError
-                    input_name = self._inputs.names[position]
                     raise fixed_dim_error(
-                        input_name,
+                        self._inputs.names[position],
                         axis,
                         dim,
                         size,
                         list(dict.fromkeys(places)),
-                        kind,
                         by_python=bool(equations) and equations[0].in_model_code,
-                        reads_items=reads.has_read_items,
+                        reads_items=self._reads.has_read_items,
                     )
                 fixed.add((position, axis))
         return fixed

@@ -34,14 +34,21 @@ class SmallComputedSizeError(DynamicDimError):
 def text_place(frame: FrameType) -> Place | None:
     """Where the model's code makes text of a size; None where it only reports something by that."""
     file, line = frame.f_code.co_filename, frame.f_lineno
-    if not is_users(file) or _is_of_python(file) or line in _reporting_lines(file):
+    if not is_users(file) or _is_of_python(file) or only_reports(frame):
         return None
     return file, line, linecache.getline(file, line).strip()
 
 
+def only_reports(frame: FrameType | None) -> bool:
+    """Whether the model's code is in an assertion or an error, or prints or logs something."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame is not None and frame.f_lineno in _reporting_lines(frame.f_code.co_filename)
+
+
 @cache
 def _reporting_lines(file: str) -> frozenset[int]:
-    """Lines of assertions and errors, and of what is printed or logged."""
+    """Lines of such statements."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
@@ -65,9 +72,11 @@ def _reports(node: ast.AST) -> TypeGuard[ast.stmt]:
 
 
 _REPORTING = frozenset(
-    ("print", "_assert", "_check", "_check_value", "_check_type", "_check_index", "warn", "log")
-    + ("debug", "info", "warning", "warning_once", "error", "critical", "exception")
-)
+    {
+        "print", "_assert", "_check", "_check_value", "_check_type", "_check_index", "warn", "log",
+        "debug", "info", "warning", "warning_once", "error", "critical", "exception",
+    }
+)  # fmt: skip
 
 
 def _is_of_python(file: str) -> bool:
