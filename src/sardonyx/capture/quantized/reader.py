@@ -26,13 +26,6 @@ from sardonyx.aten.graph import (
 )
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
-from sardonyx.capture.quantized.arguments import (
-    computed_grids,
-    has_computed_grid,
-    integers,
-    is_static,
-    quantized_in,
-)
 from sardonyx.capture.quantized.kept_calls import (
     KeptCall,
     KeptCalls,
@@ -42,7 +35,15 @@ from sardonyx.capture.quantized.kept_calls import (
 from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
-from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
+from sardonyx.capture.quantized.tensor import (
+    PackedParameters,
+    QuantizedTensor,
+    computed_grids,
+    has_computed_grid,
+    integers,
+    is_static,
+    quantized_in,
+)
 from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
 
 aten = torch.ops.aten
@@ -261,7 +262,7 @@ class QuantizedReader:
         parts = {name: self._parts(argument) for name, argument in given.items()}
         if not isinstance(expected, QuantizedTensor):
             call = KeptCall(op, packed, parts, expected.shape, expected.dtype)
-            return self._call_kept(kept, call)
+            return self._value(kept.defined(call), *call.operands)
         grid = self._parts(expected)
         for scale, zero_point in _RESULT_PARAMETERS:
             if parts.get(scale) is not None and zero_point in parts:
@@ -271,10 +272,7 @@ class QuantizedReader:
                 break
         grid = replace(grid, integers=None)
         call = KeptCall(op, packed, parts, expected.shape, grid.dtype, grid)
-        return replace(expected, integers=self._call_kept(kept, call))
-
-    def _call_kept(self, kept: KeptCalls, call: KeptCall) -> Value:
-        return self._value(kept.defined(call), *call.operands)
+        return replace(expected, integers=self._value(kept.defined(call), *call.operands))
 
     def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
         try:
