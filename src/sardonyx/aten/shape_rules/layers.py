@@ -154,16 +154,6 @@ def _ctc_loss(
     return log_probs.new_empty([log_probs.shape[1]] if has_batch else [])
 
 
-def _of_bytes(op: Any) -> Callable[..., Any]:
-    """Targets may be uint8, which PyTorch's rule does not accept."""
-
-    def loss(self: torch.Tensor, target: torch.Tensor, *options: Any, **more: Any) -> Any:
-        is_bytes = target.dtype == torch.uint8
-        return op(self, target.to(torch.int64) if is_bytes else target, *options, **more)
-
-    return loss
-
-
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten.scaled_dot_product_attention.default: with_kernel(
         aten.scaled_dot_product_attention.default
@@ -206,13 +196,4 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._fused_moving_avg_obs_fq_helper.default: _with_mask,
     aten._fused_moving_avg_obs_fq_helper_functional.default: _with_mask_and_state,
     **dict.fromkeys((aten.ctc_loss.IntList, aten.ctc_loss.Tensor), _ctc_loss),
-    **{
-        op: _of_bytes(op)
-        for op in (
-            aten.nll_loss.default,
-            aten.nll_loss2d.default,
-            aten.nll_loss_nd.default,
-            aten.cross_entropy_loss.default,
-        )
-    },
 }
