@@ -61,6 +61,14 @@ def _as_requested(op: Any) -> Callable[..., torch.Tensor]:
     return reshaped
 
 
+def _unflatten(self: torch.Tensor, dim: int, sizes: Sequence[Any]) -> torch.Tensor:
+    axis = dim % self.dim()
+    requested = [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]]
+    made = aten.unflatten.int(self, dim, sizes)
+    reshaped: torch.Tensor = _torch_private.with_requested_sizes(made, requested)
+    return reshaped
+
+
 # -- slices ----------------------------------------------------------------------------------------
 # PyTorch infers five elements for x[:5] if the example has that many; a shorter x has fewer.
 
@@ -174,6 +182,10 @@ def _length(start: Size | None, end: Size | None, size: Size) -> Any:
     return _max(0, (size if end is None else _from_front(end, size)) - _first(start, size))
 
 
+def _slice_scatter(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
+    return torch.empty_like(self)
+
+
 def _tensor_split(self: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
     axis = dim % self.dim()
     size = self.shape[axis]
@@ -217,7 +229,9 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
         op: _as_requested(op)
         for op in (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
     },
+    aten.unflatten.int: _unflatten,
     aten.slice.Tensor: _slice,
+    aten.slice_scatter.default: _slice_scatter,
     aten.tensor_split.sections: _tensor_split,
     aten._chunk_cat.default: _chunk_cat,
     aten.diff.default: _diff,
