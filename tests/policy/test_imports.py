@@ -42,18 +42,16 @@ STAGES_BEFORE = {
 CAPTURE = {
     "capture.function_overrides": set(),
     "capture.inputs": set(),
-    "capture.opaque_calls": set(),
     "capture.baked_values": set(),
     "capture.side_effects": {"capture.function_overrides"},
     "capture.autograd_functions": {"capture.side_effects"},
-    "capture.quantized": {"capture.opaque_calls"},
+    "capture.quantized": set(),
 }
 LIBRARY = {
     "plugins": {"lower"},
     "extend": {
         "aten",
         "capture.autograd_functions",
-        "capture.opaque_calls",
         "capture.quantized",
         "lower",
     },
@@ -62,7 +60,6 @@ LIBRARY = {
         "capture.autograd_functions",
         "capture.capture",
         "capture.inputs",
-        "capture.opaque_calls",
         "extend",
         "legalize",
         "lower",

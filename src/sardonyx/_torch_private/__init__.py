@@ -10,7 +10,6 @@ from sardonyx._torch_private.programs import *
 from sardonyx._torch_private.pytrees import *
 from sardonyx._torch_private.recording import *
 from sardonyx._torch_private.symbolic_shapes.empty_sizes import *
-from sardonyx._torch_private.symbolic_shapes.min_max import *
 from sardonyx._torch_private.symbolic_shapes.numbers import *
 from sardonyx._torch_private.symbolic_shapes.shape_env_guards import *
 from sardonyx._torch_private.symbolic_shapes.sizes import *

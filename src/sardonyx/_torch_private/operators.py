@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import torch
 
 OpOverload: TypeAlias = torch._ops.OpOverload
+PAD_PACKED_SEQUENCE: Any = torch._VF._pad_packed_sequence
+"""What torch.nn.utils.rnn.pad_packed_sequence calls."""
 
 
 def schema_arguments(op: Any, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -13,10 +13,11 @@ import functools
 import importlib
 import inspect
 import itertools
+import pkgutil
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,7 +26,6 @@ from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private import torchvision_functions
 from sardonyx._torch_private.symbolic_shapes import empty_sizes
-from sardonyx._torch_private.symbolic_shapes.min_max import largest_of_sizes, smallest_of_sizes
 from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
 
@@ -262,17 +262,7 @@ class _PatchedBuiltin:
         return repr(self._original)
 
     def __reduce__(self) -> Any:
-        return getattr, (_Imported(self._original.__module__), self._original.__name__)
-
-
-class _Imported:
-    """A module in a pickle."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __reduce__(self) -> Any:
-        return importlib.import_module, (self._name,)
+        return pkgutil.resolve_name, (f"{self._original.__module__}:{self._original.__name__}",)
 
 
 def _pickled_builtin(function: Any) -> Any:
@@ -285,14 +275,19 @@ def _pickled_builtin(function: Any) -> Any:
 copyreg.pickle(types.BuiltinFunctionType, _pickled_builtin)
 
 
-def _extreme(of_sizes: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
-    def replacement(original: Any, hooks: Hooks) -> Any:
-        followed = of_sizes(original)
+def _extreme(of_two: Callable[..., Any]) -> Callable[[Any, Hooks], Any]:
+    """max or min, of any number of sizes; torch.export records that of two integers only."""
 
+    def replacement(original: Any, hooks: Hooks) -> Any:
         def extreme(*values: Any, **options: Any) -> Any:
-            if hooks.is_elsewhere:
+            items = values
+            if len(values) == 1 and isinstance(values[0], Iterable):
+                if isinstance(values[0], torch.Tensor):  # its rows' values are asked for
+                    return original(*values, **options)
+                values = (items := tuple(values[0]),)
+            if hooks.is_elsewhere or "key" in options or not _are_sizes(items):
                 return original(*values, **options)
-            return as_model_number(followed(*values, **options))
+            return as_model_number(functools.reduce(of_two, items))
 
         return _PatchedBuiltin(original, extreme)
 
@@ -319,6 +314,13 @@ def _function_of_size(name: str) -> Callable[[Any, Hooks], Any]:
         return _PatchedBuiltin(original, function)
 
     return replacement
+
+
+def _are_sizes(items: Any) -> bool:
+    """Whether there is a size among numbers."""
+    return any(isinstance(item, _SIZES) for item in items) and all(
+        isinstance(item, (int, float, *_SIZES)) for item in items
+    )
 
 
 _SIZES = (torch.SymInt, torch.SymFloat)
@@ -433,8 +435,8 @@ PATCHES: tuple[Patch, ...] = (
     *_TORCHVISION_PATCHES,
 )
 PYTHON_PATCHES: tuple[Patch, ...] = (
-    Patch("builtins", "max", _extreme(largest_of_sizes), "would compare the example's sizes"),
-    Patch("builtins", "min", _extreme(smallest_of_sizes), "the same"),
+    Patch("builtins", "max", _extreme(torch.sym_max), "would compare the example's sizes"),
+    Patch("builtins", "min", _extreme(torch.sym_min), "the same"),
     Patch("builtins", "len", _length, "would specialize the size of a tensor"),
     *(
         Patch("math", name, _function_of_size(name), "would specialize the size")

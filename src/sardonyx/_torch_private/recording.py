@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sardonyx._torch_private import patches
 from sardonyx._torch_private.operators import is_composite, schema_arguments
 from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
-from sardonyx._torch_private.symbolic_shapes import min_max, numbers
+from sardonyx._torch_private.symbolic_shapes import numbers
 from sardonyx._torch_private.symbolic_shapes.shape_env_guards import OF_WINDOWS, asks_layout
 from sardonyx._torch_private.symbolic_shapes.sizes import _shape_env_class, example_values
 from sardonyx._torch_private.tensors.fake_tensors import is_fake
@@ -170,7 +170,7 @@ def _asker(frame: FrameType) -> tuple[FrameType, bool]:
     it only checks a condition (`torch._check`)."""
     from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
-    forwarding = uninteresting_files() | {min_max.__file__, patches.__file__, numbers.__file__}
+    forwarding = uninteresting_files() | {patches.__file__, numbers.__file__}
     is_check = False
     while frame.f_back is not None and frame.f_code.co_filename in forwarding:
         is_check = is_check or frame.f_code.co_name.startswith("_check")
@@ -337,6 +337,7 @@ def run_operator(op: Any, args: dict[str, Any], mode: Any, function: Any = None)
     from torch._dispatch.python import enable_python_dispatcher
 
     positional, keyword = schema_arguments(op, args)
+    # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
     with mode, enable_python_dispatcher():
         return (function or op)(*positional, **keyword)
 

@@ -12,15 +12,14 @@ from types import CodeType, FrameType
 
 import torch
 
+from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
 from sardonyx.aten.graph import SourceLocation
 
 Place = tuple[str, int, str]
 """File, line and the text of that line."""
 
-_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_COMPILER = (os.path.join(_TORCH_FOLDER, "_dynamo") + os.sep, _TORCH_FOLDER + "_compile.py")
-_BOUNDARY = os.path.join(_OWN_FOLDER, "capture", "flat_model.py")
+_COMPILER = (os.path.join(TORCH_FOLDER, "_dynamo") + os.sep, TORCH_FOLDER + "_compile.py")
+_BOUNDARY = os.path.join(OWN_FOLDER, "capture", "flat_model.py")
 """The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
@@ -28,7 +27,7 @@ _TORCHSCRIPT_FRAME = re.compile(r"^(.*)\((\d+)\): ", re.MULTILINE)
 
 def is_users(file: str) -> bool:
     return not (
-        file.startswith((_TORCH_FOLDER, _OWN_FOLDER, "torch/", "<", warnings.__file__))
+        file.startswith((TORCH_FOLDER, OWN_FOLDER, "torch/", "<", warnings.__file__))
         or "/torch/fx/" in file
     )
 
@@ -77,7 +76,7 @@ def _kind_of_file(file: str) -> str:
         return "boundary"
     if is_users(file):
         return "user"
-    return "own" if file.startswith((_OWN_FOLDER, *_COMPILER)) else "torch"
+    return "own" if file.startswith((OWN_FOLDER, *_COMPILER)) else "torch"
 
 
 def _place(file: str, line: int) -> Place:
@@ -92,12 +91,12 @@ def _shortened_place(file: str, line: int, folder: str, text: str) -> Place:
 def is_called_from_torch(frame: FrameType | None) -> bool:
     """Whether the running code is PyTorch's, and not that of a model."""
     code = running_model_code(frame)
-    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
+    return code is not None and code.co_filename.startswith(TORCH_FOLDER)
 
 
 def running_model_code(frame: FrameType | None) -> CodeType | None:
     """The running code, apart from what dispatches and observes its calls."""
-    observing = (_OWN_FOLDER, warnings.__file__, _TORCH_FOLDER + "_ops.py")
+    observing = (OWN_FOLDER, warnings.__file__, TORCH_FOLDER + "_ops.py")
     codes = (f.f_code for f in _callers(frame))
     return next((code for code in codes if not code.co_filename.startswith(observing)), None)
 
@@ -139,17 +138,12 @@ class ModuleNames:
 
     def class_path(self, module_path: str) -> str:
         if module_path not in self._made:
-            parts = [self._root]
-            walked: list[str] = []
-            pending: list[str] = []
-            for name in module_path.split(".") if module_path else ():
-                walked.append(name)
-                pending.append(name)
-                class_name = self.classes.get(".".join(walked))
-                # A ModuleList or ModuleDict is never called itself, but is part of the path.
-                parts.append(f"{class_name or 'Module'}[{'.'.join(pending)}]")
-                pending = []
-            self._made[module_path] = "/".join(parts)
+            names = module_path.split(".") if module_path else []
+            walked = [".".join(names[: depth + 1]) for depth in range(len(names))]
+            # A ModuleList or ModuleDict is never called itself, but is part of the path.
+            classes = [self.classes.get(path) or "Module" for path in walked]
+            parts = [f"{kind}[{name}]" for kind, name in zip(classes, names, strict=True)]
+            self._made[module_path] = "/".join([self._root, *parts])
         return self._made[module_path]
 
     def location(

@@ -94,12 +94,7 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
     if is_named_tuple(tree):
         return list(tree._fields), list(tree), lambda items: kind(*items)
     if kind is dict:
-        names = list(tree)
-        return (
-            [str(k) for k in names],
-            list(tree.values()),
-            lambda items: dict(zip(names, items, strict=True)),
-        )
+        return _open_mapping(tree)
     registered = _torch_private.open_registered_pytree(tree)
     if registered is not None:
         return registered
@@ -114,15 +109,19 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
             lambda items: _make_dataclass(kind, fields, items),
         )
     if isinstance(tree, Mapping):
-        names = list(tree)
-        return (
-            [str(k) for k in names],
-            [tree[k] for k in names],
-            lambda items: kind(dict(zip(names, items, strict=True))),
-        )
+        return _open_mapping(tree)
     if isinstance(tree, list):
         return [str(i) for i in range(len(tree))], list(tree), kind
     return None
+
+
+def _open_mapping(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]]:
+    kind, names = type(tree), list(tree)
+    return (
+        [str(name) for name in names],
+        [tree[name] for name in names],
+        lambda items: kind(dict(zip(names, items, strict=True))),
+    )
 
 
 def _make_dataclass(kind: type, fields: list[str], items: list[Any]) -> Any:

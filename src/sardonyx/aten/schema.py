@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from sardonyx._torch_private import OpOverload
+from sardonyx._torch_private import OpOverload, schema_arguments
 from sardonyx.aten.graph import Argument, operator_name
 from sardonyx.errors import InternalError
 
@@ -83,9 +83,8 @@ def bind(
 
 def call_by_name(op: OpOverload, arguments: Mapping[str, Any]) -> Any:
     """The result of an operator for all of its arguments by name."""
-    positional = [arguments[a.name] for a in op._schema.arguments if not a.kwarg_only]
-    keyword = {a.name: arguments[a.name] for a in op._schema.arguments if a.kwarg_only}
-    return op(*positional, **keyword)
+    args, kwargs = schema_arguments(op, arguments)
+    return op(*args, **kwargs)
 
 
 def default_arguments(op: OpOverload) -> dict[str, Argument]:

@@ -18,32 +18,22 @@ class _AsInPython(StrPrinter):  # type: ignore[misc]
         level = sympy.printing.precedence.PRECEDENCE["Mul"]
         return f"{self.parenthesize(left, level)} {operator} {self.parenthesize(right, level + 1)}"
 
-    def _argument(self, expression: Any) -> str:
-        return str(self._print(expression.args[0]))
-
-    def _print_IntTrueDiv(self, expression: Any) -> str:
-        return self._quotient(expression)
-
-    def _print_FloatTrueDiv(self, expression: Any) -> str:
-        return self._quotient(expression)
+    _print_IntTrueDiv = _print_FloatTrueDiv = _quotient
 
     def _print_PythonMod(self, expression: Any) -> str:
         return self._quotient(expression, "%")
 
     def _print_ToFloat(self, expression: Any) -> str:
-        return self._argument(expression)
+        return str(self._print(expression.args[0]))
 
-    def _print_CeilToInt(self, expression: Any) -> str:
-        return f"ceil({self._argument(expression)})"
+    def _rounded(self, expression: Any) -> str:
+        function = _ROUNDING[type(expression).__name__]
+        return f"{function}({self._print(expression.args[0])})"
 
-    def _print_FloorToInt(self, expression: Any) -> str:
-        return f"floor({self._argument(expression)})"
+    _print_CeilToInt = _print_FloorToInt = _print_TruncToInt = _print_RoundToInt = _rounded
 
-    def _print_TruncToInt(self, expression: Any) -> str:
-        return f"int({self._argument(expression)})"
 
-    def _print_RoundToInt(self, expression: Any) -> str:
-        return f"round({self._argument(expression)})"
+_ROUNDING = {"CeilToInt": "ceil", "FloorToInt": "floor", "TruncToInt": "int", "RoundToInt": "round"}
 
 
 def text_of(expression: sympy.Basic) -> str:

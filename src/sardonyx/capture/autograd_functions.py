@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy
 import sympy
 import torch
 
@@ -22,8 +21,8 @@ from sardonyx.errors import CaptureError
 
 Apply: TypeAlias = Callable[..., Any]
 _LARGEST = 2**63
-_TENSOR = object()
-"""Stands where a result is a tensor."""
+_GIVEN = object()
+"""Stands where each call has its own: an argument of the operator, or a tensor of the result."""
 
 
 class OpaqueFunctions:
@@ -86,12 +85,12 @@ class OpaqueFunctions:
         self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> tuple[OpaqueFunction, list[Any]]:
         """The operator for a call, and its arguments among those of the call."""
-        leaves, form = _CallForm.of(kind, args, kwargs)
+        form = _CallForm(kind, args, kwargs)
         key = (kind, form.key)
         if key not in self._functions:
             function = OpaqueFunction(kind, apply, form, has_form=self.is_opaque(kind))
             self._functions[key] = self._defined(function)
-        return self._functions[key], form.operands(leaves)
+        return self._functions[key], form.operands(args, kwargs)
 
     def _defined(self, function: OpaqueFunction) -> OpaqueFunction:
         base = name = re.sub(r"\W", "_", function.name)
@@ -174,13 +173,13 @@ class OpaqueFunction:
     @property
     def gives_tensors(self) -> list[bool]:
         """For each item of what `forward` returns, whether it is a tensor."""
-        return [leaf is _TENSOR for leaf in self._result_leaves]
+        return [leaf is _GIVEN for leaf in self._result_leaves]
 
     def result(self, tensors: Sequence[Any]) -> Any:
         """What the function returns, with these as its tensors."""
         given = iter(tensors)
         assert self._result_structure is not None
-        leaves = [next(given) if leaf is _TENSOR else leaf for leaf in self._result_leaves]
+        leaves = [next(given) if leaf is _GIVEN else leaf for leaf in self._result_leaves]
         return pytree.unflatten(self._result_structure, leaves)
 
     def run(self, *operands: Any) -> list[torch.Tensor]:
@@ -200,7 +199,7 @@ class OpaqueFunction:
                 " can do: compute a new tensor there"
             )
         leaves, self._result_structure = pytree.flatten(returned)
-        self._result_leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
+        self._result_leaves = [_GIVEN if isinstance(x, torch.Tensor) else x for x in leaves]
         results = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         self.shared = [
             (place, operand)
@@ -255,61 +254,51 @@ class _CallForm:
     """What is the same in all calls of one operator: how arguments nest, and those of them that
     no operator takes."""
 
-    def __init__(
-        self,
-        leaves: list[Any],
-        structure: pytree.Structure,
-        names: list[str],
-        argument_names: list[str],
-        key: Hashable,
-    ) -> None:
-        types = [_schema_type(leaf) for leaf in leaves]
-        self.key = key
-        self.parameters = {n: t for n, t in zip(names, types, strict=True) if t is not None}
-        """The type of each argument of the operator."""
-        self.argument_names = argument_names
+    def __init__(self, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        leaves, self._structure = _opened(args, kwargs)
+        self._keywords = tuple(kwargs)
+        self.argument_names = _names(kind, args, kwargs)
         """Those that `forward` has."""
-        self._structure = structure
-        self._fixed = [leaf if t is None else None for leaf, t in zip(leaves, types, strict=True)]
-        self._is_operand = [t is not None for t in types]
-
-    @classmethod
-    def of(
-        cls, kind: type, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], _CallForm]:
-        leaves: list[Any] = []
-        names: list[str] = []
-        structures: list[pytree.Structure] = []
-        given = _names(kind, args, kwargs)
-        for name, argument in zip(given, (*args, *kwargs.values()), strict=True):
-            inner, structure = pytree.flatten(argument)
-            if not any(_is_traced(leaf) for leaf in inner):
-                inner, structure = [argument], pytree.Leaf(0)
-            paths = pytree.paths(structure)
-            names += [_parameter_name("_".join((name, *path)), names) for path in paths]
-            structures.append(_moved(structure, len(leaves)))
-            leaves += inner
-        count, keywords = len(args), tuple(kwargs)
-
-        def make(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-            return items[:count], dict(zip(keywords, items[count:], strict=True))
-
-        whole = pytree.Branch((), tuple(structures), make, "")
+        self.parameters: dict[str, str] = {}
+        """The type of each argument of the operator."""
+        self._fixed: list[Any] = []
+        for (place, *path), leaf in zip(pytree.paths(self._structure), leaves, strict=True):
+            type_ = _schema_type(leaf)
+            if type_ is not None:
+                text = "_".join((self.argument_names[int(place)], *path))
+                self.parameters[_parameter_name(text, self.parameters)] = type_
+            self._fixed.append(leaf if type_ is None else _GIVEN)
         fixed = tuple(_schema_type(leaf) or _constant_key(leaf) for leaf in leaves)
-        key = (tuple(map(_structure_key, structures)), keywords, fixed)
-        return leaves, cls(leaves, whole, names, given, key)
+        self.key = (_structure_key(self._structure), self._keywords, fixed)
 
-    def operands(self, leaves: Sequence[Any]) -> list[Any]:
+    def operands(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of the operator among those of a call."""
-        return [leaf for leaf, is_op in zip(leaves, self._is_operand, strict=True) if is_op]
+        leaves, _ = _opened(args, kwargs)
+        return [x for x, fixed in zip(leaves, self._fixed, strict=True) if fixed is _GIVEN]
 
     def arguments(self, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of the function, with these in the places of the operator's."""
         given = iter(operands)
-        pairs = zip(self._fixed, self._is_operand, strict=True)
-        leaves = [next(given) if is_op else fixed for fixed, is_op in pairs]
-        args, kwargs = pytree.unflatten(self._structure, leaves)
-        return args, kwargs
+        leaves = [next(given) if fixed is _GIVEN else fixed for fixed in self._fixed]
+        items = pytree.unflatten(self._structure, leaves)
+        count = len(items) - len(self._keywords)
+        return items[:count], dict(zip(self._keywords, items[count:], strict=True))
+
+
+class _Whole:
+    """An argument that has no tensors or sizes in it."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _opened(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], pytree.Structure]:
+    arguments = [
+        a if any(map(_is_traced, pytree.flatten(a)[0])) else _Whole(a)
+        for a in (*args, *kwargs.values())
+    ]
+    leaves, structure = pytree.flatten(arguments)
+    return [leaf.content if isinstance(leaf, _Whole) else leaf for leaf in leaves], structure
 
 
 def _is_traced(leaf: Any) -> bool:
@@ -342,7 +331,7 @@ def _names(kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]
     return [*names, *kwargs]
 
 
-def _parameter_name(text: str, taken: Sequence[str]) -> str:
+def _parameter_name(text: str, taken: Collection[str]) -> str:
     plain = re.sub(r"[^0-9a-zA-Z_]", "_", text)
     plain = plain if plain[:1].isalpha() else f"argument{plain}"
     name, number = plain, 0
@@ -350,13 +339,6 @@ def _parameter_name(text: str, taken: Sequence[str]) -> str:
         number += 1
         name = f"{plain}_{number}"
     return name
-
-
-def _moved(structure: pytree.Structure, by: int) -> pytree.Structure:
-    if isinstance(structure, pytree.Leaf):
-        return pytree.Leaf(structure.index + by)
-    children = tuple(_moved(child, by) for child in structure.children)
-    return pytree.Branch(structure.keys, children, structure.make, structure.type_name)
 
 
 def _structure_key(structure: pytree.Structure) -> Hashable:
@@ -372,8 +354,6 @@ def _constant_key(constant: Any) -> Hashable:
 
 
 def _leaf_key(leaf: Any) -> Hashable:
-    if isinstance(leaf, numpy.ndarray):
-        return (str(leaf.dtype), leaf.shape, leaf.tobytes())
     try:
         hash(leaf)
     except TypeError:

@@ -210,25 +210,12 @@ def _whole_quotient(of_integers: Callable[[Any, Any], Any], *, is_reversed: bool
         if not is_float or not isinstance(other, (int, float, torch.SymInt, torch.SymFloat)):
             return as_model_number(of_integers(self, other))
         left, right = (other, self) if is_reversed else (self, other)
-        if _is_power_of_two(right) or (_is_whole(left) and _is_whole(right)):
-            # The quotient is not rounded up to a whole number.
-            return as_model_number(of_integers(self, other))
         to_float: Callable[[Any], Any] = torch.sym_float
         left, right = as_model_number(to_float(left)), as_model_number(to_float(right))
         nearly_whole = (left - left % right) / right
         return as_model_number(to_float(math.floor(nearly_whole + 0.5)))
 
     return quotient
-
-
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, (int, torch.SymInt)) or (
-        type(number) is float and number.is_integer()
-    )
-
-
-def _is_power_of_two(number: Any) -> bool:
-    return type(number) in (int, float) and abs(math.frexp(number)[0]) == 0.5
 
 
 @functools.cache

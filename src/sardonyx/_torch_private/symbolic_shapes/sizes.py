@@ -153,11 +153,6 @@ def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> 
     return made
 
 
-def new_data_dependent_size(mode: Any) -> Any:
-    """A size symbol for an integer that is only known at run time."""
-    return mode.shape_env.create_unbacked_symint()
-
-
 def new_data_dependent_size_of(fake: Any) -> Any:
     """A length in a result that depends on the values of `fake`."""
     return new_data_dependent_length(fake_mode_of(fake) or active_fake_mode())
@@ -227,8 +222,3 @@ def new_data_dependent_length(mode: Any) -> Any:
     size = mode.shape_env.create_unbacked_symint()
     torch._check(size >= 0)  # type: ignore[no-untyped-call]
     return size
-
-
-def new_data_dependent_float(mode: Any) -> Any:
-    """A symbol for a float that is only known at run time."""
-    return mode.shape_env.create_unbacked_symfloat()

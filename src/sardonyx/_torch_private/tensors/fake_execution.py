@@ -11,14 +11,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sardonyx._torch_private.flags import quiet_loggers
 from sardonyx._torch_private.operators import schema_arguments
 from sardonyx._torch_private.patches import sizes_that_may_be_zero
-from sardonyx._torch_private.tensors.fake_tensors import fake_from_strides
+from sardonyx._torch_private.recording import run_operator
+from sardonyx._torch_private.tensors.fake_tensors import fake_with_strides_of
 from sardonyx._torch_private.tensors.meta_parameters import is_weightless
 
 
 def fake_from(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
     """A fake tensor with the sizes and strides of `tensor`."""
     if is_weightless(tensor) and tensor.fake_mode is not mode:  # type: ignore[attr-defined]
-        return fake_from_strides(mode, tensor, list(tensor.shape), list(tensor.stride()))
+        return fake_with_strides_of(mode, tensor)
     made: torch.Tensor = mode.from_tensor(tensor.detach(), static_shapes=True)
     return made
 
@@ -74,16 +75,6 @@ def record_decomposition(
 def run_on_fakes(
     op: Any, args: dict[str, Any], mode: Any, function: Callable[..., Any] | None = None
 ) -> Any:
-    """The result of `op`, or of `function` in its place, on fake tensors."""
-    from torch._dispatch.python import enable_python_dispatcher
-
-    positional, keyword = schema_arguments(op, args)
-    # Composite operators written in C++ turn size symbols into numbers; their Python forms do not.
-    with (
-        quiet_loggers(),
-        torch.no_grad(),
-        mode,
-        enable_python_dispatcher(),
-        sizes_that_may_be_zero(),
-    ):
-        return (function or op)(*positional, **keyword)
+    """As `run_operator`, outside of a recording."""
+    with quiet_loggers(), torch.no_grad(), sizes_that_may_be_zero():
+        return run_operator(op, args, mode, function)

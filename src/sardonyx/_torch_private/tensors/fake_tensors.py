@@ -28,9 +28,8 @@ def fake_from_sizes(
         return torch.empty(sizes, dtype=dtype, device=device)
 
 
-def fake_from_strides(
-    mode: Any, like: torch.Tensor, sizes: list[Any], strides: list[Any]
-) -> torch.Tensor:
+def fake_with_strides_of(mode: Any, like: torch.Tensor) -> torch.Tensor:
+    sizes, strides = list(like.shape), list(like.stride())
     with mode:
         return torch.empty_strided(sizes, strides, dtype=like.dtype, device=like.device)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sardonyx._torch_private.tensors.fake_tensors import fake_from_strides, is_fake
+from sardonyx._torch_private.tensors.fake_tensors import fake_with_strides_of, is_fake
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def is_weightless(tensor: Any) -> bool:
 
 
 def weightless_like(tensor: torch.Tensor) -> torch.Tensor:
-    return fake_from_strides(_weightless_mode(), tensor, list(tensor.shape), list(tensor.stride()))
+    return fake_with_strides_of(_weightless_mode(), tensor)
 
 
 class LargeTensorsWeightless(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -18,20 +18,16 @@ _min: Callable[[Any, Any], Any] = torch.sym_min
 # -- attention, convolution, normalization ---------------------------------------------------------
 
 
-def kernel_for(*tensors: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
-    """The attention kernel for these tensors. To choose one, PyTorch compares sizes with 0;
-    the math kernel takes any."""
-    is_open = any(map(_torch_private.is_decided_by_data, (n for t in tensors for n in t.shape)))
-    return sdpa_kernel(SDPBackend.MATH) if is_open else contextlib.nullcontext()
+def with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
+    """An attention function with a kernel for its tensors. To choose one, PyTorch compares sizes
+    with 0; the math kernel takes any."""
 
+    def attended(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        sizes = (*query.shape, *key.shape, *value.shape)
+        is_open = any(map(_torch_private.is_decided_by_data, sizes))
+        with sdpa_kernel(SDPBackend.MATH) if is_open else contextlib.nullcontext():
+            return attend(query, key, value, *args, **kwargs)
 
-def _attention(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *arguments: Any, **options: Any
-) -> torch.Tensor:
-    with kernel_for(query, key, value):
-        attended: torch.Tensor = aten.scaled_dot_product_attention.default(
-            query, key, value, *arguments, **options
-        )
     return attended
 
 
@@ -73,16 +69,6 @@ def _adaptive_max_pool(
     return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
 
 
-def _adaptive_avg_pool1d(self: torch.Tensor, output_size: Sequence[Size]) -> torch.Tensor:
-    return self.new_empty([*self.shape[:-1], *output_size])
-
-
-def _fractional_max_pool(
-    self: torch.Tensor, kernel_size: Sequence[int], output_size: Sequence[Size], *rest: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    return _adaptive_max_pool(self, output_size)
-
-
 # -- recurrent layers ------------------------------------------------------------------------------
 # PyTorch runs a layer step by step, which fixes the length of a sequence to that of the example.
 
@@ -110,14 +96,8 @@ def _packed_layers(
     return _layers(data, *arguments)
 
 
-def _cell(input: torch.Tensor, hx: torch.Tensor, *weights: Any) -> torch.Tensor:
-    return torch.empty_like(hx)
-
-
-def _cell_with_cell_state(
-    input: torch.Tensor, hx: Sequence[torch.Tensor], *weights: Any
-) -> tuple[torch.Tensor, ...]:
-    return tuple(map(torch.empty_like, hx))
+def _cell(input: torch.Tensor, hx: torch.Tensor | Sequence[torch.Tensor], *weights: Any) -> Any:
+    return torch.empty_like(hx) if isinstance(hx, torch.Tensor) else [*map(torch.empty_like, hx)]
 
 
 def _packed(
@@ -174,34 +154,30 @@ def _ctc_loss(
     return log_probs.new_empty([log_probs.shape[1]] if has_batch else [])
 
 
-def _of_bytes(op: Any) -> Callable[..., Any]:
-    """Targets may be uint8, which PyTorch's rule does not accept."""
-
-    def loss(self: torch.Tensor, target: torch.Tensor, *options: Any, **more: Any) -> Any:
-        is_bytes = target.dtype == torch.uint8
-        return op(self, target.to(torch.int64) if is_bytes else target, *options, **more)
-
-    return loss
-
-
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
-    aten.scaled_dot_product_attention.default: _attention,
+    aten.scaled_dot_product_attention.default: with_kernel(
+        aten.scaled_dot_product_attention.default
+    ),
     aten._convolution.default: _convolution,
     aten._convolution.deprecated: _convolution,
     aten.batch_norm.default: _like_input,
     aten.group_norm.default: _like_input,
     aten.max_pool1d.default: _max_pool1d,
-    aten.adaptive_avg_pool1d.default: _adaptive_avg_pool1d,
+    aten.adaptive_avg_pool1d.default: lambda self, output_size: _adaptive_max_pool(
+        self, output_size
+    )[0],
     aten.adaptive_max_pool1d.default: _adaptive_max_pool,
     aten.adaptive_max_pool2d.default: _adaptive_max_pool,
     aten.adaptive_max_pool3d.default: _adaptive_max_pool,
-    aten.fractional_max_pool3d.default: _fractional_max_pool,
+    aten.fractional_max_pool3d.default: lambda self, kernel_size, output_size, random_samples: (
+        _adaptive_max_pool(self, output_size)
+    ),
     aten._pack_padded_sequence.default: _packed,
     aten._pad_packed_sequence.default: _padded,
-    aten.lstm_cell.default: _cell_with_cell_state,
-    **dict.fromkeys(
-        (aten.gru_cell.default, aten.rnn_tanh_cell.default, aten.rnn_relu_cell.default), _cell
-    ),
+    **{
+        getattr(aten, f"{name}_cell").default: _cell
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
     **dict.fromkeys(
         (aten.lstm.input, aten.gru.input, aten.rnn_tanh.input, aten.rnn_relu.input), _layers
     ),
@@ -220,13 +196,4 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     aten._fused_moving_avg_obs_fq_helper.default: _with_mask,
     aten._fused_moving_avg_obs_fq_helper_functional.default: _with_mask_and_state,
     **dict.fromkeys((aten.ctc_loss.IntList, aten.ctc_loss.Tensor), _ctc_loss),
-    **{
-        op: _of_bytes(op)
-        for op in (
-            aten.nll_loss.default,
-            aten.nll_loss2d.default,
-            aten.nll_loss_nd.default,
-            aten.cross_entropy_loss.default,
-        )
-    },
 }

@@ -15,17 +15,8 @@ from sardonyx.aten.shape_rules import (
     reduction,
 )
 
+_THEMES = (before_2_13, creation, data_dependent, indexing, layers, linear_algebra, reduction)
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
-    op: rule
-    for theme in (
-        before_2_13,
-        creation,
-        data_dependent,
-        indexing,
-        layers,
-        linear_algebra,
-        reduction,
-    )
-    for op, rule in theme.SHAPE_RULES.items()
+    op: rule for theme in _THEMES for op, rule in theme.SHAPE_RULES.items()
 }
 """By operator, a function that takes its arguments and gives results of the right shapes."""

@@ -23,23 +23,13 @@ def fitting(size: Any, first: Any, last: Any, larger: Any, smaller: Any) -> Any:
     return last - first
 
 
-def _whole(size: Any, first: Any, last: Any, larger: Any, smaller: Any) -> Any:
-    return size
-
-
-def _not_negative(size: Any, first: Any, last: Any, larger: Any, smaller: Any) -> Any:
-    return larger(0, last - first)
-
-
-def _not_longer(size: Any, first: Any, last: Any, larger: Any, smaller: Any) -> Any:
-    return smaller(size, last - first)
-
-
-def _within(size: Any, first: Any, last: Any, larger: Any, smaller: Any) -> Any:
-    return larger(0, smaller(size, last) - first)
-
-
-_FORMS: tuple[Form, ...] = (fitting, _whole, _not_negative, _not_longer, _within)
+_FORMS: tuple[Form, ...] = (
+    fitting,
+    lambda size, first, last, larger, smaller: size,
+    lambda size, first, last, larger, smaller: larger(0, last - first),
+    lambda size, first, last, larger, smaller: smaller(size, last - first),
+    lambda size, first, last, larger, smaller: larger(0, smaller(size, last) - first),
+)
 _MOST_TRIED = 600
 
 
@@ -109,57 +99,52 @@ def _reading(expression: Any, symbol: Any) -> _Reading | None:
     if expression.is_Integer:
         number = int(expression)
         return _Reading(lambda size: number, Fraction(0), 1, abs(number), 1)
-    parts = [_reading(a, symbol) for a in expression.args]
-    known = [p for p in parts if p is not None]
-    combined = _COMBINATIONS.get(type(expression).__name__)
-    if combined is None or not parts or len(known) < len(parts):
+    found = [_reading(a, symbol) for a in expression.args]
+    parts = [p for p in found if p is not None]
+    kind = type(expression).__name__
+    if not parts or len(parts) < len(found):
         return None
-    return combined(expression, known)
+    if kind in _JOINS:
+        join = _JOINS[kind]
+        return _Reading(
+            lambda size: join(p.value(size) for p in parts),
+            Fraction(join(p.slope for p in parts)),
+            lcm(*(p.scale for p in parts)),
+            sum(p.spread for p in parts),
+            lcm(*(p.period for p in parts)),
+        )
+    if len(parts) != 2:
+        return None
+    if kind == "Mul":
+        return _multiple(expression.args[0], parts[1])
+    return _divided(kind, parts[0], expression.args[1])
 
 
-def _joined(value: Callable[[int], int], slope: Fraction, parts: list[_Reading]) -> _Reading:
-    return _Reading(
-        value,
-        slope,
-        lcm(*(p.scale for p in parts)),
-        sum(p.spread for p in parts),
-        lcm(*(p.period for p in parts)),
-    )
+_JOINS: dict[str, Callable[..., Any]] = {"Add": sum, "Max": max, "Min": min}
 
 
-def _sum(expression: Any, parts: list[_Reading]) -> _Reading:
-    slope = sum((p.slope for p in parts), Fraction(0))
-    return _joined(lambda size: sum(p.value(size) for p in parts), slope, parts)
-
-
-def _choice(choose: Callable[..., Any]) -> Callable[[Any, list[_Reading]], _Reading]:
-    return lambda expression, parts: _joined(
-        lambda size: choose(p.value(size) for p in parts), choose(p.slope for p in parts), parts
-    )
-
-
-def _multiple(expression: Any, parts: list[_Reading]) -> _Reading | None:
-    factor, rest = expression.args[0], parts[-1]
-    if len(parts) != 2 or not factor.is_Integer:
+def _multiple(factor: Any, part: _Reading) -> _Reading | None:
+    if not factor.is_Integer:
         return None
     number = int(factor)
-    return rest._replace(
-        value=lambda size: number * rest.value(size),
-        slope=number * rest.slope,
-        spread=abs(number) * rest.spread,
+    return part._replace(
+        value=lambda size: number * part.value(size),
+        slope=number * part.slope,
+        spread=abs(number) * part.spread,
     )
 
 
-def _quotient_or_remainder(expression: Any, parts: list[_Reading]) -> _Reading | None:
-    part, divisor = parts[0], expression.args[1]
-    if len(parts) != 2 or not (divisor.is_Integer and divisor > 0):
+def _divided(kind: str, part: _Reading, divisor: Any) -> _Reading | None:
+    if not (divisor.is_Integer and divisor > 0):
         return None
     number = int(divisor)
     period = part.period * number // gcd(int(part.slope * part.period), number)
-    if type(expression).__name__ in ("Mod", "PythonMod"):
+    if kind in ("Mod", "PythonMod"):
         return _Reading(
             lambda size: part.value(size) % number, Fraction(0), part.scale, number, period
         )
+    if kind not in ("FloorDiv", "CleanDiv"):
+        return None
     return _Reading(
         lambda size: part.value(size) // number,
         part.slope / number,
@@ -167,12 +152,3 @@ def _quotient_or_remainder(expression: Any, parts: list[_Reading]) -> _Reading |
         part.spread // number + 2,
         period,
     )
-
-
-_COMBINATIONS: dict[str, Callable[[Any, list[_Reading]], _Reading | None]] = {
-    "Add": _sum,
-    "Mul": _multiple,
-    **dict.fromkeys(("FloorDiv", "CleanDiv", "Mod", "PythonMod"), _quotient_or_remainder),
-    "Max": _choice(max),
-    "Min": _choice(min),
-}

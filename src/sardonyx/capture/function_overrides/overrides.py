@@ -9,9 +9,8 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.pytree import leaves_in
-from sardonyx.aten.shape_rules.layers import kernel_for
+from sardonyx.aten.shape_rules.layers import with_kernel
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride
-from sardonyx.capture.function_overrides.index_masks import with_plain_masks
 from sardonyx.capture.function_overrides.resize import RESIZE_OVERRIDES
 from sardonyx.capture.function_overrides.symbolic_variants import SYMBOLIC_VARIANTS
 from sardonyx.capture.function_overrides.symint_operators import SYMINT_OVERRIDES
@@ -28,21 +27,19 @@ class OperatorOverrides(FunctionOverride):
             return any(map(_is_unplain, parts)) or (
                 func is torch.Tensor.__setitem__ and _has_symbolic_slice(args[0], parts)
             )
-        return func in SYMINT_OVERRIDES or func in RESIZE_OVERRIDES or func in _REPLACED
+        return func in _WITH_FUNCTION or func in _REPLACED
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in _INDEXED:
             tensor, index, *assigned = args
             index = _with_read_bounds(index)
-            tensor, index = with_plain_masks(tensor, index, *assigned)
+            tensor, index = _with_plain_masks(tensor, index, *assigned)
             tensor, index = _recordable(tensor, index)
             if assigned:
                 tensor, index = _sliced(tensor, index)
             return func(tensor, index, *assigned)
-        if func in SYMINT_OVERRIDES:
-            return SYMINT_OVERRIDES[func](func, *args, **kwargs)
-        if func in RESIZE_OVERRIDES:
-            return RESIZE_OVERRIDES[func](func, *args, **kwargs)
+        if func in _WITH_FUNCTION:
+            return _WITH_FUNCTION[func](func, *args, **kwargs)
         return _REPLACED.get(func, func)(*args, **kwargs)
 
 
@@ -63,6 +60,34 @@ def _with_read_bounds(index: Any) -> Any:
 
 
 _INDEXED = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
+_WITH_FUNCTION = {**SYMINT_OVERRIDES, **RESIZE_OVERRIDES}
+
+
+def _with_plain_masks(
+    tensor: torch.Tensor, index: Any, assigned: Any = None
+) -> tuple[torch.Tensor, Any]:
+    """The parts of tensor[index], or of tensor[index] = assigned, with masks of bools that have
+    dims."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(map(_is_of_bytes, parts)) and not _is_refused(assigned):
+        parts = tuple(part.to(torch.bool) if _is_of_bytes(part) else part for part in parts)
+        index = parts if isinstance(index, tuple) else parts[0]
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(mask, torch.Tensor) and mask.dim() == 0 and mask.dtype == torch.bool:
+        # It stands for a dim of the result that has the size 1 or 0.
+        return tensor.unsqueeze(0), mask.reshape(1)
+    return tensor, index
+
+
+def _is_refused(assigned: Any) -> bool:
+    """Whether PyTorch takes no masks of uint8 for what is assigned: a single number."""
+    if isinstance(assigned, torch.Tensor):
+        return bool(assigned.numel() == 1)
+    return assigned is not None
+
+
+def _is_of_bytes(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype == torch.uint8
 
 
 def _recordable(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
@@ -161,18 +186,13 @@ def _group_norm(
 def _as_tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
     """As torch.tensor makes it of numbers and tensors without dims, which may be symbols: it would
     read their values."""
-    if isinstance(data, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        number: Any = data
-        return torch.scalar_tensor(number, dtype=dtype or _dtype_of([data]), device=device)
-    if isinstance(data, (list, tuple)) and _has_symbol(data):
-        dtype = dtype or _dtype_of(list(leaves_in(data)))
-        return torch.stack([_row(item, dtype, device) for item in data])
+    if _has_symbol(data):
+        return _stacked(data, dtype or _dtype_of(list(leaves_in(data))), device)
     return torch.as_tensor(data, dtype=dtype, device=device)
 
 
 def _tensor(data: Any, **options: Any) -> torch.Tensor:
-    is_list = isinstance(data, (list, tuple))
-    if (is_list and _has_symbol(data)) or isinstance(data, _NUMBERS):
+    if _has_symbol(data):
         return _as_tensor(data, options.get("dtype"), options.get("device"))
     return torch.tensor(data, **options)
 
@@ -180,15 +200,18 @@ def _tensor(data: Any, **options: Any) -> torch.Tensor:
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def _row(item: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
+def _stacked(item: Any, dtype: torch.dtype, device: Any) -> torch.Tensor:
     if isinstance(item, (list, tuple)):
-        return torch.stack([_row(inner, dtype, device) for inner in item])
+        return torch.stack([_stacked(inner, dtype, device) for inner in item])
     if isinstance(item, torch.Tensor):
         return item.to(device=device, dtype=dtype)
     return torch.scalar_tensor(item, dtype=dtype, device=device)
 
 
-def _has_symbol(data: Sequence[Any]) -> bool:
+def _has_symbol(data: Any) -> bool:
+    """Whether it is a symbolic number, or a list with those or with tensors in it."""
+    if not isinstance(data, (list, tuple)):
+        return isinstance(data, _NUMBERS)
     return any(isinstance(n, (torch.Tensor, *_NUMBERS)) for n in leaves_in(data))
 
 
@@ -204,14 +227,6 @@ def _kind(number: Any) -> torch.dtype:
     if isinstance(number, (bool, torch.SymBool)):
         return torch.bool
     return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.get_default_dtype()
-
-
-def _with_kernel(attend: Callable[..., Any]) -> Callable[..., Any]:
-    def attended(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        with kernel_for(query, key, value):
-            return attend(query, key, value, *args, **kwargs)
-
-    return attended
 
 
 def _deepcopy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
@@ -232,14 +247,30 @@ def _reduced(tensor: torch.Tensor, protocol: int) -> Any:
     return tensor.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
 
 
+def _zeros(*sizes: Any, **options: Any) -> torch.Tensor:
+    """The first state of a layer has as many rows as the first step of packed sequences, a number
+    that torch.nn reads off a tensor."""
+    numbers: list[Any] = [s.item() if isinstance(s, torch.Tensor) else s for s in sizes]
+    return torch.zeros(*numbers, **options)
+
+
+def _pad_packed_sequence(*args: Any) -> Any:
+    """A symbolic length is that of the longest sequence, which the operator takes by itself: -1."""
+    *others, length = args
+    given = -1 if isinstance(length, torch.SymInt) else length
+    return _torch_private.PAD_PACKED_SEQUENCE(*others, given)
+
+
 _REPLACED: dict[Any, Callable[..., Any]] = {
+    torch.zeros: _zeros,
+    _torch_private.PAD_PACKED_SEQUENCE: _pad_packed_sequence,
     torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.__reduce_ex__: _reduced,
     **SYMBOLIC_VARIANTS,
     torch.Tensor.nbytes.__get__: lambda x: x.numel() * x.element_size(),  # type: ignore[attr-defined]
     torch.nn.functional.group_norm: _group_norm,
     **{
-        attend: _with_kernel(attend)
+        attend: with_kernel(attend)
         for attend in (
             torch.nn.functional.scaled_dot_product_attention,
             torch.nn.functional.multi_head_attention_forward,

@@ -104,13 +104,17 @@ class PreparedInputs:
         return self.recorded_larger() is None or min(sizes) >= SMALLEST_OF_ALL
 
     def _recorded_as(self, smallest: int, times: int) -> PreparedInputs | None:
-        larger = with_generic_sizes(
-            self.leaves, self.dynamic, smallest=smallest, times=times, follows=self.follows
-        )
+        larger = self._sized(smallest_generic=smallest, times=times)
         is_done = (self.times, self.smallest_generic) >= (times, smallest)
-        if is_done or _sizes(larger) == self.recorded_sizes:
-            return None
-        return replace(self, capture_leaves=larger, smallest_generic=smallest, times=times)
+        return None if is_done or larger.recorded_sizes == self.recorded_sizes else larger
+
+    def _sized(self, **changes: Any) -> PreparedInputs:
+        """With these fields changed, and recorded at the sizes that follow from them."""
+        made = replace(self, **changes)
+        sized = with_generic_sizes(
+            made.leaves, made.dynamic, made.smallest_generic, made.times, made.follows
+        )
+        return replace(made, capture_leaves=sized)
 
     def without_dynamic(self, fixed: Collection[tuple[int, int]]) -> PreparedInputs:
         """With the dims (position of the leaf, axis) as they are in the example."""
@@ -120,28 +124,15 @@ class PreparedInputs:
         )
         names = {dim.name for axes in dynamic for dim in axes.values()}
         follows = {n: parts for n, parts in self.follows.items() if names >= {n, *parts}}
-        sized = with_generic_sizes(
-            self.leaves,
-            dynamic,
-            smallest=self.smallest_generic,
-            times=self.times,
-            follows=follows,
-        )
-        return replace(self, dynamic=dynamic, capture_leaves=sized, follows=follows)
+        return self._sized(dynamic=dynamic, follows=follows)
 
     def recorded_with_sums(self) -> Iterator[PreparedInputs]:
         """Where dims of size 0 and 1 are recorded with another size, with that of dims which may
         follow from them changed as well."""
         for follows in possible_sums(self.leaves, self.dynamic):
-            sized = with_generic_sizes(
-                self.leaves,
-                self.dynamic,
-                smallest=self.smallest_generic,
-                times=self.times,
-                follows=follows,
-            )
-            if _sizes(sized) != self.recorded_sizes:
-                yield replace(self, capture_leaves=sized, follows=follows)
+            sized = self._sized(follows=follows)
+            if sized.recorded_sizes != self.recorded_sizes:
+                yield sized
 
     def with_constants(self, numbers: Collection[int]) -> PreparedInputs:
         """With the numbers at these positions as part of the graph."""

@@ -26,19 +26,24 @@ from sardonyx.aten.graph import (
 )
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
-from sardonyx.capture.opaque_calls import KeptCalls, calls_kept
-from sardonyx.capture.quantized.arguments import (
+from sardonyx.capture.quantized.kept_calls import (
+    KeptCall,
+    KeptCalls,
+    QuantizedArgument,
+    calls_kept,
+)
+from sardonyx.capture.quantized.operators import FORMS
+from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
+from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
+from sardonyx.capture.quantized.tensor import (
+    PackedParameters,
+    QuantizedTensor,
     computed_grids,
     has_computed_grid,
     integers,
     is_static,
     quantized_in,
 )
-from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
-from sardonyx.capture.quantized.operators import FORMS
-from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
-from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
-from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
 
 aten = torch.ops.aten
@@ -256,8 +261,8 @@ class QuantizedReader:
         given = unpacked_arguments(self, op, packed)
         parts = {name: self._parts(argument) for name, argument in given.items()}
         if not isinstance(expected, QuantizedTensor):
-            call = KeptQuantizedCall(op, packed, parts, expected.shape, expected.dtype)
-            return self._call_kept(kept, call)
+            call = KeptCall(op, packed, parts, expected.shape, expected.dtype)
+            return self._value(kept.defined(call), *call.operands)
         grid = self._parts(expected)
         for scale, zero_point in _RESULT_PARAMETERS:
             if parts.get(scale) is not None and zero_point in parts:
@@ -266,11 +271,8 @@ class QuantizedReader:
                     parts[scale] = grid.scale
                 break
         grid = replace(grid, integers=None)
-        call = KeptQuantizedCall(op, packed, parts, expected.shape, grid.dtype, grid)
-        return replace(expected, integers=self._call_kept(kept, call))
-
-    def _call_kept(self, kept: KeptCalls, call: KeptQuantizedCall) -> Value:
-        return self._value(kept.defined(call), *call.operands)
+        call = KeptCall(op, packed, parts, expected.shape, grid.dtype, grid)
+        return replace(expected, integers=self._value(kept.defined(call), *call.operands))
 
     def _expected(self, op: OpOverload, arguments: dict[str, Argument]) -> Any:
         try:

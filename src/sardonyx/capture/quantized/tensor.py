@@ -1,13 +1,16 @@
-"""Quantized tensors and packed weights, as a recording has them."""
+"""Quantized tensors and packed weights, as a recording has them; those among the arguments of a
+call."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
 import torch
 
-from sardonyx.aten.graph import Dim, Value
+from sardonyx.aten.graph import Argument, Dim, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +34,41 @@ class PackedParameters:
 
     name: str
     content: Any
+
+
+def quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
+    if isinstance(argument, QuantizedTensor):
+        yield argument
+    elif isinstance(argument, list):
+        for item in argument:
+            yield from quantized_in(item)
+
+
+def has_computed_grid(x: QuantizedTensor) -> bool:
+    return isinstance(x.scale, Value) or isinstance(x.zero_point, Value)
+
+
+def computed_grids(
+    arguments: dict[str, Argument],
+) -> list[tuple[float | Value, int | Value]]:
+    """The scales and zero points among the arguments that are computed, each once."""
+    found: list[tuple[float | Value, int | Value]] = []
+    for x in quantized_in(list(arguments.values())):
+        if has_computed_grid(x) and (x.scale, x.zero_point) not in found:
+            found.append((x.scale, x.zero_point))
+    return found
+
+
+def is_static(argument: Argument) -> bool:
+    """Whether no size in it is computed."""
+    if isinstance(argument, list):
+        return all(map(is_static, argument))
+    if isinstance(argument, (QuantizedTensor, Value)):
+        return all(isinstance(d, int) for d in argument.shape)
+    return not isinstance(argument, sympy.Basic)
+
+
+def integers(argument: Argument) -> Argument:
+    if isinstance(argument, list):
+        return [integers(item) for item in argument]
+    return argument.integers if isinstance(argument, QuantizedTensor) else argument

@@ -35,7 +35,6 @@ from sardonyx.capture.flat_model import (
 from sardonyx.capture.function_overrides.data_checks import DataCheckOverride
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
 from sardonyx.capture.function_overrides.overrides import OperatorOverrides
-from sardonyx.capture.function_overrides.packed_sequences import PackedSequenceOverride
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.inputs.derived_dims import compute_roots
 from sardonyx.capture.recorder.data_access import DataAccess
@@ -194,7 +193,6 @@ class Recording:
         overrides: list[FunctionOverride] = [
             DataAttributeOverride(),
             DataCheckOverride(),
-            PackedSequenceOverride(),
         ]
         overrides += [
             QuantizedAttributes(self._recorder.quantized),

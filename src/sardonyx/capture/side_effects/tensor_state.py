@@ -96,9 +96,12 @@ class BeforeWrites(TorchFunctionMode):
 
 
 def _written_unseen(model: Any) -> Iterator[torch.Tensor]:
-    """What operators of the user's may write, and TorchScript, without a call that we see."""
+    """What norms write (their statistics), operators of the user's, and TorchScript, without a call
+    that shows it."""
+    for _, tensor in state_tensors(model):
+        if not isinstance(tensor, torch.nn.Parameter):
+            yield tensor
     if isinstance(model, torch.nn.Module):
-        yield from model.buffers()
         for module in model.modules():
             if isinstance(module, torch.jit.ScriptModule):
                 yield from module.parameters()
@@ -118,13 +121,6 @@ def may_alias_array(tensor: torch.Tensor) -> bool:
         and _torch_private.has_foreign_memory(tensor)
         and tensor.untyped_storage().nbytes() <= _LARGEST_COPIED
     )
-
-
-_STATISTICS_SWITCHES = {
-    "batch_norm": "training",
-    "native_batch_norm": "training",
-    "instance_norm": "use_input_stats",
-}
 
 
 def _shows_memory(func: Any) -> bool:
@@ -147,7 +143,7 @@ def _written_by(
         yield from _written_by_schema(func, args, kwargs)
     if kwargs.get("out") is not None:
         yield from tensors_in(kwargs["out"])
-    if _updates_statistics(name, args, kwargs) or _renormalizes(name, args, kwargs):
+    if _renormalizes(name, args, kwargs):
         yield from given
     elif (
         _ends_in_place(name)
@@ -156,14 +152,6 @@ def _written_by(
     ):
         # F.relu(x, inplace=True) is one of those; torch.nn.init names all that it is given.
         yield from tensors_in(args[0]) if args else given
-
-
-def _updates_statistics(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a norm may write its running statistics: its sixth argument says whether to."""
-    if name not in _STATISTICS_SWITCHES:
-        return False
-    given = kwargs.get(_STATISTICS_SWITCHES[name], args[5] if len(args) > 5 else None)
-    return given is not False
 
 
 def _renormalizes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

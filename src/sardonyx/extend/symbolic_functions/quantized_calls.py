@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from sardonyx.aten.graph import Node, Value, operator_name
-from sardonyx.capture.opaque_calls import KeptCalls
-from sardonyx.capture.quantized.opaque_calls import KeptQuantizedCall, QuantizedArgument
+from sardonyx.capture.quantized.kept_calls import KeptCall, KeptCalls, QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
@@ -54,12 +53,12 @@ def quantized_forms(
     forms = {}
     for call in kept:
         form = form_of(operator_name(call.op))
-        if form is not None and isinstance(call, KeptQuantizedCall):
+        if form is not None:
             forms[call.kept_op._schema.name] = _of_parts(form, call)
     return forms
 
 
-def _of_parts(form: CustomForm, kept: KeptQuantizedCall) -> CustomForm:
+def _of_parts(form: CustomForm, kept: KeptCall) -> CustomForm:
     def of_parts(call: Call) -> Any:
         outputs = [Value(v.name, v.type) for v in call.node.outputs]
         node = Node(kept.op, kept.arguments(call.node.arguments), outputs, call.node.location)

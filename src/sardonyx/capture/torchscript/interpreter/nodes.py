@@ -231,7 +231,7 @@ class NodeWriter:
         index that is computed."""
         number = torch.tensor(arguments["index"])
         index = Value("index", type_of(number), constant=number)
-        symbol = _torch_private.dim_of(_torch_private.new_data_dependent_size(self.inference.mode))
+        symbol = _torch_private.dim_of(_torch_private.new_number(self.inference.mode, torch.int64))
         self.graph.symbols[symbol] = SymbolSource(index, None)
         return self._inferred(op, {**arguments, "index": symbol})
 

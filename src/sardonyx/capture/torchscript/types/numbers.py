@@ -82,13 +82,9 @@ class ScriptNumbers:
             return number
         value = number.value
         if value not in self._symbols:
-            mode = self._inference.mode
-            if value.dtype == torch.float64:
-                made = _torch_private.new_data_dependent_float(mode)
-            else:
-                made = _torch_private.new_data_dependent_size(mode)
-            symbol = _torch_private.dim_of(made)
-            self._symbols[value] = symbol
+            kind = torch.float64 if value.dtype == torch.float64 else torch.int64
+            made = _torch_private.new_number(self._inference.mode, kind)
+            self._symbols[value] = _torch_private.dim_of(made)
         symbol = self._symbols[value]
         self._graph.symbols[symbol] = SymbolSource(value, None)
         return symbol
