@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.aten.graph import Argument, Node, Value
+from sardonyx.aten.graph import Node, Value
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.functionalization.alias_analysis import may_alias
-from sardonyx.functionalization.layout import same_layout
 from sardonyx.functionalization.view_origins import Origin, origins
 
 
@@ -30,8 +29,8 @@ class FakeTensors:
         self._pending: dict[Value, Node | Value] = {}
         """Where a fake that was not needed yet comes from: a node, or a value with the same one."""
         self.uncertain_layouts: set[Value] = set()
-        """Values whose strides may differ from those of their fake: those of the two sides of a
-        branch differ."""
+        """Values whose strides may differ from those of their fake: what branches, loops and lists
+        give, and what is computed from it."""
 
     def of(self, value: Value) -> torch.Tensor:
         wanted = [value]
@@ -86,12 +85,3 @@ class FakeTensors:
             found = origins(node.op, node.arguments, fakes, result, mode)
         self._fakes |= dict(zip(node.outputs, tensors, strict=True))
         return dict(zip(node.outputs, found, strict=True))
-
-    def loses_layout(self, argument: Argument) -> bool:
-        """Whether a value with nothing but the type of this one may have other strides."""
-        if not isinstance(argument, Value):
-            return False
-        if argument in self.uncertain_layouts or not argument.has_shape:
-            return argument in self.uncertain_layouts
-        of_type = self._inference.fake_of(Value(argument.name, argument.type))
-        return not same_layout(self.of(argument), of_type)
