@@ -18,8 +18,8 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, Value
 from sardonyx.errors import CaptureError, format_message
+from sardonyx.functionalization.fake_tensors import Origin
 from sardonyx.functionalization.layout import layout_of, strided_inside
-from sardonyx.functionalization.view_origins import Origin
 from sardonyx.functionalization.views import (
     AS_STRIDED,
     AliasError,

@@ -18,10 +18,10 @@ from sardonyx.aten.graph import (
     Value,
     map_values,
 )
+from sardonyx.aten.storage import holds_memory
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.functionalization.alias_tracking import AliasTracker, Base
 from sardonyx.functionalization.fake_tensors import FakeTensors
-from sardonyx.functionalization.overlapping_parameters import overlapping_parameters
 from sardonyx.functionalization.views import AliasError
 
 
@@ -34,7 +34,7 @@ class FunctionalGraph:
         self.nodes: list[Node] = []
         """Of the block that is being built."""
         self.fakes = FakeTensors(inference, knows_layouts)
-        self.entangled = overlapping_parameters(list(graph.parameters.values()))
+        self.entangled = _overlapping(graph.parameters.values())
         self.aliases = AliasTracker(self.emit, self.fakes.of, self.fakes.of_memory)
         self._symbols: dict[Value, list[sympy.Symbol]] = {}
         for symbol, source in graph.symbols.items():
@@ -111,3 +111,26 @@ class FunctionalGraph:
                 location = self._first_write.get(root, SourceLocation())
                 found.append(Mutation(value.name, kind, final, location))
         return found
+
+
+def _overlapping(values: Iterable[Value]) -> set[Value]:
+    """Those that share memory with each other, without being the same tensor."""
+    placed = []
+    for value in values:
+        tensor = value.constant
+        if tensor is not None and tensor.numel() and holds_memory(tensor):
+            axes = zip(tensor.shape, tensor.stride(), strict=True)
+            end = tensor.data_ptr() + tensor.itemsize * (1 + sum((d - 1) * s for d, s in axes))
+            placed.append((tensor.data_ptr(), end, value))
+    placed.sort(key=lambda place: place[:2])
+    found: set[Value] = set()
+    group: list[Value] = []
+    reached = 0
+    for start, end, value in placed:
+        if start >= reached:
+            group = []
+        group.append(value)
+        if len(group) > 1:
+            found.update(group[-2:])
+        reached = max(reached, end)
+    return found

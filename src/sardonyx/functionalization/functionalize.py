@@ -32,6 +32,7 @@ from sardonyx.functionalization.alias_analysis import (
 )
 from sardonyx.functionalization.conditional_copies import may_be_no_copy
 from sardonyx.functionalization.control_flow import ControlFlow
+from sardonyx.functionalization.fake_tensors import Origin
 from sardonyx.functionalization.functional_graph import FunctionalGraph
 from sardonyx.functionalization.functional_variants import (
     RESIZES,
@@ -40,7 +41,6 @@ from sardonyx.functionalization.functional_variants import (
     functional_variant,
     has_hidden_writes,
 )
-from sardonyx.functionalization.view_origins import Origin
 from sardonyx.functionalization.views import AS_STRIDED, AliasError
 
 
