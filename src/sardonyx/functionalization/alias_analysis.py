@@ -55,7 +55,7 @@ def shared_results(node: Node) -> Iterator[tuple[Value, list[Value]]]:
 def may_alias(node: Node) -> bool:
     """Whether a result can share memory with an argument: by its schema, or as a composite."""
     schema = node.op._schema
-    if schema.name in _COMPOSITES_WITH_NEW_MEMORY or not any(True for _ in node.inputs()):
+    if schema.name in COMPOSITES_WITH_NEW_MEMORY or not any(True for _ in node.inputs()):
         return False
     return (
         node.op in TAKES_ITEMS
@@ -222,32 +222,13 @@ _DROPOUTS = frozenset(
     f"aten::{name}"
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
 )
-_COMPOSITES_WITH_NEW_MEMORY = frozenset(
+COMPOSITES_WITH_NEW_MEMORY = frozenset(
     f"aten::{name}"
     for name in (
-        "adaptive_avg_pool1d",
-        "adaptive_avg_pool2d",
-        "adaptive_avg_pool3d",
-        "adaptive_max_pool1d",
-        "avg_pool1d",
-        "batch_norm",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "group_norm",
-        "instance_norm",
-        "layer_norm",
-        "linear",
-        "log_softmax",
-        "matmul",
-        "max_pool1d",
-        "max_pool2d",
-        "max_pool3d",
-        "relu6",
-        "scaled_dot_product_attention",
-        "softmax",
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+        "avg_pool1d", "batch_norm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "group_norm", "instance_norm", "layer_norm",
+        "linear", "log_softmax", "matmul", "max_pool1d", "max_pool2d", "max_pool3d", "relu6",
+        "scaled_dot_product_attention", "softmax",
     )
-)
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Alias tracking: each tensor is a chain of views over a base, and a base has a history.
+"""Alias tracking: each tensor is a chain of views over a base, a piece of memory with a history.
 
 Where a branch, a loop or a list decides at run time which memory a tensor is, its base is related
 to all the others that it may be. After a write to one of them the others are uncertain: reading one
@@ -16,20 +16,54 @@ from typing import NamedTuple, TypeAlias
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, Value, map_values
+from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, Value
 from sardonyx.errors import CaptureError, format_message
+from sardonyx.functionalization.fake_tensors import Origin
 from sardonyx.functionalization.layout import layout_of, strided_inside
-from sardonyx.functionalization.storage_model import STALE, Base, Chain, View, simplified
-from sardonyx.functionalization.view_origins import Origin
 from sardonyx.functionalization.views import (
     AS_STRIDED,
     AliasError,
     Emit,
+    Link,
     Strided,
     ViewLink,
     apply,
+    is_reshape,
     write_back,
 )
+
+Chain: TypeAlias = tuple[Link, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Base:
+    """A piece of memory: its content now, and how often it was written."""
+
+    root: Value
+    current: Value
+    version: int = 0
+    uncertain_since: SourceLocation | None = None
+    """Where a tensor was written that may, or may not, share this memory."""
+    may_repeat: bool = False
+    """Whether it is a list of which two items may be one tensor."""
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """What a tensor sees of a base."""
+
+    base: Base
+    chain: Chain
+    current: Value
+    version: int
+    """The version of the base that `current` was computed from; STALE for none."""
+
+    def is_same_view(self, other: View) -> bool:
+        return self.base is other.base and self.chain == other.chain
+
+
+STALE = -1
+
 
 AliasState: TypeAlias = tuple[
     dict[Value, tuple[View, Value, int]],
@@ -53,8 +87,6 @@ class AliasTracker:
     fake_of: Callable[[Value], torch.Tensor]
     memory_of: Callable[[Value], torch.Tensor]
     """The first fake of a root: `transpose_` changes the strides of the root."""
-    shared: dict[Value, tuple[Value, Strided]] = field(default_factory=dict)
-    """Parameters that lie inside another one."""
     views: dict[Value, View] = field(default_factory=dict)
     related: dict[Base, set[Base]] = field(default_factory=dict)
     """Memory that may be the same: results of a branch, items of a list."""
@@ -67,15 +99,9 @@ class AliasTracker:
     # -- views -----------------------------------------------------------------------------------
 
     def view_of(self, value: Value) -> View:
-        view = self.views.get(value)
-        if view is None:
-            if value in self.shared:
-                whole, link = self.shared[value]
-                view = View(self.base_of(whole), (link,), value, 0)
-            else:
-                view = View(Base(value, value), (), value, 0)
-            self.views[value] = view
-        return view
+        if value not in self.views:
+            self.views[value] = View(Base(value, value), (), value, 0)
+        return self.views[value]
 
     def base_of(self, value: Value) -> Base:
         return self.view_of(value).base
@@ -90,34 +116,22 @@ class AliasTracker:
                 chain, version = (_strided(self.memory_of(base.root), link),), STALE
             else:
                 chain = (*chain, link)
-        self.views[value] = View(base, simplified(base, chain), value, version)
+        self.views[value] = View(base, _simplified(base, chain), value, version)
 
     def current(self, value: Value) -> Value:
         """What `value` holds now: itself, or its views applied again to the written base."""
-        view = self.view_of(value) if value in self.shared else self.views.get(value)
-        if view is None:
+        if value not in self.views:
             return value
+        view = self.views[value]
         base = view.base
-        if _can_be_made_again(base):
-            return self._apply(view.chain, self._made_again(base))
         self.read.setdefault(base, self.location)
         if base.uncertain_since is not None:
             raise self.uncertain(base.uncertain_since)
         if view.version != base.version:
-            view.current, view.version = self._apply(view.chain, base.current), base.version
+            view.current, view.version = base.current, base.version
+            for link in view.chain:
+                view.current = apply(self.emit, link, view.current)
         return view.current
-
-    def _made_again(self, items: Base) -> Value:
-        """A list, made again from what its items hold now."""
-        node = items.made_by
-        assert node is not None
-        arguments = {k: map_values(a, self.current) for k, a in node.arguments.items()}
-        return self.emit(node.op, result_type=items.root.type, **arguments)
-
-    def _apply(self, chain: Chain, content: Value) -> Value:
-        for link in chain:
-            content = apply(self.emit, link, content)
-        return content
 
     # -- writes ----------------------------------------------------------------------------------
 
@@ -128,15 +142,9 @@ class AliasTracker:
         if base.uncertain_since is not None:
             raise self.uncertain(base.uncertain_since)
         if base.may_repeat:
-            raise CaptureError(
-                format_message(
-                    "an item of a list is written that may share its memory with other items of"
-                    " the list",
-                    [
-                        ("written", self.location.describe()),
-                        ("try", "append item.clone() to the list"),
-                    ],
-                )
+            raise AliasError(
+                "an item of a list of dynamic length is written, and may share its memory with"
+                " other items: set the item to a new tensor instead"
             )
         self.set_content(base, self._written(self._writable(value, view), base.current, content))
         view.current, view.version = content, base.version
@@ -226,10 +234,13 @@ class AliasTracker:
             base.may_repeat = True
             self.relations += 1
 
-    def may_overlap(self, values: Iterable[Value]) -> bool:
-        """Whether two of them may share memory."""
-        bases = map(self.base_of, values)
-        return any(self.are_related(one, other) for one, other in combinations(bases, 2))
+    def hold_items(self, output: Value, items: Sequence[Value]) -> None:
+        """A list holds the tensors that were put into it, not copies of them."""
+        base, bases = self.base_of(output), [self.base_of(value) for value in items]
+        base.may_repeat = any(self.are_related(*pair) for pair in combinations(bases, 2))
+        for value, other in zip(items, bases, strict=True):
+            self.inherit(base, other)
+            self.may_share(output, value)
 
     def uncertain(
         self, written: SourceLocation, read: SourceLocation | None = None
@@ -278,9 +289,18 @@ class AliasTracker:
         return Changes(written, marked)
 
 
-def _can_be_made_again(base: Base) -> bool:
-    """Whether it is a list that was not written itself, though its items may have been."""
-    return base.uncertain_since is not None and base.made_by is not None and not base.version
+def _simplified(base: Base, chain: Chain) -> Chain:
+    """Of consecutive reshapes only the last matters, and none to the shape of the base itself."""
+    kept: list[Link] = []
+    for link in chain:
+        if is_reshape(link) and kept and is_reshape(kept[-1]):
+            kept.pop()
+        kept.append(link)
+    first = kept[0] if kept else None
+    if isinstance(first, ViewLink) and is_reshape(first):
+        has_its_shape = list(first.arguments["size"]) == list(base.current.shape)
+        del kept[: int(has_its_shape)]
+    return tuple(kept)
 
 
 def _strided(base: torch.Tensor, link: ViewLink) -> Strided:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sardonyx.aten.control_flow import LOOP, values_read
 from sardonyx.aten.graph import Argument, Block, Node, SourceLocation, Value
@@ -13,8 +14,8 @@ from sardonyx.functionalization.alias_analysis import (
     unchanged_positions,
     written_from_outside,
 )
+from sardonyx.functionalization.alias_tracking import STALE, Base, View
 from sardonyx.functionalization.functional_graph import FunctionalGraph
-from sardonyx.functionalization.storage_model import STALE, Base, View
 from sardonyx.functionalization.views import AliasError
 
 
@@ -30,8 +31,6 @@ class _FunctionalBlock:
     """Memory from outside that became uncertain in it, and where."""
     read: dict[Base, SourceLocation]
     """Memory that it reads, and where first."""
-    uncertain_layouts: set[int]
-    """Outputs whose strides may differ from those of a fake of their type."""
 
     @property
     def bases(self) -> list[Base | None]:
@@ -48,13 +47,16 @@ class ControlFlow:
     def __init__(self, target: FunctionalGraph, run: Callable[[list[Node]], None]) -> None:
         self._target = target
         self._aliases = target.aliases
-        self._uncertain_layouts = target.fakes.uncertain_layouts
         self._run = run
 
     def add(self, node: Node) -> None:
         """Its blocks read what the values around them hold now."""
         arguments = self._target.current_arguments(node)
         inside = made_inside(node)
+        # The fakes do not say which of two layouts a result has.
+        self._target.fakes.uncertain_layouts.update(node.outputs)
+        for block in node.blocks:
+            self._target.fakes.uncertain_layouts.update(block.inputs)
         for value in values_read(node):
             if value not in inside:
                 self._aliases.view_of(value)
@@ -78,7 +80,6 @@ class ControlFlow:
                 aliased[index] = first
         kept = [index for index in range(len(node.outputs)) if index not in aliased]
         for side in sides:
-            self._uncertain_layouts.update(node.outputs[i] for i in side.uncertain_layouts)
             outputs = side.block.outputs
             side.block.outputs = [*(outputs[i] for i in kept), *outputs[len(node.outputs) :]]
         for index, view in aliased.items():
@@ -112,7 +113,11 @@ class ControlFlow:
             [block.outputs[0], *(block.outputs[1 + p] for p in kept), *block.outputs[1 + count :]],
         )
         inner_contents = self._target.new_contents(written)
-        before = _Carried.of([firsts[p] for p in kept], node.outputs[count:], self._aliases.base_of)
+        stacks = [Value(value.name, value.type) for value in node.outputs[count:]]
+        before = _Carried(
+            [self._aliases.base_of(firsts[p]) for p in kept],
+            list(map(self._aliases.base_of, stacks)),
+        )
         done = self._body(body, before, made_inside(node), written, inner_contents)
         inner, carries = done.block, 1 + len(kept)
         inner.inputs = [*body.inputs, *inner_contents]
@@ -129,7 +134,23 @@ class ControlFlow:
         self._note_writes([done], written, contents)
         for position in unchanged:
             self._target.alias_result(node.outputs[position], firsts[position])
-        self._relate_loop_results(outputs, body, before, done)
+        ends = list(map(self._aliases.base_of, outputs))
+        self._aliases.relate_results(ends[: len(kept)], range(len(kept)), before.bases)
+        self._aliases.relate_results(ends, range(len(ends)), done.bases[1:])
+        starts = [self._aliases.base_of(value) for value in body.inputs[1:]]
+        for index, (end, stack) in enumerate(zip(ends[len(kept) :], before.stacks, strict=True)):
+            end.uncertain_since = stack.uncertain_since
+            end.may_repeat |= self._may_repeat(done, carries + index, starts)
+
+    def _may_repeat(self, done: _FunctionalBlock, index: int, starts: list[Base]) -> bool:
+        """Whether two iterations may append the same memory to a list, as that output."""
+        item = done.bases[index]
+        if item is None:
+            return False
+        if item in starts:
+            carried_on = done.bases[1 : 1 + len(starts)]
+            return any(b is not None and self._aliases.are_related(item, b) for b in carried_on)
+        return item.root not in done.made
 
     def _body(
         self,
@@ -142,56 +163,20 @@ class ControlFlow:
         """The body, again and again until nothing new may share memory in a later iteration."""
         starts = list(map(self._aliases.base_of, body.inputs[1:]))
         self._aliases.relate_results(starts, range(len(starts)), before.bases)
-        self._uncertain_layouts.update(
-            value
-            for value, first in zip(body.inputs[1:], before.values, strict=True)
-            if self._target.fakes.loses_layout(first)
-        )
         next_starts = [*starts, *before.stacks]
         while True:
             done = self._block(body, written, contents)
             inside |= done.made
-            known = self._aliases.relations, len(self._uncertain_layouts)
+            known = self._aliases.relations
             self._aliases.relate_results(
                 next_starts, range(len(next_starts)), done.bases[1:], inside
             )
-            self._uncertain_layouts.update(
-                value for at, value in enumerate(body.inputs) if at in done.uncertain_layouts
-            )
-            if known == (self._aliases.relations, len(self._uncertain_layouts)):
+            if known == self._aliases.relations:
                 break
         for base, location in done.marked.items():
             if base in done.read:  # the next iteration reads it after the write
                 raise self._aliases.uncertain(location, done.read[base])
         return done
-
-    def _relate_loop_results(
-        self, outputs: Sequence[Value], body: Block, before: _Carried, done: _FunctionalBlock
-    ) -> None:
-        kept = len(before.bases)
-        self._uncertain_layouts.update(
-            output
-            for at, output in enumerate(outputs, 1)
-            if at in done.uncertain_layouts
-            or (at <= kept and body.inputs[at] in self._uncertain_layouts)
-        )
-        ends = list(map(self._aliases.base_of, outputs))
-        self._aliases.relate_results(ends[:kept], range(kept), before.bases)
-        self._aliases.relate_results(ends, range(len(ends)), done.bases[1:])
-        starts = list(map(self._aliases.base_of, body.inputs[1:]))
-        for index, (end, stack) in enumerate(zip(ends[kept:], before.stacks, strict=True)):
-            end.uncertain_since = stack.uncertain_since
-            end.may_repeat |= self._may_repeat(done, 1 + kept + index, starts)
-
-    def _may_repeat(self, done: _FunctionalBlock, index: int, starts: list[Base]) -> bool:
-        """Whether two iterations may append the same memory to a list, as that output."""
-        item = done.bases[index]
-        if item is None:
-            return False
-        if item in starts:
-            carried_on = done.bases[1 : 1 + len(starts)]
-            return any(b is not None and self._aliases.are_related(item, b) for b in carried_on)
-        return item.root not in done.made
 
     # -- blocks ----------------------------------------------------------------------------------
 
@@ -215,7 +200,6 @@ class ControlFlow:
         made = set(block.inputs)
         made.update(v for node in (*block.nodes, *target.nodes) for v in made_inside(node))
         views = [aliases.view_of(o) if isinstance(o, Value) else None for o in block.outputs]
-        uncertain = {at for at, o in enumerate(block.outputs) if target.fakes.loses_layout(o)}
         changed = aliases.restore(state)
         for base in changed.written:
             if base not in written and base.root not in made:
@@ -226,7 +210,7 @@ class ControlFlow:
         target.nodes = outer
         read, aliases.read = aliases.read, aliases.read | read_outside
         marked = {b: where for b, where in changed.marked.items() if b.root not in made}
-        return _FunctionalBlock(inner, views, made, marked, read, uncertain)
+        return _FunctionalBlock(inner, views, made, marked, read)
 
     def _note_writes(
         self, blocks: Iterable[_FunctionalBlock], written: list[Base], contents: list[Value]
@@ -239,20 +223,11 @@ class ControlFlow:
             self._target.note_write(base)
 
 
-@dataclass(frozen=True, slots=True)
-class _Carried:
+class _Carried(NamedTuple):
     """What a loop starts with."""
 
-    values: list[Value]
-    """Of what it carries from iteration to iteration."""
     bases: list[Base]
+    """Of what it carries from iteration to iteration."""
     stacks: list[Base]
     """For each list that it appends to: a stand-in for its memory, as later iterations may write
     what is in the list."""
-
-    @classmethod
-    def of(
-        cls, values: list[Value], lists: Sequence[Value], base_of: Callable[[Value], Base]
-    ) -> _Carried:
-        stand_ins = [Value(value.name, value.type) for value in lists]
-        return cls(values, list(map(base_of, values)), list(map(base_of, stand_ins)))

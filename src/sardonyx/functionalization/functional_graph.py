@@ -18,12 +18,10 @@ from sardonyx.aten.graph import (
     Value,
     map_values,
 )
-from sardonyx.aten.schema import bind
+from sardonyx.aten.storage import holds_memory
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.functionalization.alias_tracking import AliasTracker
+from sardonyx.functionalization.alias_tracking import AliasTracker, Base
 from sardonyx.functionalization.fake_tensors import FakeTensors
-from sardonyx.functionalization.overlapping_parameters import overlapping_parameters
-from sardonyx.functionalization.storage_model import Base
 from sardonyx.functionalization.views import AliasError
 
 
@@ -36,8 +34,8 @@ class FunctionalGraph:
         self.nodes: list[Node] = []
         """Of the block that is being built."""
         self.fakes = FakeTensors(inference, knows_layouts)
-        shared, self.entangled = overlapping_parameters(list(graph.parameters.values()))
-        self.aliases = AliasTracker(self.emit, self.fakes.of, self.fakes.of_memory, shared)
+        self.entangled = _overlapping(graph.parameters.values())
+        self.aliases = AliasTracker(self.emit, self.fakes.of, self.fakes.of_memory)
         self._symbols: dict[Value, list[sympy.Symbol]] = {}
         for symbol, source in graph.symbols.items():
             self._symbols.setdefault(source.value, []).append(symbol)
@@ -72,20 +70,8 @@ class FunctionalGraph:
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def emit(
-        self,
-        op: Any,
-        *args: Argument,
-        result_index: int = 0,
-        result_type: TensorType | None = None,
-        **kwargs: Argument,
-    ) -> Value:
-        location = self.aliases.location
-        if result_type is not None:
-            made = self._new_value("item", result_type)
-            self.nodes.append(Node(op, bind(op, list(args), kwargs), [made], location))
-            return made
-        node = self.inference.call(self.graph, op, args, location, kwargs)
+    def emit(self, op: Any, *args: Argument, result_index: int = 0, **kwargs: Argument) -> Value:
+        node = self.inference.call(self.graph, op, args, self.aliases.location, kwargs)
         self.nodes.append(node)
         return node.outputs[result_index]
 
@@ -125,3 +111,26 @@ class FunctionalGraph:
                 location = self._first_write.get(root, SourceLocation())
                 found.append(Mutation(value.name, kind, final, location))
         return found
+
+
+def _overlapping(values: Iterable[Value]) -> set[Value]:
+    """Those that share memory with each other, without being the same tensor."""
+    placed = []
+    for value in values:
+        tensor = value.constant
+        if tensor is not None and tensor.numel() and holds_memory(tensor):
+            axes = zip(tensor.shape, tensor.stride(), strict=True)
+            end = tensor.data_ptr() + tensor.itemsize * (1 + sum((d - 1) * s for d, s in axes))
+            placed.append((tensor.data_ptr(), end, value))
+    placed.sort(key=lambda place: place[:2])
+    found: set[Value] = set()
+    group: list[Value] = []
+    reached = 0
+    for start, end, value in placed:
+        if start >= reached:
+            group = []
+        group.append(value)
+        if len(group) > 1:
+            found.update(group[-2:])
+        reached = max(reached, end)
+    return found

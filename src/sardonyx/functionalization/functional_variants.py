@@ -38,14 +38,9 @@ _OTHER_NAMES = {
 RESIZES = frozenset(
     f"aten::{name}"
     for name in (
-        "set_",
-        "set_data",
-        "resize_",
-        "resize_as_",
-        "resize_as_sparse_",
-        "_resize_output_",
+        "set_", "set_data", "resize_", "resize_as_", "resize_as_sparse_", "_resize_output_",
     )
-)
+)  # fmt: skip
 """Operators that replace or resize memory."""
 _DTYPE_OF_OUT = frozenset({"sum", "nansum", "mean", "prod", "cumsum", "cumprod"})
 """Operators that compute in the dtype of `out` where none is given; factories do, too."""

@@ -22,6 +22,7 @@ from sardonyx.aten.graph import (
     values_in,
 )
 from sardonyx.aten.schema import METADATA_WRITES, parameters_of
+from sardonyx.aten.sequences import SHOWS_ITEMS, TAKES_ITEMS
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 from sardonyx.functionalization.alias_analysis import (
@@ -31,6 +32,7 @@ from sardonyx.functionalization.alias_analysis import (
 )
 from sardonyx.functionalization.conditional_copies import may_be_no_copy
 from sardonyx.functionalization.control_flow import ControlFlow
+from sardonyx.functionalization.fake_tensors import Origin
 from sardonyx.functionalization.functional_graph import FunctionalGraph
 from sardonyx.functionalization.functional_variants import (
     RESIZES,
@@ -39,8 +41,6 @@ from sardonyx.functionalization.functional_variants import (
     functional_variant,
     has_hidden_writes,
 )
-from sardonyx.functionalization.list_aliases import note_list_operator
-from sardonyx.functionalization.view_origins import Origin
 from sardonyx.functionalization.views import AS_STRIDED, AliasError
 
 
@@ -105,8 +105,7 @@ class _Functionalizer:
 
     def run(self, nodes: list[Node]) -> None:
         outer = self._followed
-        shared = [*self._aliases.shared, *(whole for whole, _ in self._aliases.shared.values())]
-        followed = followed_values(nodes, [*shared, *self._target.entangled])
+        followed = followed_values(nodes, self._target.entangled)
         self._followed = None if outer is None or followed is None else outer | followed
         for node in nodes:
             self._aliases.location = node.location
@@ -138,9 +137,9 @@ class _Functionalizer:
     def _keep_own_operator(self, node: Node) -> None:
         """An operator that PyTorch does not have, so that no fake says what it shares."""
         self._append(node)
-        note_list_operator(node, self._aliases)
-        if any(map(self._fakes.loses_layout, node.inputs())):
-            self._fakes.uncertain_layouts.update(node.outputs)
+        self._fakes.uncertain_layouts.update(node.outputs)
+        if node.op in TAKES_ITEMS or node.op in SHOWS_ITEMS:
+            self._aliases.hold_items(node.outputs[0], list(node.inputs()))
 
     def _keep(self, node: Node) -> None:
         """A pure operator: reads what its arguments hold now; its results may be views."""

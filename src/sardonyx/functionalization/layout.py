@@ -28,19 +28,6 @@ def has_no_gaps(sizes: Sequence[Dim], strides: Sequence[Dim]) -> bool:
     return True
 
 
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether it is contiguous, its sizes being symbols or numbers."""
-    return has_no_gaps(*layout_of(tensor))
-
-
-def same_layout(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Whether two tensors of one shape have the same strides."""
-    return all(
-        same_size(size, 1) or same_size(one, other)
-        for size, one, other in zip(left.shape, left.stride(), right.stride(), strict=True)
-    )
-
-
 def same_view(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether two tensors of one storage are the same view of it."""
     return (

@@ -14,12 +14,6 @@ from typing import Any, Protocol, TypeAlias
 import torch
 
 from sardonyx.aten.graph import Argument, Dim, TensorType, Value
-from sardonyx.aten.sequences import (
-    SEQUENCE_AT,
-    SEQUENCE_ERASE,
-    SEQUENCE_INSERT,
-    SEQUENCE_LENGTH,
-)
 from sardonyx.errors import CaptureError
 
 AS_STRIDED = "aten::as_strided"
@@ -37,10 +31,8 @@ class Emit(Protocol):
         op: Any,
         *args: Argument,
         result_index: int = 0,
-        result_type: TensorType | None = None,
         **kwargs: Argument,
-    ) -> Value:
-        """`result_type` is for operators that PyTorch cannot infer."""
+    ) -> Value: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,35 +132,13 @@ def _grid_of_numbers(size: Sequence[Any], stride: Sequence[Any], offset: Any) ->
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """`sequence[position]`."""
-
-    position: Argument
-    type: TensorType
-
-    def apply(self, emit: Emit, sequence: Value) -> Value:
-        return emit(SEQUENCE_AT, sequence, self.position, result_type=self.type)
-
-    def write_back(self, emit: Emit, sequence: Value, content: Value) -> Value:
-        place = self.position
-        if not isinstance(place, int) or place < 0:
-            number = TensorType(torch.int64, ())
-            length = emit(SEQUENCE_LENGTH, sequence, result_type=number)
-            if not isinstance(place, Value):
-                place = emit(torch.ops.aten.full.default, [], place, dtype=torch.int64)
-            place = emit(torch.ops.aten.remainder.Tensor, place, length)
-        others = emit(SEQUENCE_ERASE, sequence, place, result_type=sequence.type)
-        return emit(SEQUENCE_INSERT, others, content, place, result_type=sequence.type)
-
-
-Link: TypeAlias = ViewLink | Strided | Item
+Link: TypeAlias = ViewLink | Strided
 Update = Callable[[Emit, ViewLink, Value, Value], Value]
 
 
 def apply(emit: Emit, link: Link, source: Value) -> Value:
     """The view `link` of `source`."""
-    if not isinstance(link, ViewLink):
+    if isinstance(link, Strided):
         return link.apply(emit, source)
     if is_reshape(link):
         # The new content may have other strides than the old one.
@@ -190,7 +160,7 @@ _NEEDS_ITS_LAYOUT = frozenset({"aten::view", "aten::view_as_complex"})
 
 def write_back(emit: Emit, link: Link, source: Value, content: Value) -> Value:
     """The source after `content` was written through the view `link` of it."""
-    if not isinstance(link, ViewLink):
+    if isinstance(link, Strided):
         return link.write_back(emit, source, content)
     update = VIEWS.get(link.name)
     if update is None:

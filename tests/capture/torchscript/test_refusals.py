@@ -45,6 +45,13 @@ def sizes_of_computed_number(x, n: int):
     return torch.zeros(sizes).sum() + x  # here
 
 
+def list_of_computed_length_padded(x, n: int):
+    rows: list[Tensor] = []
+    for i in range(n):
+        rows.append(x[: i % 3 + 1, 0])
+    return torch._C._nn.pad_sequence(rows, True)  # here
+
+
 def rank_by_an_argument(x, n: int):
     return (x.sum(1, keepdim=n > 1) * 2).sum()  # here
 
@@ -244,6 +251,7 @@ def shape_of_an_item_changed(x, n: int):
 REFUSED = [
     (rank_that_grows, "a tensor has 2 dims here and 3 there", "reshape()"),
     (sizes_of_computed_number, "a list whose length is computed", "a fixed number of items"),
+    (list_of_computed_length_padded, "a list whose length is computed", "a fixed number of items"),
     (rank_by_an_argument, "depends on an argument that is computed", "an if around two calls"),
     (string_compared, "a string that is made at run time", "the numbers"),
     (string_as_key, "a string that is made at run time", "the numbers"),

@@ -699,13 +699,6 @@ def meshed(x: Tensor):
     return a + b
 
 
-def padded(x: Tensor, n: int):
-    outs: list[Tensor] = []
-    for i in range(n):
-        outs.append(x[: i % 3 + 1, 0])
-    return torch.nn.utils.rnn.pad_sequence(outs, batch_first=True)
-
-
 def where_as_list(x: Tensor):
     rows, columns = torch.where(x > 0)
     return rows + columns
@@ -870,7 +863,7 @@ CASES = [
         (program, _COUNTS)
         for program in (
             stacked, stacked_behind, growing_items, joined_lists, two_per_iteration, over_range,
-            over_list, nested_loops, padded, sliced_sequence, numbers_searched,
+            over_list, nested_loops, sliced_sequence, numbers_searched,
             list_of_lists_static, cloned_before_append, split_by_number, tensor_split_at,
         )
     ),

@@ -38,14 +38,7 @@ if TYPE_CHECKING:
 
 _aten = torch.ops.aten
 _SPLIT_BY_ONNXRUNTIME = frozenset(
-    {
-        torch.float16,
-        torch.float32,
-        torch.float64,
-        torch.bool,
-        torch.int32,
-        torch.int64,
-    }
+    {torch.float16, torch.float32, torch.float64, torch.bool, torch.int32, torch.int64}
 )
 """The dtypes that ONNX Runtime splits into a sequence."""
 
@@ -97,7 +90,7 @@ class ListContents:
         _check_sequence_of(pattern.dtype)
         op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
         arguments = [list(items)] if items else [pattern.dtype]
-        return self._reader.emit_typed(op, arguments, pattern.dtype, pattern.dims, is_sequence=True)
+        return self.sequence(op, arguments, pattern.dtype, pattern.dims)
 
     def stack(self, items: Sequence[Argument], like: DynamicItems | DynamicListOf) -> Value:
         if like.of_numbers:
@@ -136,23 +129,14 @@ class ListContents:
     def _unstacked(self, items: DynamicItems) -> Value:
         content = items.content
         check_can_be_split(content.dtype)
-        return self._reader.emit_typed(
-            sequences.SEQUENCE_UNSTACK,
-            [content],
-            content.dtype,
-            content.shape[1:],
-            is_sequence=True,
-        )
+        op = sequences.SEQUENCE_UNSTACK
+        return self.sequence(op, [content], content.dtype, content.shape[1:])
 
-    def inserted(self, sequence: Value, item: Value, place: Argument, dims: OpenDims) -> Value:
-        """The sequence with an item before a place; None for the end."""
-        return self._reader.emit_typed(
-            sequences.SEQUENCE_INSERT,
-            [sequence, item, place],
-            sequence.dtype,
-            dims,
-            is_sequence=True,
-        )
+    def sequence(
+        self, op: Any, arguments: list[Argument], dtype: torch.dtype, dims: OpenDims
+    ) -> Value:
+        """The result of an operator that gives a sequence of items of these dims."""
+        return self._reader.emit_typed(op, arguments, dtype, dims, is_sequence=True)
 
 
 def known_length(items: ListItems) -> int | None:

@@ -69,40 +69,6 @@ class ListOperators:
             moved = self._call(_aten.movedim.int, moved, 0, axis)
         return self._call(_aten.clone.default, moved)
 
-    def padded(
-        self,
-        items: DynamicItems,
-        batch_first: bool = False,
-        padding_value: Argument = 0.0,
-        padding_side: str = "right",
-    ) -> Value:
-        """`pad_sequence`: each item is filled up to the longest one."""
-        numbers, lists = self._reader.numbers, self._lists
-        count = lists.length(items)
-
-        def longer(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            length = lists.at(items, iteration).shape[0]
-            return [numbers.compute("prim::max", [carried[0], length], torch.int64)]
-
-        (longest,) = self._reader.repeat(count, [0], longer)
-        sizes = [numbers.as_scalar(longest), *_item_dims(items)[1:]]
-        if any(size is None for size in sizes):
-            raise ScriptRefusal("pad_sequence takes a list of tensors of unknown sizes")
-
-        def filled(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            item = lists.at(items, iteration)
-            dtype = item.dtype
-            whole = self._reader.emit(_aten.full.default, [sizes, padding_value], dtype=dtype)[0]
-            bounds = [0, item.shape[0]]
-            if padding_side == "left":
-                bounds = [sizes[0] - item.shape[0], sizes[0]]
-            made = self._call(_aten.slice_scatter.default, whole, item, 0, *bounds)
-            lists.insert(carried[0], None, made)
-            return [carried[0]]
-
-        (made,) = self._reader.repeat(count, [lists.new(())], filled)
-        return self.stacked(made.state, 0 if batch_first else 1)
-
     def _concat(self, sequence: Value, dim: int, *, new_dim: bool) -> Value:
         rank = len(sequence.shape) + (1 if new_dim else 0)
         axis = dim % max(rank, 1)
@@ -192,9 +158,8 @@ class ListOperators:
     def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
         check_can_be_split(tensor.dtype)
         dims: OpenDims = tuple(None if a == axis else d for a, d in enumerate(tensor.shape))
-        made = self._reader.emit_typed(
-            sequences.SEQUENCE_SPLIT, [tensor, sizes, axis], tensor.dtype, dims, is_sequence=True
-        )
+        arguments = [tensor, sizes, axis]
+        made = self._lists.sequence(sequences.SEQUENCE_SPLIT, arguments, tensor.dtype, dims)
         return self._lists.new(DynamicItems(made, of_numbers=False))
 
     def _call(self, op: Any, *arguments: Argument) -> Value:
@@ -210,11 +175,6 @@ def _dynamic_items(operand: Argument) -> DynamicItems | None:
     return operand.state
 
 
-def _item_dims(items: DynamicItems) -> tuple[Any, ...]:
-    shape = items.content.shape
-    return shape if items.is_sequence else shape[1:]
-
-
 def _is_multiple(size: Dim, count: int) -> bool:
     return count == 1 or (isinstance(size, sympy.Expr) and bool((size / count).is_integer))
 
@@ -224,7 +184,6 @@ _TAKING: dict[str, Callable[..., Argument]] = {
     "aten::concat": ListOperators.concatenated,
     "aten::concatenate": ListOperators.concatenated,
     "aten::stack": ListOperators.stacked,
-    "aten::pad_sequence": ListOperators.padded,
 }
 _GIVING: dict[str, Callable[..., Argument]] = {
     "aten::unbind": ListOperators.unbound,

@@ -203,8 +203,9 @@ class ScriptLists(ListContents):
         index = None
         if position is not None:
             index = self._reader.numbers.as_scalar(self._bounded(position, self.length(items)))
-        sequence = items.content
-        return DynamicItems(self.inserted(sequence, item, index, dims), of_numbers=False)
+        arguments = [items.content, item, index]
+        made = self.sequence(sequences.SEQUENCE_INSERT, arguments, items.content.dtype, dims)
+        return DynamicItems(made, of_numbers=False)
 
     def _fitting(self, items: DynamicItems, item: Argument) -> tuple[DynamicItems, OpenDims]:
         """The list as one that can hold the item, too, and the dims that both have."""
@@ -236,14 +237,9 @@ class ScriptLists(ListContents):
         return self.cat(parts, items)
 
     def _erased(self, sequence: Value, position: Argument) -> Value:
-        index = self._reader.numbers.as_scalar(position)
-        return self._reader.emit_typed(
-            sequences.SEQUENCE_ERASE,
-            [sequence, index],
-            sequence.dtype,
-            sequence.shape,
-            is_sequence=True,
-        )
+        arguments = [sequence, self._reader.numbers.as_scalar(position)]
+        op = sequences.SEQUENCE_ERASE
+        return self.sequence(op, arguments, sequence.dtype, sequence.shape)
 
     def _with_replaced(self, items: ListItems, position: Argument, item: Argument) -> ListItems:
         _check_index(items, position)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -27,7 +28,6 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     Same,
     TupleOf,
     join,
-    join_at_end,
     pattern_of,
     state_pattern,
 )
@@ -98,7 +98,7 @@ class ScriptBranches:
         at_end: bool,
     ) -> list[Argument]:
         first, second = reads
-        joined = join_at_end if at_end else join
+        joined = partial(join, any_rank=at_end)
         outputs = [
             joined(*_settled_patterns(a, b, reads, is_known))
             if at_end

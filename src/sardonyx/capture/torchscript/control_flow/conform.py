@@ -12,7 +12,6 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     DictOf,
     DynamicListOf,
     DynamicRowsOf,
-    InstanceOf,
     ListOf,
     Maybe,
     Nothing,
@@ -58,11 +57,9 @@ def instantiate(pattern: Pattern, new: NewLeaf, keep: Callable[[Any], Any]) -> A
         return MaybeNone(present, instantiate(pattern.content, new, keep))
     if isinstance(pattern, TupleOf):
         return tuple(instantiate(p, new, keep) for p in pattern.items)
-    if isinstance(pattern, InstanceOf):
-        made = ScriptInstance(pattern.class_name)
-        made.state = instantiate_state(DictOf(pattern.keys, pattern.items), new, keep)
-        return keep(made)
     state = instantiate_state(pattern, new, keep)
+    if isinstance(pattern, DictOf) and pattern.class_name:
+        return keep(ScriptInstance(pattern.class_name, state))
     return keep(ScriptDict(state) if isinstance(pattern, DictOf) else ScriptList(state))
 
 
@@ -117,7 +114,7 @@ class Conform:
                 columns = tuple(columns_of(state, len(pattern.columns)))
             for part, column in zip(columns, pattern.columns, strict=True):
                 yield from self.state_leaves(part, column)
-        elif isinstance(pattern, (DictOf, InstanceOf)):
+        elif isinstance(pattern, DictOf):
             if not is_missing:
                 state = tuple(state[key] for key in pattern.keys)
             yield from self._each(state, pattern.items)

@@ -7,7 +7,6 @@ found. The rest of the program is then read in each branch, where its types are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +28,6 @@ MOST_COPIES = 6
 """The depth of nested branches that each have a copy of the rest of the program."""
 Rest = Callable[[], list[Argument]]
 """Reads the rest of the program."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSqueeze:
-    """`x.squeeze()`: dims that are dropped, and dims that are dropped where their size, which is
-    dynamic, is 1 at run time."""
-
-    tensor: Value
-    dropped: tuple[int, ...]
-    open: tuple[int, ...]
 
 
 class PathSplitter:
@@ -74,32 +63,31 @@ class PathSplitter:
 
     # -- squeezes --------------------------------------------------------------------------------
 
-    def squeezed(self, node: Any, squeeze: OpenSqueeze, rest: Rest, at_end: bool) -> list[Argument]:
-        """The rest is read once for each rank that the tensor may have."""
+    def squeezed(
+        self, node: Any, tensor: Value, axes: Sequence[int], rest: Rest, at_end: bool
+    ) -> list[Argument]:
+        """The rest is read once for each rank that the tensor may have after `x.squeeze()`: an axis
+        is dropped where its size, which may be dynamic, is 1 at run time."""
         reader = self._reader
         location = reader.here = reader.location(node)
-        if not squeeze.open:
-            view = squeeze.tensor
-            if squeeze.dropped:
-                view = reader.emit(torch.ops.aten.squeeze.dims, [view, list(squeeze.dropped)])[0]
-            self._set_squeezed(node, view)
+        if not axes:
+            self._set_squeezed(node, tensor)
             return rest()
-        *others, axis = squeeze.open
-        size = squeeze.tensor.shape[axis]
+        *others, axis = axes
+        size = tensor.shape[axis]
 
         def dropped() -> list[Argument]:
-            view = reader.emit(torch.ops.aten.select.int, [squeeze.tensor, axis, 0])[0]
-            before = tuple(a if a < axis else a - 1 for a in squeeze.dropped)
-            return self.squeezed(node, OpenSqueeze(view, before, tuple(others)), rest, at_end)
+            # PyTorch squeezes a symbolic size only if it knows that it is 1.
+            of_one = torch.ops.aten.squeeze.dim, [tensor, axis]
+            of_any = torch.ops.aten.select.int, [tensor, axis, 0]
+            view = reader.emit(*(of_one if size == 1 else of_any))[0]
+            return self.squeezed(node, view, others, rest, at_end)
 
-        def kept() -> list[Argument]:
-            return self.squeezed(node, replace(squeeze, open=tuple(others)), rest, at_end)
-
-        known = self._sizes_of_one.get(size)
+        kept = partial(self.squeezed, node, tensor, others, rest, at_end)
+        known = self._sizes_of_one.get(size) if _may_be_one(size) else size == 1
         if known is not None:
             return dropped() if known else kept()
-        asked = {squeeze.tensor.shape[a] for a in squeeze.open} - self._sizes_of_one.keys()
-        if self._copies + len(asked) > MOST_COPIES:
+        if self.is_at_limit:
             fields = [("at", location.describe()), ("try", "name the dim: squeeze(0)")]
             raise CaptureError(format_message("a squeeze() may leave too many ranks", fields))
         condition = reader.numbers.compute("aten::eq", [size, 1], torch.bool)
@@ -164,8 +152,8 @@ class PathSplitter:
         return peeled(0, count, condition, start)
 
 
-def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
-    """None where the sizes of all dims concerned are known."""
+def squeezed_axes(operands: Sequence[Argument]) -> list[int] | None:
+    """The axes that a squeeze drops where they are 1; None where all of their sizes are known."""
     if not isinstance(operands[0], Value) or not operands[0].has_shape:
         return None
     tensor, *dims = operands
@@ -176,13 +164,7 @@ def open_squeeze(operands: Sequence[Argument]) -> OpenSqueeze | None:
     if not all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
         return None
     axes = sorted({axis % rank for axis in axes})
-    if all(isinstance(tensor.shape[axis], int) for axis in axes):
-        return None
-    return OpenSqueeze(
-        tensor,
-        tuple(axis for axis in axes if tensor.shape[axis] == 1),
-        tuple(axis for axis in axes if _may_be_one(tensor.shape[axis])),
-    )
+    return None if all(isinstance(tensor.shape[axis], int) for axis in axes) else axes
 
 
 def _may_be_one(size: Dim) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import sympy
@@ -51,6 +52,10 @@ class TensorLeaf:
     dtype: torch.dtype
     dims: OpenDims | None
     """None where the rank is unknown."""
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.dims is None else len(self.dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +99,8 @@ class DynamicRowsOf:
 class DictOf:
     keys: tuple[Any, ...]
     items: tuple[Pattern, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceOf:
-    class_name: str
-    keys: tuple[str, ...]
-    items: tuple[Pattern, ...]
+    class_name: str = ""
+    """Of the object whose attributes they are; none for a dict."""
 
 
 DynamicPattern: TypeAlias = DynamicListOf | DynamicRowsOf
@@ -115,7 +115,6 @@ Pattern: TypeAlias = (
     | DynamicListOf
     | DynamicRowsOf
     | DictOf
-    | InstanceOf
 )
 IsKnown = Callable[[sympy.Basic], bool]
 """Whether a size is known outside the block."""
@@ -135,11 +134,10 @@ def pattern_of(argument: Argument, is_known: IsKnown) -> Pattern:
         return TupleOf(tuple(pattern_of(a, is_known) for a in argument))
     if isinstance(argument, ScriptList):
         return state_pattern(argument.state, is_known, argument.number)
-    if isinstance(argument, ScriptDict):
-        return state_pattern(argument.state, is_known)
-    if isinstance(argument, ScriptInstance):
-        entries = _entries_pattern(argument.state, is_known)
-        return InstanceOf(argument.class_name, entries.keys, entries.items)
+    if isinstance(argument, (ScriptDict, ScriptInstance)):
+        entries = state_pattern(argument.state, is_known)
+        assert isinstance(entries, DictOf)
+        return replace(entries, class_name=getattr(argument, "class_name", ""))
     return Same(argument)
 
 
@@ -148,7 +146,7 @@ def state_pattern(state: Any, is_known: IsKnown, number: torch.dtype | None = No
     if isinstance(state, (DynamicItems, DynamicRows)):
         return dynamic_pattern(state, is_known)
     if isinstance(state, dict):
-        return _entries_pattern(state, is_known)
+        return DictOf(tuple(state), tuple(pattern_of(a, is_known) for a in state.values()))
     return ListOf(tuple(pattern_of(a, is_known) for a in state), None if state else number)
 
 
@@ -162,10 +160,6 @@ def dynamic_pattern(state: Dynamic, is_known: IsKnown) -> DynamicPattern:
     return DynamicListOf(content.dtype, dims[1:], state.of_numbers, False, dims[0])
 
 
-def _entries_pattern(entries: dict[Any, Argument], is_known: IsKnown) -> DictOf:
-    return DictOf(tuple(entries), tuple(pattern_of(a, is_known) for a in entries.values()))
-
-
 def _dims(shape: Sequence[Dim | None], is_known: IsKnown) -> OpenDims:
     return tuple(
         d if isinstance(d, int) or (d is not None and is_known(d)) else None for d in shape
@@ -175,7 +169,10 @@ def _dims(shape: Sequence[Dim | None], is_known: IsKnown) -> OpenDims:
 # -- joins -----------------------------------------------------------------------------------------
 
 
-def join(left: Pattern, right: Pattern) -> Pattern:
+def join(left: Pattern, right: Pattern, *, any_rank: bool = False) -> Pattern:
+    """The pattern that values of both have. `any_rank`: nothing reads them, as the program returns
+    them, so that tensors may have another rank in the other pattern."""
+    each = partial(join, any_rank=any_rank)
     if left == right or isinstance(right, Nothing):
         return left
     if isinstance(left, Nothing):
@@ -183,9 +180,18 @@ def join(left: Pattern, right: Pattern) -> Pattern:
     if isinstance(left, Same) or isinstance(right, Same):
         return _join_with_constant(left, right)
     if isinstance(left, Maybe) or isinstance(right, Maybe):
-        return Maybe(join(_content(left), _content(right)))
+        return Maybe(each(_content(left), _content(right)))
     if isinstance(left, TensorLeaf) and isinstance(right, TensorLeaf):
+        if any_rank and left.dtype == right.dtype and left.rank != right.rank:
+            return TensorLeaf(left.dtype, None)
         return TensorLeaf(left.dtype, _join_tensors(left.dtype, right.dtype, left.dims, right.dims))
+    if (
+        isinstance(left, (TupleOf, ListOf, DictOf))
+        and isinstance(right, type(left))
+        and len(left.items) == len(right.items)
+        and (not isinstance(left, DictOf) or left == replace(right, items=left.items))
+    ):
+        return replace(left, items=tuple(map(each, left.items, right.items)))
     if isinstance(left, _LISTS) and isinstance(right, _LISTS):
         return _join_lists(left, right)
     if isinstance(left, NumberLeaf) and isinstance(right, NumberLeaf):
@@ -193,48 +199,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
             f"a number is {dtype_name(left.dtype)} here and {dtype_name(right.dtype)} there",
             "float() or int() of one of them",
         )
-    if (
-        isinstance(left, (TupleOf, DictOf, InstanceOf))
-        and isinstance(right, type(left))
-        and len(left.items) == len(right.items)
-        and getattr(left, "keys", None) == getattr(right, "keys", None)
-    ):
-        return replace(left, items=_join_each(left.items, right.items))
     raise _no_common_type(left, right)
-
-
-def join_at_end(left: Pattern, right: Pattern) -> Pattern:
-    """As `join`, for the results of the program: nothing reads them, so that tensors may have
-    another rank in the other pattern."""
-    return join(*_with_unknown_ranks(left, right))
-
-
-def _with_unknown_ranks(left: Pattern, right: Pattern) -> tuple[Pattern, Pattern]:
-    if isinstance(left, TensorLeaf) and isinstance(right, TensorLeaf):
-        if None not in (left.dims, right.dims) and len(left.dims or ()) == len(right.dims or ()):
-            return left, right
-        return TensorLeaf(left.dtype, None), TensorLeaf(right.dtype, None)
-    if isinstance(left, Maybe) or isinstance(right, Maybe):
-        one, other = _with_unknown_ranks(_content(left), _content(right))
-        return (
-            Maybe(one) if isinstance(left, Maybe) else one,
-            Maybe(other) if isinstance(right, Maybe) else other,
-        )
-    if (
-        isinstance(left, (TupleOf, ListOf, DictOf, InstanceOf))
-        and isinstance(right, type(left))
-        and len(left.items) == len(right.items)
-    ):
-        pairs = [_with_unknown_ranks(*p) for p in zip(left.items, right.items, strict=True)]
-        return (
-            replace(left, items=tuple(one for one, _ in pairs)),
-            replace(right, items=tuple(other for _, other in pairs)),
-        )
-    return left, right
-
-
-def _join_each(left: Sequence[Pattern], right: Sequence[Pattern]) -> tuple[Pattern, ...]:
-    return tuple(join(a, b) for a, b in zip(left, right, strict=True))
 
 
 def _content(pattern: Pattern) -> Pattern:
@@ -258,8 +223,6 @@ def _join_lists(
     left: ListOf | DynamicListOf | DynamicRowsOf, right: ListOf | DynamicListOf | DynamicRowsOf
 ) -> Pattern:
     if isinstance(left, ListOf) and isinstance(right, ListOf):
-        if len(left.items) == len(right.items):
-            return ListOf(_join_each(left.items, right.items))
         if not left.items or not right.items:
             return _without_length(as_dynamic(left if left.items else right))
         return join_dynamic(as_dynamic(left), as_dynamic(right))
@@ -340,8 +303,7 @@ def as_dynamic(pattern: Pattern, like: Pattern | None = None) -> DynamicPattern:
 
 def _no_dynamic_list(item: Pattern) -> CannotJoin:
     hints: dict[type, str] = {
-        DictOf: "a list of tensors for each key of the dicts",
-        InstanceOf: "a list of tensors for each attribute of the objects",
+        DictOf: "a list of tensors for each key of the dicts, or for each attribute of the objects",
         ListOf: "a list of tuples, or one tensor that has the lists stacked",
         DynamicListOf: "one list of all items, and one of the lengths",
         DynamicRowsOf: "one list of all items, and one of the lengths",
@@ -385,14 +347,14 @@ def _describe(pattern: Pattern, *, plural: bool = False) -> str:
         if isinstance(pattern.argument, RuntimeString) or plural:
             return "strings or constants" if plural else "a string that is made at run time"
         return repr(pattern.argument)
-    if isinstance(pattern, DictOf) and not plural:
+    if isinstance(pattern, DictOf) and not plural and not pattern.class_name:
         return f"a dict with the keys {list(pattern.keys)}"
     names: dict[type, str] = {
         TensorLeaf: "tensor", NumberLeaf: "number", Maybe: "optional", TupleOf: "tuple",
         ListOf: "list", DynamicListOf: "list", DynamicRowsOf: "list", DictOf: "dict",
-        InstanceOf: "object",
     }  # fmt: skip
-    name = names.get(type(pattern), "value")
+    is_object = isinstance(pattern, DictOf) and pattern.class_name
+    name = "object" if is_object else names.get(type(pattern), "value")
     article = "an" if name[0] in "aeiou" else "a"
     return f"{name}s" if plural else f"{article} {name}"
 

@@ -70,11 +70,8 @@ class ModuleAttributes:
             cell = self._cells[path] = ScriptInstance(".".join(path))
             held = self._held(path, found)
             if class_name and not isinstance(held, Mutable):
-                instance = ScriptInstance(class_name)
-                instance.state = {
-                    name: self._held((*path, name), item) for name, item in vars(found).items()
-                }
-                held = instance
+                attributes = {k: self._held((*path, k), item) for k, item in vars(found).items()}
+                held = ScriptInstance(class_name, attributes)
             self._before[path] = (held, copied(held))
             cell.state = {path[-1]: held}
         return cell.state[path[-1]]

@@ -11,7 +11,6 @@ import torch
 
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.torchscript.containers.list_contents import is_list_of_numbers
-from sardonyx.capture.torchscript.containers.number_lists import NumberLists
 from sardonyx.capture.torchscript.interpreter.dict_calls import DictCalls
 from sardonyx.capture.torchscript.interpreter.number_calls import NumberCalls
 from sardonyx.capture.torchscript.refusals import NotHere, ScriptRefusal, runtime_string
@@ -29,6 +28,8 @@ from sardonyx.capture.torchscript.types.values import (
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
 
+Search = Callable[[NumberCalls, ListItems, Argument], Argument]
+
 
 class ScriptCalls:
     """Each method is one operator; the table below names them."""
@@ -38,7 +39,6 @@ class ScriptCalls:
         self._heap = reader.heap
         self._lists = reader.lists
         self._numbers = reader.numbers
-        self._number_lists = NumberLists(reader)
         self._number_calls = NumberCalls(reader)
         self.dicts = DictCalls(reader)
 
@@ -61,25 +61,10 @@ class ScriptCalls:
         self._lists.extend(_list(target), _list(other).state)
         return target
 
-    def insert(self, target: Argument, position: Argument, item: Argument) -> None:
-        self._lists.insert(_list(target), position, item)
-
     def pop(self, target: Argument, position: Argument = -1) -> Argument:
         found = self._lists.at(_list(target).state, position)
         self._lists.erase(_list(target), position)
         return found
-
-    def delete(self, target: Argument, position: Argument) -> None:
-        self._lists.erase(_list(target), position)
-
-    def clear(self, target: Argument) -> None:
-        self._heap.set(_list(target), ())
-
-    def reverse(self, target: Argument) -> None:
-        self._heap.set(target, self._lists.reversed(_list(target).state))
-
-    def copy(self, target: Argument, *rest: Argument) -> Argument:
-        return self._lists.new(_list(target).state)
 
     def add(self, left: Argument, right: Argument, *rest: Argument) -> Argument:
         if isinstance(left, RuntimeString) or isinstance(right, RuntimeString):
@@ -102,19 +87,13 @@ class ScriptCalls:
         if is_constant(target) and isinstance(items, tuple):
             self._heap.set(target, tuple(sorted(items, reverse=reverse)))
         else:
-            self._heap.set(target, self._number_lists.ordered(items, reverse))
+            self._heap.set(target, self._number_calls.ordered(items, reverse))
 
     def sorted(self, target: Argument, *rest: Argument) -> Argument:
         items = _numbers(target)
         if is_constant(target):
             raise NotHere
-        return self._lists.new(self._number_lists.ordered(items))
-
-    def index(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        return self._number_lists.index(self._searched(target, item), item)
-
-    def count(self, target: Argument, item: Argument, *rest: Argument) -> Argument:
-        return self._number_lists.count(self._searched(target, item), item)
+        return self._lists.new(self._number_calls.ordered(items))
 
     def remove(self, target: Argument, item: Argument) -> None:
         if is_constant(target) and is_constant(item):
@@ -122,12 +101,9 @@ class ScriptCalls:
             held.remove(item)
             self._heap.set(target, tuple(held))
         else:
-            self._lists.erase(target, self.index(target, item))
+            self._lists.erase(target, self.search(NumberCalls.index, target, item))
 
-    def contains(self, target: Argument, item: Argument) -> Argument:
-        return self._number_lists.contains(self._searched(target, item), item)
-
-    def _searched(self, target: Argument, item: Argument) -> ListItems:
+    def search(self, search: Search, target: Argument, item: Argument) -> Argument:
         _check_is_known(item)
         items = _list(target).state
         if isinstance(items, tuple):
@@ -135,20 +111,11 @@ class ScriptCalls:
                 _check_is_known(held)
         if is_constant(target) and is_constant(item):
             raise NotHere
-        return _numbers(target)
-
-    def slice(self, target: Argument, *bounds: Argument) -> Argument:
-        return self._lists.new(self._lists.sliced(_list(target).state, *bounds))
-
-    def get_item(self, target: Argument, index: Argument) -> Argument:
-        return self._lists.at(_list(target).state, index)
+        return search(self._number_calls, _numbers(target), item)
 
     def set_item(self, target: Argument, index: Argument, item: Argument) -> Argument:
         self._lists.set(_list(target), index, item)
         return target
-
-    def length(self, target: Argument) -> Argument:
-        return self._lists.length(_list(target).state)
 
     def tuple_index(self, items: Argument, index: Argument) -> Argument:
         return items[index] if isinstance(index, int) else self._lists.at(tuple(items), index)
@@ -208,13 +175,18 @@ class ScriptCalls:
             same, partial(self._numbers.same_elements, *tensors), lambda: False
         )
 
-    def not_equal(self, *operands: Argument) -> Argument:
-        return self.negated(self.equal(*operands))
-
     def negated(self, truth: Argument) -> Argument:
         if isinstance(truth, bool):
             return not truth
         return self._numbers.compute("aten::__not__", [truth], torch.bool)
+
+
+def _copy(calls: ScriptCalls, target: Argument, *rest: Argument) -> Argument:
+    return calls._lists.new(_list(target).state)
+
+
+def _searching(search: Search) -> Callable[..., Argument]:
+    return lambda calls, items, item, *rest: calls.search(search, items, item)
 
 
 def _written_tensor(value: Value) -> Value:
@@ -263,14 +235,16 @@ _OF_ANY_TYPE = frozenset(
 _CALLS: dict[str, Callable[..., Any]] = {
     "aten::append": ScriptCalls.append,
     "aten::extend": ScriptCalls.extend,
-    "aten::insert": ScriptCalls.insert,
+    "aten::insert": lambda calls, items, *rest: calls._lists.insert(_list(items), *rest),
     "aten::pop": ScriptCalls.pop,
-    "aten::Delete": ScriptCalls.delete,
-    "aten::clear": ScriptCalls.clear,
-    "aten::reverse": ScriptCalls.reverse,
-    "aten::copy": ScriptCalls.copy,
-    "aten::list": ScriptCalls.copy,
-    "aten::Size": ScriptCalls.copy,
+    "aten::Delete": lambda calls, items, place: calls._lists.erase(_list(items), place),
+    "aten::clear": lambda calls, items: calls._heap.set(_list(items), ()),
+    "aten::reverse": lambda calls, items: calls._heap.set(
+        items, calls._lists.reversed(_list(items).state)
+    ),
+    "aten::copy": _copy,
+    "aten::list": _copy,
+    "aten::Size": _copy,
     "aten::dict": lambda calls, *pairs: calls.dicts.from_pairs(*pairs),
     "aten::add": ScriptCalls.add,
     "aten::add_": ScriptCalls.extend,
@@ -278,16 +252,18 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "aten::mul_": ScriptCalls.multiply_in_place,
     "aten::sort": ScriptCalls.sort,
     "aten::sorted": ScriptCalls.sorted,
-    "aten::index": ScriptCalls.index,
-    "aten::count": ScriptCalls.count,
+    "aten::index": _searching(NumberCalls.index),
+    "aten::count": _searching(NumberCalls.count),
     "aten::remove": ScriptCalls.remove,
-    "aten::slice": ScriptCalls.slice,
-    "aten::__getitem__": ScriptCalls.get_item,
+    "aten::slice": lambda calls, items, *bounds: calls._lists.new(
+        calls._lists.sliced(_list(items).state, *bounds)
+    ),
+    "aten::__getitem__": lambda calls, items, place: calls._lists.at(_list(items).state, place),
     "aten::_set_item": ScriptCalls.set_item,
-    "aten::len": ScriptCalls.length,
-    "aten::__contains__": ScriptCalls.contains,
+    "aten::len": lambda calls, items: calls._lists.length(_list(items).state),
+    "aten::__contains__": _searching(NumberCalls.contains),
     "aten::eq": ScriptCalls.equal,
-    "aten::ne": ScriptCalls.not_equal,
+    "aten::ne": lambda calls, *operands: calls.negated(calls.equal(*operands)),
     "prim::EnumName": lambda calls, member: member.name,
     "prim::EnumValue": lambda calls, member: member.value,
     "aten::__is__": ScriptCalls.is_same,

@@ -10,15 +10,17 @@ import torch
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.aten.schema import dtype_from_number
 from sardonyx.aten.type_inference import type_of
-from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
+from sardonyx.capture.torchscript.interpreter.nodes import node_outputs
 from sardonyx.capture.torchscript.refusals import ModelRaises, ScriptRefusal, no_form
-from sardonyx.capture.torchscript.types.isinstance_checks import is_instance
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
     UNINITIALIZED,
     ComputedNumber,
     DynamicItems,
+    DynamicRows,
     MaybeNone,
+    RuntimeString,
+    ScriptDict,
     ScriptInstance,
     ScriptList,
     as_python,
@@ -88,12 +90,60 @@ def _is_contiguous(reader: GraphReader, node: Any) -> None:
 def _is_instance(reader: GraphReader, node: Any) -> None:
     (argument,) = reader.inputs_of(node)
     types = node.tys("types")
-    holds = is_instance(argument, types)
-    if isinstance(argument, MaybeNone) and holds != is_instance(None, types):
+    holds = _is_any_of(argument, types)
+    if isinstance(argument, MaybeNone) and holds != _is_any_of(None, types):
         present = argument.present
         reader.set(node, present if holds else reader.calls.negated(present))
         return
     reader.set(node, holds)
+
+
+def _is_any_of(argument: Argument, types: list[Any]) -> bool:
+    """`isinstance`; an optional counts as its content."""
+    return any(_is_of(argument, each) for each in types)
+
+
+def _is_of(argument: Argument, kind: Any) -> bool:
+    name = kind.kind()
+    if name in ("OptionalType", "UnionType"):
+        members = [kind.getElementType()] if name == "OptionalType" else kind.containedTypes()
+        return (name == "OptionalType" and argument is None) or _is_any_of(argument, members)
+    if isinstance(argument, MaybeNone):
+        return _is_of(argument.content, kind)
+    if name in NUMBERS:
+        return is_number(argument) and number_dtype(argument) == NUMBERS[name]
+    if name == "ListType":
+        return isinstance(argument, ScriptList) and _holds(argument, kind.getElementType())
+    if name == "TupleType":
+        members = kind.elements()
+        return (
+            isinstance(argument, tuple)
+            and len(argument) == len(members)
+            and all(map(_is_of, argument, members))
+        )
+    if name == "DictType":
+        return isinstance(argument, ScriptDict) and all(
+            _is_of(key, kind.getKeyType()) and _is_of(item, kind.getValueType())
+            for key, item in argument.state.items()
+        )
+    if name == "ClassType":
+        return isinstance(argument, ScriptInstance) and argument.class_name == kind.qualified_name()
+    plain: dict[str, Any] = {
+        "TensorType": Value, "StringType": (str, RuntimeString), "NoneType": type(None),
+        "AnyListType": ScriptList, "AnyTupleType": tuple, "DeviceObjType": torch.device,
+    }  # fmt: skip
+    if name == "NumberType":
+        return is_number(argument)
+    return name == "AnyType" or isinstance(argument, plain.get(name, ()))
+
+
+def _holds(items: ScriptList, kind: Any) -> bool:
+    held = items.state
+    if isinstance(held, DynamicRows):
+        return kind.kind() in ("TupleType", "AnyTupleType")
+    if not isinstance(held, DynamicItems):
+        return all(_is_of(item, kind) for item in held)
+    return _is_of(ComputedNumber(held.content) if held.of_numbers else held.content, kind)
 
 
 def _enter(reader: GraphReader, node: Any) -> None:

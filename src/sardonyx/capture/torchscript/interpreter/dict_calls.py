@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -26,23 +27,33 @@ if TYPE_CHECKING:
 
 
 class DictCalls:
-    """Each method is one operator; the table below names them."""
-
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
         self._heap = reader.heap
-        self._lists = reader.lists
 
     def call(self, kind: str, target: ScriptDict, *arguments: Argument) -> Argument:
-        operator = _DICT_CALLS.get(kind)
-        if operator is None:
+        """What Python does with the dict of the entries is what the operator does."""
+        if kind in _NEW:
+            return self._reader.wrapped(_NEW[kind](target.state))
+        if kind == "aten::update":
+            arguments = (arguments[0].state,)
+        elif arguments:
+            arguments = (self._known(arguments[0]), *arguments[1:])
+        if kind not in _READS and kind not in _CHANGES:
             raise NotHere
-        return operator(self, target, *arguments)
+        entries = dict(target.state)
+        try:
+            result = {**_READS, **_CHANGES}[kind](entries, *arguments)
+        except (KeyError, StopIteration) as error:
+            wanted = f"no key {arguments[0]!r}" if arguments else "no entries"
+            raise ModelRaises(f"the dict has {wanted}: it has {list(entries)}") from error
+        if kind in _CHANGES:
+            self._heap.set(target, entries)
+        return target if kind == "aten::_set_item" else result
 
     def new(self, pairs: Iterable[tuple[Argument, Argument]]) -> ScriptDict:
         made: ScriptDict = self._heap.new(ScriptDict({}))
-        for key, item in pairs:
-            self.set_item(made, key, item)
+        made.state = {self._known(key): item for key, item in pairs}
         return made
 
     def from_pairs(self, source: ScriptList | None = None, *rest: Argument) -> ScriptDict:
@@ -51,68 +62,6 @@ class DictCalls:
         if not isinstance(pairs, tuple):
             raise computed_key()
         return self.new(pairs)
-
-    def copy(self, target: ScriptDict, *rest: Argument) -> Argument:
-        return self._heap.new(ScriptDict(dict(target.state)))
-
-    def clear(self, target: ScriptDict) -> None:
-        self._heap.set(target, {})
-
-    def delete(self, target: ScriptDict, key: Argument) -> None:
-        self._check_has(target, key)
-        self._heap.set(target, {k: v for k, v in target.state.items() if k != key})
-
-    def pop(self, target: ScriptDict, key: Argument, *default: Argument) -> Argument:
-        if default and self._known(key) not in target.state:
-            return default[0]
-        found = self.get_item(target, key)
-        self.delete(target, key)
-        return found
-
-    def pop_item(self, target: ScriptDict) -> Argument:
-        """TorchScript takes the first."""
-        if not target.state:
-            raise ModelRaises("popitem() of a dict that is empty")
-        key = next(iter(target.state))
-        return key, self.pop(target, key)
-
-    def get_item(self, target: ScriptDict, key: Argument) -> Argument:
-        self._check_has(target, key)
-        return target.state[key]
-
-    def get(self, target: ScriptDict, key: Argument, default: Argument = None) -> Argument:
-        return target.state.get(self._known(key), default)
-
-    def set_item(self, target: ScriptDict, key: Argument, item: Argument) -> Argument:
-        self._heap.set(target, {**target.state, self._known(key): item})
-        return target
-
-    def set_default(self, target: ScriptDict, key: Argument, default: Argument) -> Argument:
-        if self._known(key) not in target.state:
-            self.set_item(target, key, default)
-        return target.state[key]
-
-    def update(self, target: ScriptDict, other: ScriptDict) -> None:
-        self._heap.set(target, {**target.state, **other.state})
-
-    def contains(self, target: ScriptDict, key: Argument) -> Argument:
-        return self._known(key) in target.state
-
-    def length(self, target: ScriptDict) -> Argument:
-        return len(target.state)
-
-    def keys(self, target: ScriptDict) -> Argument:
-        return self._lists.new(target.state)
-
-    def values(self, target: ScriptDict) -> Argument:
-        return self._lists.new(target.state.values())
-
-    def items(self, target: ScriptDict) -> Argument:
-        return self._lists.new(target.state.items())
-
-    def _check_has(self, target: ScriptDict, key: Argument) -> None:
-        if self._known(key) not in target.state:
-            raise ModelRaises(f"the dict has no key {key!r}: it has {list(target.state)}")
 
     def _known(self, key: Argument) -> Argument:
         """In a loop of known count, the key is known in each iteration once the loop is
@@ -126,21 +75,31 @@ class DictCalls:
         return key
 
 
-_DICT_CALLS: dict[str, Callable[..., Any]] = {
-    "aten::__contains__": DictCalls.contains,
-    "aten::__getitem__": DictCalls.get_item,
-    "aten::_set_item": DictCalls.set_item,
-    "aten::Delete": DictCalls.delete,
-    "aten::clear": DictCalls.clear,
-    "aten::copy": DictCalls.copy,
-    "aten::dict": DictCalls.copy,
-    "aten::get": DictCalls.get,
-    "aten::items": DictCalls.items,
-    "aten::keys": DictCalls.keys,
-    "aten::len": DictCalls.length,
-    "aten::pop": DictCalls.pop,
-    "aten::popitem": DictCalls.pop_item,
-    "aten::setdefault": DictCalls.set_default,
-    "aten::update": DictCalls.update,
-    "aten::values": DictCalls.values,
+def _pop_first(entries: dict[Any, Argument]) -> Argument:
+    """`popitem()`: TorchScript takes the first, Python the last."""
+    key = next(iter(entries))
+    return key, entries.pop(key)
+
+
+_NEW: dict[str, Callable[[dict[Any, Argument]], Any]] = {
+    "aten::copy": dict,
+    "aten::dict": dict,
+    "aten::items": lambda entries: list(entries.items()),
+    "aten::keys": list,
+    "aten::values": lambda entries: list(entries.values()),
+}
+_READS: dict[str, Callable[..., Any]] = {
+    "aten::__contains__": operator.contains,
+    "aten::__getitem__": operator.getitem,
+    "aten::get": dict.get,
+    "aten::len": len,
+}
+_CHANGES: dict[str, Callable[..., Any]] = {
+    "aten::_set_item": operator.setitem,
+    "aten::Delete": operator.delitem,
+    "aten::clear": dict.clear,
+    "aten::pop": dict.pop,
+    "aten::popitem": _pop_first,
+    "aten::setdefault": dict.setdefault,
+    "aten::update": dict.update,
 }

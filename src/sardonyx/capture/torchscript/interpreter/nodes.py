@@ -32,13 +32,21 @@ from sardonyx.aten.type_inference import TypeInference, type_of
 from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
-from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
 from sardonyx.capture.torchscript.refusals import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
 from sardonyx.errors import CaptureError, format_message
 
 _OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})
 """Namespaces whose operators all have fake kernels, or are known not to be able to have one."""
+
+
+def node_inputs(node: Any) -> list[Any]:
+    """Of a TorchScript node. The iterators that PyTorch has cost as much as reading the node."""
+    return [node.inputsAt(index) for index in range(node.inputsSize())]
+
+
+def node_outputs(node: Any) -> list[Any]:
+    return [node.outputsAt(index) for index in range(node.outputsSize())]
 
 
 class NodeWriter:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 
-from sardonyx.aten.graph import Argument
+from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.torchscript.refusals import NotHere, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,
+    ListItems,
     ScriptList,
     is_constant,
     number_dtype,
@@ -21,12 +22,15 @@ from sardonyx.capture.torchscript.types.values import (
 if TYPE_CHECKING:
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
 
+_aten = torch.ops.aten
+
 
 class NumberCalls:
     """Each method is one operator; the table below names them."""
 
     def __init__(self, reader: GraphReader) -> None:
         self._numbers = reader.numbers
+        self._lists = reader.lists
 
     def call(self, kind: str, arguments: list[Argument]) -> Argument:
         operator = _NUMBER_CALLS.get(kind)
@@ -90,6 +94,44 @@ class NumberCalls:
         moved = self._numbers.compute("aten::mul", [index, step], torch.int64)
         return self._numbers.compute("aten::add", [start, moved], torch.int64)
 
+    # -- lists of numbers ------------------------------------------------------------------------
+
+    def contains(self, items: ListItems, number: Argument) -> Argument:
+        if isinstance(items, tuple):
+            found: Argument = False
+            for held in items:
+                same = self._numbers.compute("aten::eq", [held, number], torch.bool)
+                found = self._numbers.compute("aten::__or__", [found, same], torch.bool)
+            return found
+        return ComputedNumber(self._numbers.call(_aten.any.default, self._equal(items, number)))
+
+    def count(self, items: ListItems, number: Argument) -> Argument:
+        return ComputedNumber(self._numbers.call(_aten.sum.default, self._equal(items, number)))
+
+    def index(self, items: ListItems, number: Argument) -> Argument:
+        """The first of its places; PyTorch raises where it has none."""
+        equal = self._equal(items, number)
+        length = equal.shape[0]
+        places = self._numbers.call(_aten.arange.default, length, dtype=torch.int64)
+        beyond = self._numbers.as_tensor(length, torch.int64)
+        found = self._numbers.call(_aten.where.self, equal, places, beyond)
+        return ComputedNumber(self._numbers.call(_aten.amin.default, found))
+
+    def ordered(self, items: ListItems, reverse: Argument = False) -> ListItems:
+        content = self._numbers.call(_aten.sort.default, self._content(items), 0, reverse)
+        return DynamicItems(content, of_numbers=True)
+
+    def _equal(self, items: ListItems, number: Argument) -> Value:
+        return self._numbers.call(
+            _aten.eq.Tensor, self._content(items), self._numbers.as_tensor(number)
+        )
+
+    def _content(self, items: ListItems) -> Value:
+        if isinstance(items, tuple):
+            return self._lists.numbers_tensor(items)
+        assert isinstance(items, DynamicItems)
+        return items.content
+
 
 def _reduction(name: str, op: Any, *start: Argument) -> Callable[..., Argument]:
     return lambda calls, items, *rest: calls.reduced(items, rest, name, op, *start)
@@ -98,10 +140,10 @@ def _reduction(name: str, op: Any, *start: Argument) -> Callable[..., Argument]:
 _NUMBER_CALLS: dict[str, Callable[..., Any]] = {
     "aten::__derive_index": NumberCalls.derive_index,
     "aten::__range_length": NumberCalls.range_length,
-    "aten::all": _reduction("aten::__and__", torch.ops.aten.all.default, True),
-    "aten::any": _reduction("aten::__or__", torch.ops.aten.any.default, False),
+    "aten::all": _reduction("aten::__and__", _aten.all.default, True),
+    "aten::any": _reduction("aten::__or__", _aten.any.default, False),
     "aten::divmod": NumberCalls.divided,
-    "aten::sum": _reduction("aten::add", torch.ops.aten.sum.default, 0),
-    "prim::max": _reduction("prim::max", torch.ops.aten.amax.default),
-    "prim::min": _reduction("prim::min", torch.ops.aten.amin.default),
+    "aten::sum": _reduction("aten::add", _aten.sum.default, 0),
+    "prim::max": _reduction("prim::max", _aten.amax.default),
+    "prim::min": _reduction("prim::min", _aten.amin.default),
 }

@@ -16,9 +16,7 @@ from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.capture.torchscript.containers.list_operators import ListOperators
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import dtype_of
-from sardonyx.capture.torchscript.interpreter.node_values import inputs as node_inputs
-from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.interpreter.node_values import unpacked_into
+from sardonyx.capture.torchscript.interpreter.nodes import node_inputs, node_outputs
 from sardonyx.capture.torchscript.interpreter.tensor_queries import READ_NUMBERS, TensorQueries
 from sardonyx.capture.torchscript.refusals import (
     CannotJoin,
@@ -149,7 +147,7 @@ class OperatorCalls:
 
     def _operator(self, node: Any, op: Any, operands: list[Argument]) -> list[Argument]:
         reader, name = self._reader, op._schema.name
-        found = self._list_operators.call(name, operands, unpacked_into(node))
+        found = self._list_operators.call(name, operands, _unpacked_into(node))
         if found is not None:
             return [found]
         arguments = bind(op, list(map(self._bound, operands, node_inputs(node))))
@@ -226,6 +224,14 @@ class OperatorCalls:
         if isinstance(argument, tuple):
             return [self.plain(a) for a in argument]
         return argument
+
+
+def _unpacked_into(node: Any) -> int | None:
+    """The number of variables, if all that uses the result is one that unpacks it."""
+    uses = node.output().uses() if node.outputsSize() == 1 else []
+    if len(uses) != 1 or uses[0].user.kind() != "prim::ListUnpack":
+        return None
+    return int(uses[0].user.outputsSize())
 
 
 def _scalar_dtype(operands: Sequence[Argument]) -> torch.dtype:

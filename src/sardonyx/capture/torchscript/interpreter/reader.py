@@ -30,15 +30,12 @@ from sardonyx.capture.torchscript.control_flow.loops import FOREVER, Body, Loop,
 from sardonyx.capture.torchscript.control_flow.path_splitting import (
     SQUEEZES,
     PathSplitter,
-    open_squeeze,
+    squeezed_axes,
 )
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAttributes
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
-from sardonyx.capture.torchscript.interpreter.node_values import inputs as node_inputs
-from sardonyx.capture.torchscript.interpreter.node_values import names_read
-from sardonyx.capture.torchscript.interpreter.node_values import outputs as node_outputs
-from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter
+from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
 from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
 from sardonyx.capture.torchscript.interpreter.shape_writes import names_of
 from sardonyx.capture.torchscript.refusals import (
@@ -55,13 +52,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptDict,
     ScriptInstance,
 )
-from sardonyx.errors import (
-    CaptureError,
-    SardonyxError,
-    UnsupportedDtypeError,
-    UnsupportedOperatorError,
-    format_message,
-)
+from sardonyx.errors import CaptureError, UnsupportedDtypeError, format_message
 
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 
@@ -109,39 +100,9 @@ class GraphReader(NodeWriter):
         except CannotJoin as reason:
             refusal = ScriptRefusal(f"values of different types meet: {reason}", reason.hint)
             raise refusal.located(self.here) from reason
-        except (CaptureError, UnsupportedOperatorError) as error:
-            if isinstance(error, ScriptRefusal):
-                error = error.located(self.here)
-            raise self._with_further_refusals(error, list(graph.nodes())) from error.__cause__
+        except ScriptRefusal as refusal:
+            raise refusal.located(self.here) from refusal.__cause__
         return result
-
-    def _with_further_refusals(self, error: SardonyxError, nodes: Sequence[Any]) -> SardonyxError:
-        others = self._further_refusals(nodes)
-        is_ours = isinstance(error, (TypesChange, BranchesDiffer))
-        kind = CaptureError if is_ours else type(error)
-        if not others:
-            return kind(str(error)) if is_ours else error
-        lines = [line for each in (error, *others) for line in str(each).splitlines()]
-        count = 1 + len(others)
-        return kind(
-            format_message(f"{count} places of the program have no ONNX form", [("", lines)])
-        )
-
-    def _further_refusals(self, nodes: Sequence[Any]) -> list[SardonyxError]:
-        """The refusals of the nodes that do not depend on the first that was refused."""
-        found: list[SardonyxError] = []
-        unread = (n for n in nodes if any(o.debugName() not in self.env for o in node_outputs(n)))
-        next(unread, None)
-        for node in unread:
-            if not all(name in self.env for name in names_read(node)):
-                continue
-            try:
-                self.read_block([node], [])
-            except (CaptureError, UnsupportedOperatorError) as error:
-                found.append(error)
-            except (ModelRaises, CannotJoin):
-                continue
-        return found
 
     def check_outputs(self) -> None:
         for index, output in enumerate(self.graph.outputs):
@@ -188,10 +149,10 @@ class GraphReader(NodeWriter):
         for place, node in enumerate(nodes):
             kind = node.kind()
             if kind in SQUEEZES:
-                squeeze = open_squeeze(self.inputs_of(node))
-                if squeeze is not None:
-                    rest = from_place(place + 1)
-                    return self._paths_apart.squeezed(node, squeeze, rest, at_end)
+                operands, rest = self.inputs_of(node), from_place(place + 1)
+                axes = squeezed_axes(operands)
+                if axes is not None:
+                    return self._paths_apart.squeezed(node, operands[0], axes, rest, at_end)
             try:
                 if kind == "prim::If":
                     self._read_branch(node)

@@ -12,15 +12,8 @@ from typing import Any
 from sardonyx import _torch_private
 from sardonyx.capture.torchscript.refusals import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import NUMBERS
+from sardonyx.functionalization.alias_analysis import COMPOSITES_WITH_NEW_MEMORY
 
-_COMPOSITE_AND_NEW = frozenset(
-    f"aten::{name}"
-    for name in (
-        "batch_norm", "conv1d", "conv2d", "conv3d", "einsum", "group_norm", "layer_norm", "linear",
-        "log_softmax", "matmul", "max_pool2d", "scaled_dot_product_attention", "softmax",
-    )
-)  # fmt: skip
-"""Composite operators that never return one of their inputs."""
 _HOLDS_NO_TENSOR = frozenset({*NUMBERS, "NumberType", "DeviceObjType"})
 
 
@@ -106,4 +99,4 @@ def _makes_a_new_tensor(node: Any) -> bool:
     op = _torch_private.overload_of(node)
     if op is None or op._schema.is_mutable or not _torch_private.is_known_to_dispatcher(op):
         return False
-    return not _torch_private.is_composite(op) or op._schema.name in _COMPOSITE_AND_NEW
+    return not _torch_private.is_composite(op) or op._schema.name in COMPOSITES_WITH_NEW_MEMORY

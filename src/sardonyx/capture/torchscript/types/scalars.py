@@ -28,9 +28,8 @@ class ScalarTracker:
     def __init__(self, inference: TypeInference) -> None:
         self._inference = inference
         self._numbers: dict[Value, Any] = {}
-        self._roots: dict[Value, Value] = {}
-        """The value that another one may be a view of."""
         self._written: set[Value] = set()
+        """Tensors that were written, before any view was taken of them."""
         self._in_block = False
 
     def read(self, kind: str, tensor: Value) -> Argument | None:
@@ -58,35 +57,21 @@ class ScalarTracker:
             for value in values_in(node.arguments[parameter.name])
         ]
         number = self._computed(node)
-        for value in written:
-            self._forget(value)
-        if not written and _may_alias(node):
-            for value in node.inputs():
-                for output in node.outputs:
-                    self._roots[output] = self._root(value)
-                break
+        if written:
+            roots = set(map(_root, written))
+            self._written |= roots
+            self._numbers = {v: n for v, n in self._numbers.items() if _root(v) not in roots}
         if number is not None:
             for value in (*node.outputs, *written):
                 if value.dtype in _DTYPES:
                     self._numbers[value] = number
-                self._roots[value] = self._root(written[0] if written else value)
-
-    def _root(self, value: Value) -> Value:
-        return self._roots.get(value, value)
-
-    def _forget(self, written: Value) -> None:
-        """Forgets the numbers of all tensors that share memory with `written`."""
-        root = self._root(written)
-        self._written.add(root)
-        for value in [v for v in self._numbers if self._root(v) is root]:
-            del self._numbers[value]
 
     def _known(self, value: Value) -> Any:
         if self._in_block:
             return None
         if value in self._numbers:
             return self._numbers[value]
-        if self._root(value) in self._written:
+        if _root(value) in self._written:
             return None
         constant = value.constant
         if constant is None or constant.dtype not in _DTYPES or constant.numel() != 1:
@@ -121,9 +106,15 @@ class ScalarTracker:
         return number
 
 
-def _may_alias(node: Node) -> bool:
-    returns = node.op._schema.returns
-    return any(r.alias_info is not None for r in returns) or _torch_private.is_composite(node.op)
+def _root(value: Value) -> Value:
+    """The tensor that a value is, or may be a view of."""
+    while (node := value.producer) is not None:
+        aliases = any(r.alias_info is not None for r in node.op._schema.returns)
+        source = next(node.inputs(), None)
+        if source is None or not (aliases or _torch_private.is_composite(node.op)):
+            break
+        value = source
+    return value
 
 
 def _has_few_digits(number: Any) -> bool:

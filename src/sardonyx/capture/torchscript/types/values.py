@@ -142,9 +142,9 @@ class ScriptDict(Mutable):
 class ScriptInstance(Mutable):
     """An object of a scripted class, or the attributes that a program sets on a module."""
 
-    def __init__(self, class_name: str) -> None:
+    def __init__(self, class_name: str, attributes: dict[str, Argument] | None = None) -> None:
         self.class_name = class_name
-        self.held: dict[str, Argument] = {}
+        self.held: dict[str, Argument] = attributes or {}
 
 
 @dataclass(slots=True)
