@@ -60,13 +60,11 @@ def constant_axes(node: ir.Node, index: int = 1) -> list[int] | None:
 class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
-    `refused` names the operators whose newer form has none at `opset`, with the reason. A form
-    that `opset` does accept passes all the same: legality decides, node by node. `refused_dtypes`
-    are types that no operator takes there, not even Cast.
+    Nodes that no rule rewrites stay as they are, or are refused: legality decides, node by node.
+    `refused_dtypes` are types that no operator takes there, not even Cast.
     """
 
     opset: int
-    refused: Mapping[str, str] = field(default_factory=dict)
     refused_dtypes: Mapping[ir.DataType, str] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
 

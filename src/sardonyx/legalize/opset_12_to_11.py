@@ -19,13 +19,7 @@ from sardonyx.legalize.emitter import (
 from sardonyx.legalize.rewrites.index_arithmetic import larger, smaller
 from sardonyx.legalize.rewrites.losses import log_probabilities, negative_log_likelihood
 
-BOUNDARY = Boundary(
-    11,
-    refused={
-        "ArgMax": "choosing the last of equal elements came with opset 12",
-        "ArgMin": "choosing the last of equal elements came with opset 12",
-    },
-)
+BOUNDARY = Boundary(11)
 _POWERS_SPELLED_OUT = (1, 2, 3, 4)
 
 
@@ -80,8 +74,6 @@ def constant(b: Emitter, node: ir.Node) -> ir.Value | None:
     ):
         if name in node.attributes:
             return b.const(np.array(node.attributes[name].value, dtype=dtype.numpy()), dtype)
-    if "value" not in node.attributes:
-        raise InexpressibleError("constants of strings came with opset 12")
     return None
 
 
@@ -119,12 +111,6 @@ def power(b: Emitter, node: ir.Node) -> ir.Value | None:
     # As runtimes compute powers of integers.
     wide = ir.DataType.DOUBLE
     return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
-
-
-@BOUNDARY.rewrite("GatherND")
-def gather_nd(b: Emitter, node: ir.Node) -> None:
-    if node.attributes.get_int("batch_dims", 0):
-        raise InexpressibleError("batch_dims of GatherND came with opset 12")
 
 
 @BOUNDARY.rewrite("NegativeLogLikelihoodLoss")

@@ -18,8 +18,7 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 
-_BATCH_FIRST = "recurrent layers with the batch first came with opset 14"
-BOUNDARY = Boundary(13, refused={"GRU": _BATCH_FIRST, "LSTM": _BATCH_FIRST, "RNN": _BATCH_FIRST})
+BOUNDARY = Boundary(13)
 
 
 @BOUNDARY.rewrite("HardSwish")

@@ -7,15 +7,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, rank_of, required_input
 
-_OPTIONALS = "optional values came with opset 15"
-BOUNDARY = Boundary(
-    14,
-    refused={
-        "Optional": _OPTIONALS,
-        "OptionalGetElement": _OPTIONALS,
-        "OptionalHasElement": _OPTIONALS,
-    },
-)
+BOUNDARY = Boundary(14)
 
 
 @BOUNDARY.rewrite("Shape")

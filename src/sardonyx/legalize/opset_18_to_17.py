@@ -26,10 +26,7 @@ from sardonyx.legalize.emitter import (
 )
 from sardonyx.legalize.rewrites.scatter import scatter_elements_in_turn, scatter_nd_in_turn
 
-BOUNDARY = Boundary(
-    17,
-    refused={"LpPool": "ceil_mode and dilations of LpPool came with opset 18"},
-)
+BOUNDARY = Boundary(17)
 
 # What these reductions still compute when they reduce over no axis at all.
 _ELEMENTWISE_PART = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}

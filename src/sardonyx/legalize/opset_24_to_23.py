@@ -10,13 +10,7 @@ from sardonyx.legalize.boundary import Boundary, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
 from sardonyx.legalize.rewrites.attention import decompose_attention
 
-BOUNDARY = Boundary(
-    23,
-    refused={
-        "Cast": "round_mode is for float8e8m0, which came with opset 24",
-        "CastLike": "round_mode is for float8e8m0, which came with opset 24",
-    },
-)
+BOUNDARY = Boundary(23)
 _NONPAD_KV_SEQLEN = 6
 
 

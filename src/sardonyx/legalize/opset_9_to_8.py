@@ -16,37 +16,13 @@ from sardonyx.legalize.emitter import (
     required_input,
 )
 
-BOUNDARY = Boundary(
-    8,
-    refused={
-        name: f"{name} came with opset 9"
-        for name in (
-            "Acosh",
-            "Asinh",
-            "Atanh",
-            "Compress",
-            "Cosh",
-            "Erf",
-            "EyeLike",
-            "MaxUnpool",
-            "MeanVarianceNormalization",
-            "NonZero",
-            "OneHot",
-            "Scan",
-            "Scatter",
-            "Shrink",
-            "Sign",
-            "Sinh",
-            "TfIdfVectorizer",
-        )
-    },
-)
+BOUNDARY = Boundary(8)
 _INT64 = ir.DataType.INT64
 
 
-@BOUNDARY.rewrite("BatchNormalization")
-def batch_normalization(b: Emitter, node: ir.Node) -> None:
-    """Statistics per channel are what it had by default: `spatial` is 1."""
+@BOUNDARY.rewrite("Scan")
+def scan(b: Emitter, node: ir.Node) -> None:
+    raise InexpressibleError("a Scan without a batch came with opset 9")
 
 
 @BOUNDARY.rewrite("IsNaN")

@@ -158,12 +158,16 @@ class _Descent:
         _drop_default_attributes(node, self._opset)
         signature = signature_of(node.op_type, self._opset)
         widened = None if signature is None else in_wider_types(emitter, node, signature)
-        if widened is None and why_illegal(node, self._opset) is None:
-            if rule is None:
-                self._valid_forms.add(form_of(node))
-        elif widened is None and node.op_type in self._boundary.refused:
-            raise InexpressibleError(self._boundary.refused[node.op_type])
-        return widened
+        if widened is not None:
+            return widened
+        if (reason := why_illegal(node, self._opset)) is not None:
+            if node.op_type == "Constant":  # those of types that it lacks are stored in the end
+                return None
+            is_new = signature is None
+            raise InexpressibleError(f"it came with opset {self._opset + 1}" if is_new else reason)
+        if rule is None:
+            self._valid_forms.add(form_of(node))
+        return None
 
 
 def _drop_default_attributes(node: ir.Node, opset: int) -> None:
