@@ -17,8 +17,13 @@ from sardonyx.errors import (
     format_message,
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted
-from sardonyx.legalize.ranks import complete_ranks
+from sardonyx.legalize.emitter import (
+    ORIGIN,
+    Emitter,
+    UniqueNames,
+    infer_output_types,
+    is_omitted,
+)
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.type_widening import in_wider_types
 from sardonyx.lower.onnx_types.legality import (
@@ -83,7 +88,7 @@ def legalize(model: ir.Model, opset: int) -> None:
     names = UniqueNames.beside(model)
     if opset < _FIRST_OPSET_WITHOUT_RANKS:
         for graph in roots_of(model):
-            complete_ranks(graph, current)
+            _complete_ranks(graph, current)
     for step in range(current - 1, opset - 1, -1):
         descent = _Descent(step, names, refused)
         for graph in roots_of(model):
@@ -101,6 +106,21 @@ def legalize(model: ir.Model, opset: int) -> None:
     if refused:
         refusals = list(refused.values())
         raise UnsupportedOpsetError(_message(opset, refusals), [r.op_type for r in refusals])
+
+
+def _complete_ranks(graph: ir.Graph, opset: int) -> None:
+    """Infer the shapes of values that have none, of nodes of `opset`: old forms of operators name
+    every axis."""
+    for node in graph:
+        for subgraph in subgraphs_of(node):
+            _complete_ranks(subgraph, opset)
+        lacking = [v for v in node.outputs if v.shape is None and not is_omitted(v)]
+        if not lacking or not is_standard(node):
+            continue
+        types = [value.type for value in node.outputs]
+        infer_output_types(node, opset)
+        for value, type_ in zip(node.outputs, types, strict=True):
+            value.type = type_ or value.type
 
 
 class _Descent:
