@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -61,10 +61,12 @@ class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
     Nodes that no rule rewrites stay as they are, or are refused: legality decides, node by node.
-    `refused_dtypes` are types that no operator takes there, not even Cast.
+    `refused_dtypes` are types that no operator takes there, not even Cast; `functions` operators
+    that ONNX defines by others, which takes their place.
     """
 
     opset: int
+    functions: Collection[str] = ()
     refused_dtypes: Mapping[ir.DataType, str] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from sardonyx.errors import InternalError
 from sardonyx.lower.onnx_types.legality import parameters_given, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import MOST_SHAPE_DATA, inferred_types
-from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of, with_bodies
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -148,10 +148,23 @@ class Emitter:
         self._place(node)
         return values
 
+    def adopt(self, nodes: Sequence[ir.Node]) -> None:
+        """Nodes that were made elsewhere, with all that is in their bodies, under new names."""
+        for node in with_bodies(nodes):
+            inner = [value for body in subgraphs_of(node) for value in body.inputs]
+            for value in (*node.outputs, *inner):
+                value.name = value.name and self._names.derived_from(f"{self._base}.{value.name}")
+            node.name = self._names.derived_from(f"{self._base}.{node.op_type}")
+            self._note_origin(node)
+        self.nodes += nodes
+
     def _place(self, node: ir.Node) -> None:
+        self._note_origin(node)
+        self.nodes.append(node)
+
+    def _note_origin(self, node: ir.Node) -> None:
         node.metadata_props.update(self._replaced.metadata_props)
         node.meta[ORIGIN] = self._replaced.meta.get(ORIGIN, self._replaced.op_type)
-        self.nodes.append(node)
 
     def again(
         self,

@@ -26,7 +26,7 @@ from sardonyx.legalize.emitter import (
 )
 from sardonyx.legalize.rewrites.scatter import scatter_elements_in_turn, scatter_nd_in_turn
 
-BOUNDARY = Boundary(17)
+BOUNDARY = Boundary(17, functions=["CenterCropPad"])
 
 # What these reductions still compute when they reduce over no axis at all.
 _ELEMENTWISE_PART = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}
@@ -188,21 +188,6 @@ def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
     if bits > 32:
         total = b.Add(total, b.Mul(half(32), b.const(1 << 32, ir.DataType.INT64)))
     return b.cast(total, x.dtype)
-
-
-@BOUNDARY.rewrite("CenterCropPad")
-def center_crop_pad(b: Emitter, node: ir.Node) -> ir.Value:
-    x, shape = required_input(node, 0), required_input(node, 1)
-    rank = known_rank(x)
-    target = b.cast(shape, ir.DataType.INT64)
-    axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
-    growth = b.Sub(target, b.Gather(b.Shape(x), b.ints(*axes), axis=0))
-    # Integer Div truncates, so the odd element is added and removed at the end.
-    before = b.Div(growth, b.ints(2))
-    pads = b.Concat(before, b.Sub(growth, before), axis=0)
-    both_ends = [axis + end for end in (0, rank) for axis in axes]
-    all_pads = spread_over_axes(b, b.ints(*[0] * 2 * rank), pads, both_ends, 2 * rank)
-    return b.Pad(x, all_pads)
 
 
 @BOUNDARY.rewrite("Col2Im")

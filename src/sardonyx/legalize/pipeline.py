@@ -24,6 +24,7 @@ from sardonyx.legalize.emitter import (
     infer_output_types,
     is_omitted,
 )
+from sardonyx.legalize.function_bodies import expanded
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.type_widening import in_wider_types
 from sardonyx.lower.onnx_types.legality import (
@@ -136,15 +137,21 @@ class _Descent:
 
     def cross(self, graph: ir.Graph) -> None:
         for node in tuple(graph):
-            for subgraph in subgraphs_of(node):
-                self.cross(subgraph)
-            if (
-                node.op_type in self._changed
-                and is_standard(node)
-                and self._is_above(node)
-                and form_of(node) not in self._valid_forms
-            ):
-                self._rewrite(graph, node)
+            self._cross_node(graph, node)
+
+    def _cross_node(self, graph: ir.Graph, node: ir.Node) -> None:
+        for subgraph in subgraphs_of(node):
+            self.cross(subgraph)
+        is_changed = node.op_type in self._changed and is_standard(node)
+        if not is_changed or not self._is_above(node) or form_of(node) in self._valid_forms:
+            return
+        if node.op_type in self._boundary.functions:
+            upper = Emitter(node, self._opset + 1, self._names)
+            replace_node(graph, node, upper, expanded(upper, node))
+            for made in upper.nodes:
+                self._cross_node(graph, made)
+        else:
+            self._rewrite(graph, node)
 
     def _is_above(self, node: ir.Node) -> bool:
         written_at = node.meta.get(WRITTEN_AT)

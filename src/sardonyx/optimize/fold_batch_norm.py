@@ -7,7 +7,7 @@ does not grow with the model.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -78,8 +78,8 @@ class FoldBatchNorm(NodePass):
             bias = ir.Value(name=_bias_name(weight, weight.graph))
             conv.resize_inputs(3)
             conv.replace_input_with(2, bias)
-        _set_contents(weight, fold.weight.dtype, fold.weight.shape, fold.folded_weight)
-        _set_contents(bias, fold.weight.dtype, fold.mean.shape, fold.folded_bias)
+        _set_contents(weight, fold.weight.dtype, fold.weight.shape.numpy(), fold.folded_weight)
+        _set_contents(bias, fold.weight.dtype, fold.mean.shape.numpy(), fold.folded_bias)
         if not bias.is_initializer():
             weight.graph.register_initializer(bias)
         replace_value(node.outputs[0], conv.outputs[0])
@@ -88,9 +88,9 @@ class FoldBatchNorm(NodePass):
 
 
 def _set_contents(
-    value: ir.Value, dtype: ir.DataType, shape: ir.Shape, compute: Callable[[], torch.Tensor]
+    value: ir.Value, dtype: ir.DataType, size: Sequence[int], compute: Callable[[], torch.Tensor]
 ) -> None:
-    value.type, value.shape = ir.TensorType(dtype), ir.Shape(shape.numpy())
+    value.type, value.shape = ir.TensorType(dtype), ir.Shape(size)
     value.const_value = ir.LazyTensor(
         lambda: TorchTensor(compute(), value.name), dtype, value.shape, name=value.name
     )
