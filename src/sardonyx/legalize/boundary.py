@@ -61,8 +61,8 @@ class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
     Nodes that no rule rewrites stay as they are, or are refused: legality decides, node by node.
-    `refused_dtypes` are types that no operator takes there, not even Cast; `functions` operators
-    that ONNX defines by others, which takes their place.
+    `refused_dtypes` are types that no operator takes there, not even Cast. For what is left of the
+    operators in `functions`, ONNX's own definition by other operators stands in.
     """
 
     opset: int

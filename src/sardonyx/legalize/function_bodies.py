@@ -16,10 +16,12 @@ from sardonyx.lower.onnx_types.subgraphs import subgraphs_of
 _DOMAIN = "sardonyx.expanded"
 
 
-def expanded(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
-    """The outputs of the nodes that define `node`, which is one of opset `b.opset`."""
+def expanded(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
+    """The outputs of the nodes that define `node`, which is one of opset `b.opset`; None where that
+    depends on attributes or types that are not known."""
     schema = schema_of(node.op_type, b.opset)
-    assert schema is not None
+    if schema is None or any(attribute.is_ref() for attribute in node.attributes.values()):
+        return None
     given = {value.name: value for value in node.inputs if value is not None}
     call = ir.serde.serialize_node(node)
     stated = {attribute.name for attribute in call.attribute}
@@ -35,6 +37,8 @@ def expanded(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
         known: Any = schema  # its annotations lack the method
         found = known.get_context_dependent_function(call.SerializeToString(), encoded)
         body = onnx.FunctionProto.FromString(found)
+        if not body.node:
+            return None
     call.domain = body.domain = _DOMAIN
     graph = onnx.helper.make_graph(
         [call],

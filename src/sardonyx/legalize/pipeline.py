@@ -143,14 +143,7 @@ class _Descent:
         for subgraph in subgraphs_of(node):
             self.cross(subgraph)
         is_changed = node.op_type in self._changed and is_standard(node)
-        if not is_changed or not self._is_above(node) or form_of(node) in self._valid_forms:
-            return
-        if node.op_type in self._boundary.functions:
-            upper = Emitter(node, self._opset + 1, self._names)
-            replace_node(graph, node, upper, expanded(upper, node))
-            for made in upper.nodes:
-                self._cross_node(graph, made)
-        else:
+        if is_changed and self._is_above(node) and form_of(node) not in self._valid_forms:
             self._rewrite(graph, node)
 
     def _is_above(self, node: ir.Node) -> bool:
@@ -162,10 +155,23 @@ class _Descent:
         try:
             replacements = self._replacements(emitter, node)
         except InexpressibleError as error:
-            self._refused[node] = _refusal(node, str(error), self._opset + 1)
+            if not self._expand(graph, node):
+                self._refused[node] = _refusal(node, str(error), self._opset + 1)
             return
         if replacements is not None:
             replace_node(graph, node, emitter, replacements)
+
+    def _expand(self, graph: ir.Graph, node: ir.Node) -> bool:
+        """Put ONNX's definition, of the upper opset, in place of the node, if it may be."""
+        upper = Emitter(node, self._opset + 1, self._names)
+        is_defined = node.op_type in self._boundary.functions
+        outputs = expanded(upper, node) if is_defined else None
+        if outputs is None:
+            return False
+        replace_node(graph, node, upper, outputs)
+        for made in upper.nodes:
+            self._cross_node(graph, made)
+        return True
 
     def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
         for value in (*node.inputs, *node.outputs):
