@@ -12,7 +12,7 @@ from sardonyx.compat.type_helpers import _dtype_of, _get_tensor_rank
 from sardonyx.compat.value_helpers import _get_const, _is_none, _is_value, _maybe_get_const
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
-from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue
+from sardonyx.extend.symbolic_functions.values import SymbolicValue
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 
 
@@ -197,17 +197,3 @@ def _unbind_helper(
         return g.op("SplitToSequence", self, None, axis_i=axis, keepdims_i=0)
     places = [torch.tensor(index) for index in range(_outputs)]
     return [g.op("Gather", self, place, axis_i=axis) for place in places]
-
-
-def _add_op_with_blocks(
-    graph_context: GraphContext,
-    opname: str,
-    *inputs: Any,
-    outputs: int = 1,
-    n_blocks: int = 1,
-    **attributes: Any,
-) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
-    """`GraphContext.op_with_blocks`, under the name that symbolic functions with bodies call."""
-    return graph_context.op_with_blocks(
-        opname, *inputs, outputs=outputs, n_blocks=n_blocks, **attributes
-    )

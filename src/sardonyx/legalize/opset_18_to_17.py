@@ -232,19 +232,3 @@ def col2im(b: Emitter, node: ir.Node) -> ir.Value:
     if not any(pads):
         return image
     return b.Pad(image, b.ints(0, 0, *(-p for p in pads[:rank]), 0, 0, *(-p for p in pads[rank:])))
-
-
-@BOUNDARY.rewrite("OptionalHasElement")
-def optional_has_element(b: Emitter, node: ir.Node) -> ir.Value | None:
-    value = input_of(node, 0)
-    if value is None:
-        return b.const(False, ir.DataType.BOOL)
-    if isinstance(value.type, ir.OptionalType):
-        return None
-    return b.const(True, ir.DataType.BOOL)
-
-
-@BOUNDARY.rewrite("OptionalGetElement")
-def optional_get_element(b: Emitter, node: ir.Node) -> ir.Value | None:
-    value = required_input(node, 0)
-    return None if isinstance(value.type, ir.OptionalType) else value

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, constant_of, required_input
 
-BOUNDARY = Boundary(27, functions=["SwiGLU"])
+BOUNDARY = Boundary(27, functions=["SpaceToDepth", "SwiGLU"])
 
 _SIGNED_INTEGER_BITS = {
     ir.DataType.INT8: 8,
@@ -15,22 +15,6 @@ _SIGNED_INTEGER_BITS = {
     ir.DataType.INT32: 32,
     ir.DataType.INT64: 64,
 }
-
-
-@BOUNDARY.rewrite("SpaceToDepth")
-def space_to_depth(b: Emitter, node: ir.Node) -> ir.Value | None:
-    if node.attributes.get_string("mode", "DCR") == "DCR":
-        return None
-    x = required_input(node, 0)
-    block = node.attributes["blocksize"].as_int()
-    # CRD puts the channel first: (N, C, H/b, b, W/b, b) -> (N, C, b, b, H/b, W/b).
-    batch, channels = b.dim(x, 0), b.dim(x, 1)
-    size = b.ints(block)
-    height, width = (b.Div(b.dim(x, axis), size) for axis in (2, 3))
-    blocks = b.Reshape(x, b.Concat(batch, channels, height, size, width, size, axis=0))
-    moved = b.Transpose(blocks, perm=[0, 1, 3, 5, 2, 4])
-    depth = b.Mul(channels, b.ints(block * block))
-    return b.Reshape(moved, b.Concat(batch, depth, height, width, axis=0))
 
 
 @BOUNDARY.rewrite("Mod")
