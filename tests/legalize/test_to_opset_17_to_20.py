@@ -364,7 +364,7 @@ def test_bitwise(op_type: str, dtype: type) -> None:
     info = np.iinfo(dtype)
     x = RNG.integers(info.min, info.max, (3, 4), dtype=dtype, endpoint=True)
     y = RNG.integers(info.min, info.max, (4,), dtype=dtype, endpoint=True)
-    check(op_type, {"x": x, "y": y}, since=18)
+    check(op_type, {"x": x, "y": y}, since=18, lowest=11)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype
+from sardonyx.legalize.boundary import Boundary, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, rank_of, required_input
 
 BOUNDARY = Boundary(14)
@@ -26,10 +26,7 @@ def shape(b: Emitter, node: ir.Node) -> ir.Value | None:
 
 @BOUNDARY.rewrite("CastLike")
 def cast_like(b: Emitter, node: ir.Node) -> ir.Value:
-    dtype = required_input(node, 1).dtype
-    if dtype is None:
-        raise InexpressibleError("its target type is not known")
-    return b.Cast(required_input(node, 0), to=int(dtype))
+    return b.Cast(required_input(node, 0), to=int(known_dtype(required_input(node, 1))))
 
 
 @BOUNDARY.rewrite("Bernoulli")

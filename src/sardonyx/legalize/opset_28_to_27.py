@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, constant_of, required_input
 
 BOUNDARY = Boundary(27, functions=["SpaceToDepth", "SwiGLU"])
-
-_SIGNED_INTEGER_BITS = {
-    ir.DataType.INT8: 8,
-    ir.DataType.INT16: 16,
-    ir.DataType.INT32: 32,
-    ir.DataType.INT64: 64,
-}
 
 
 @BOUNDARY.rewrite("Mod")
@@ -46,11 +39,9 @@ def celu(b: Emitter, node: ir.Node) -> ir.Value | None:
 @BOUNDARY.rewrite("BitShift")
 def bit_shift(b: Emitter, node: ir.Node) -> ir.Value | None:
     x, amount = required_input(node, 0), required_input(node, 1)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is unknown and signed ones came with opset 28")
-    dtype = x.dtype
-    bits = _SIGNED_INTEGER_BITS.get(dtype)
-    if bits is None:
+    dtype = known_dtype(x)
+    bits = dtype.bitwidth
+    if not dtype.is_signed():
         return None
     direction = node.attributes["direction"].as_string()
     unsigned = ir.DataType.UINT64 if bits == 64 else ir.DataType.UINT32

@@ -57,24 +57,6 @@ def flatten(b: Emitter, node: ir.Node) -> ir.Value | None:
     raise InexpressibleError("flattening integers came with opset 9")
 
 
-@BOUNDARY.rewrite("Greater", "Less")
-def compare(b: Emitter, node: ir.Node) -> ir.Value | None:
-    x, y = required_input(node, 0), required_input(node, 1)
-    if x.dtype not in (ir.DataType.INT64, ir.DataType.UINT64):
-        return None
-    # A double does not hold 64 bits: the upper halves decide, and if they are equal the lower ones.
-    half = b.const(1 << 32, x.dtype)
-    upper = [b.Div(value, half) for value in (x, y)]
-    lower = [b.Sub(value, b.Mul(high, half)) for value, high in zip((x, y), upper, strict=True)]
-
-    def decided(pair: list[ir.Value]) -> ir.Value:
-        wide = [b.cast(value, ir.DataType.DOUBLE) for value in pair]
-        return b.node(node.op_type, wide)[0]
-
-    same = b.Equal(*(b.cast(value, _INT64) for value in upper))
-    return b.Or(decided(upper), b.And(same, decided(lower)))
-
-
 @BOUNDARY.rewrite("Where")
 def where(b: Emitter, node: ir.Node) -> ir.Value:
     """A Gather from both choices, one after the other."""

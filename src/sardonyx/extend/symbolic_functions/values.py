@@ -105,11 +105,6 @@ class ValueType:
     def with_dtype(self, dtype: torch.dtype) -> ValueType:
         return replace(self, tensor_dtype=dtype)
 
-    def annotation_str(self) -> str:
-        return str(self)
-
-    annotation_string = property(annotation_str)
-
     def __str__(self) -> str:
         if self.type_kind == "TensorType":
             if self.tensor_dtype is None:
