@@ -262,9 +262,7 @@ def test_pad_of_some_axes(mode: str, constant: bool) -> None:
         "axes": np.array([-1, 1]),
     }
     constants = ["axes", "pads", "value"] if constant else ["axes"]
-    # Below 11, what the model computes is padded with a constant only.
-    lowest = 9 if constant or mode == "constant" else 11
-    check("Pad", inputs, since=18, lowest=lowest, constants=constants, mode=mode)
+    check("Pad", inputs, since=18, constants=constants, mode=mode)
 
 
 @pytest.mark.parametrize("by", ["scales", "sizes"])

@@ -258,7 +258,7 @@ def pad(b: Emitter, node: ir.Node) -> ir.Value:
             attributes = {"pads": [int(amount) for amount in amounts], "value": number or 0.0}
             return b.again([x], **attributes)[0]
     if mode != "constant":
-        raise InexpressibleError(f"{mode} padding of integers or by computed pads came later")
+        raise InexpressibleError(f"pads of mode {mode} that the model computes, or of integers")
     filler = b.const(0, dtype) if filler is None else filler
     return pad_by_joining(b, x, pads, filler, rank)
 
