@@ -369,6 +369,24 @@ def test_slice_of_a_named_dim_at_bounds_that_the_model_computes() -> None:
             np.testing.assert_array_equal(run_lowered(model, feeds)[0], x[:, start:end:2])
 
 
+@pytest.mark.parametrize("step", [2, -2])
+def test_slice_with_a_step_that_the_model_computes(step: int) -> None:
+    bounds = {
+        "starts": np.array([-1 if step < 0 else 1]),
+        "ends": np.array([-100 if step < 0 else 9]),
+    }
+    inputs = {"x": floats(2, 7), **bounds, "axes": np.array([1]), "steps": np.array([step])}
+    expected = inputs["x"][:, bounds["starts"][0] : None : step]
+    check(
+        "Slice",
+        inputs,
+        since=13,
+        opsets=[9, 10, 11],
+        constants=["axes", "starts", "ends"],
+        expected=[expected],
+    )
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_cumulative_sum_of_nothing(shape: tuple[int, int], axis: int) -> None:
@@ -391,6 +409,14 @@ def test_gemm_without_bias() -> None:
 def test_round(dtype: type) -> None:
     x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 2.3, -2.7, 1e20, np.inf, -np.inf, np.nan])
     check("Round", {"x": x.astype(dtype)}, since=11)
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+def test_bit_shift(direction: str, dtype: type) -> None:
+    x = RNG.integers(0, np.iinfo(dtype).max, 9, dtype=dtype, endpoint=True)
+    amount = np.array([0, 1, 2, 3, 4, 5, 6, 7, 7], dtype)
+    check("BitShift", {"x": x, "amount": amount}, since=11, direction=direction)
 
 
 @pytest.mark.parametrize(
@@ -484,7 +510,7 @@ def test_other_padding(mode: str, dtype: type, constant: bool) -> None:
         "Pad",
         inputs,
         since=13,
-        opsets=[9, 10, 11, 12] if constant and dtype == np.float32 else [11, 12],
+        opsets=[9, 10, 11, 12],
         mode=mode,
         constants=["pads"] if constant else [],
         dynamic=[False, True] if constant else [False],
@@ -507,22 +533,37 @@ def test_integer_mod(fmod: int, dtype: type) -> None:
     check("Mod", {"x": x, "y": y}, since=10, fmod=fmod, expected=[expected])
 
 
-def test_what_only_later_opsets_compute_is_refused() -> None:
-    pair = {"x": floats(2), "y": floats(2)}
-    refused(r"Mod.*remainders of floats came with opset 10", 9, "Mod", pair, fmod=1)
-    shifted = {"x": np.array([1], np.uint8), "y": np.array([1], np.uint8)}
-    refused(r"BitShift.*it came with opset 11", 10, "BitShift", shifted, direction="LEFT")
-    refused(r"MatMulInteger.*opset 10", 9, "MatMulInteger", {"a": shifted["x"], "b": shifted["y"]})
-    bounds = {"starts": np.array([1]), "ends": np.array([9]), "axes": np.array([0])}
-    sliced = {"x": floats(7), **bounds, "steps": np.array([2])}
-    refused(r"Slice.*steps are computed by the model", 9, "Slice", sliced, constants=["axes"])
-    for constants, dtype in (([], np.float32), (["pads"], np.int64)):
-        padded = {"x": np.ones(3, dtype), "pads": np.array([1, 1])}
-        refused(r"Pad.*mode edge", 10, "Pad", padded, constants=constants, mode="edge")
+def test_float_remainders_are_exact() -> None:
+    special = np.array([0, 1, -2.5, np.inf, -np.inf, np.nan, 3e38, 1e-45], np.float32)
+    exponents = RNG.uniform(-38, 38, 200)
+    wild = (RNG.normal(size=200) * 10.0**exponents).astype(np.float32)
+    x, y = np.meshgrid(np.concatenate([special, wild]), np.concatenate([special, wild[::-1]]))
+    with np.errstate(invalid="ignore"):
+        expected = np.fmod(x, y)
+    check("Mod", {"x": x, "y": y}, since=10, fmod=1, expected=[expected], rtol=0, atol=0)
+    column = np.array([[2.5], [-7]], np.float32)
+    row = np.array([0.7, -0.3, 2], np.float32)
+    check("Mod", {"x": column[:, 0], "y": row[:1]}, since=10, fmod=1)
+    check("Mod", {"x": column, "y": row}, since=10, fmod=1)
+
+
+def test_remainders_of_doubles_are_refused() -> None:
+    inputs = {"x": floats(2, dtype=np.float64), "y": floats(2, dtype=np.float64)}
+    refused(r"Mod.*64-bit floats came with opset 10", 9, "Mod", inputs, fmod=1)
 
 
 def test_thresholded_relu() -> None:
     check("ThresholdedRelu", {"x": floats(3, 4) * 2}, since=10, alpha=0.5)
+
+
+def test_integer_matrix_product() -> None:
+    inputs = {
+        "a": RNG.integers(0, 255, (2, 3)).astype(np.uint8),
+        "b": RNG.integers(-128, 127, (3, 4)).astype(np.int8),
+        "a_zero": np.array(7, np.uint8),
+        "b_zero": np.array(-3, np.int8),
+    }
+    check("MatMulInteger", inputs, since=10)
 
 
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool"])

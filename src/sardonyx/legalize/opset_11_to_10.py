@@ -28,6 +28,7 @@ from sardonyx.legalize.rewrites import linear_indexing
 from sardonyx.legalize.rewrites.branch_shapes import with_open_shapes
 from sardonyx.legalize.rewrites.cumsum import cumulated_in_turn
 from sardonyx.legalize.rewrites.index_arithmetic import (
+    chosen,
     divided,
     larger,
     positions,
@@ -35,7 +36,7 @@ from sardonyx.legalize.rewrites.index_arithmetic import (
     reshaped,
     sizes_of,
 )
-from sardonyx.legalize.rewrites.pad import pad_by_joining
+from sardonyx.legalize.rewrites.pad import pad_by_gathering, pad_by_joining
 from sardonyx.legalize.rewrites.quantized_arithmetic import round_half_to_even
 from sardonyx.legalize.rewrites.resize import Sampling, constant_scales, resize_by_gathering
 
@@ -189,6 +190,20 @@ def round_(b: Emitter, node: ir.Node) -> ir.Value:
     return round_half_to_even(b, required_input(node, 0))
 
 
+@BOUNDARY.rewrite("BitShift")
+def bit_shift(b: Emitter, node: ir.Node) -> ir.Value:
+    x, amount = required_input(node, 0), required_input(node, 1)
+    bits = known_dtype(x).bitwidth
+    powers = b.const([1 << bit for bit in range(bits)], ir.DataType.UINT64)
+    wide = ir.DataType.UINT64
+    index = b.cast(amount, ir.DataType.INT64)
+    within = b.Less(index, b.const(bits, ir.DataType.INT64))
+    factor = b.Gather(powers, b.Where(within, index, b.const(0, ir.DataType.INT64)), axis=0)
+    operator = "Mul" if node.attributes["direction"].as_string() == "LEFT" else "Div"
+    shifted = b.node(operator, [b.cast(x, wide), factor])[0]
+    return b.cast(chosen(b, within, shifted, b.const(0, wide)), x.dtype)
+
+
 @BOUNDARY.rewrite("Range")
 def range_(b: Emitter, node: ir.Node) -> ir.Value:
     start, limit, delta = (required_input(node, index) for index in range(3))
@@ -258,7 +273,7 @@ def pad(b: Emitter, node: ir.Node) -> ir.Value:
             attributes = {"pads": [int(amount) for amount in amounts], "value": number or 0.0}
             return b.again([x], **attributes)[0]
     if mode != "constant":
-        raise InexpressibleError(f"pads of mode {mode} that the model computes, or of integers")
+        return pad_by_gathering(b, x, pads, mode, rank)
     filler = b.const(0, dtype) if filler is None else filler
     return pad_by_joining(b, x, pads, filler, rank)
 

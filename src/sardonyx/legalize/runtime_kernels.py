@@ -82,9 +82,7 @@ def _slices_a_named_dim(node: ir.Node) -> bool:
     if not is_standard(node) or node.op_type != "Slice":
         return False
     x, axes = required_input(node, 0), constant_of(input_of(node, 3))
-    if axes is None or (input_of(node, 4) is not None and constant_of(input_of(node, 4)) is None):
-        return False
-    return any(static_dim(x, int(axis)) is None for axis in axes)
+    return axes is not None and any(static_dim(x, int(axis)) is None for axis in axes)
 
 
 def _replace(

@@ -15,7 +15,7 @@ def constant_slice(b: Emitter, node: ir.Node) -> ir.Value | None:
     x, starts, ends = (required_input(node, index) for index in range(3))
     axes, steps = _axes_and_steps(node, starts)
     first, last = constant_of(starts), constant_of(ends)
-    if first is None or last is None or any(step != 1 for step in steps):
+    if first is None or last is None or steps is None or any(step != 1 for step in steps):
         return None
     return b.Slice(x, starts=_ints(first), ends=_ints(last), axes=axes)
 
@@ -31,7 +31,12 @@ def slice_by_gathering(b: Emitter, node: ir.Node) -> ir.Value:
             else b.ints(int(known[index]))
             for bounds, known in ((starts, first), (ends, last))
         )
-        x = _sliced(b, x, start, end, axis, steps[index])
+        step = steps[index] if steps is not None else None
+        if step is None:
+            every = b.Gather(required_input(node, 4), b.ints(index), axis=0)
+            x = _sliced_by_any_step(b, x, start, end, b.cast(every, ir.DataType.INT64), axis)
+        else:
+            x = _sliced(b, x, start, end, axis, step)
     return x
 
 
@@ -39,16 +44,17 @@ def _ints(constant: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[int
     return [int(number) for number in constant]
 
 
-def _axes_and_steps(node: ir.Node, starts: ir.Value) -> tuple[list[int], list[int]]:
-    axes, steps = constant_axes(node, 3), constant_of(input_of(node, 4))
+def _axes_and_steps(node: ir.Node, starts: ir.Value) -> tuple[list[int], list[int] | None]:
+    """Steps are None where the model computes them."""
+    axes, steps_input = constant_axes(node, 3), input_of(node, 4)
+    steps = constant_of(steps_input)
     count = static_dim(starts, 0) if axes is None else len(axes)
     if count is None:
         raise InexpressibleError("the number of its axes is not known")
-    if steps is None and input_of(node, 4) is not None:
-        raise InexpressibleError("its steps are computed by the model")
+    known_steps = [1] * count if steps_input is None else None
     return (
         list(range(count)) if axes is None else axes,
-        [1] * count if steps is None else _ints(steps),
+        known_steps if steps is None else _ints(steps),
     )
 
 
@@ -74,3 +80,20 @@ def _sliced(
     if step != 1:
         places = b.Mul(places, b.ints(step))
     return b.Gather(x, b.Add(places, start), axis=axis)
+
+
+def _sliced_by_any_step(
+    b: Emitter, x: ir.Value, start: ir.Value, end: ir.Value, step: ir.Value, axis: int
+) -> ir.Value:
+    size, zero, one = b.dim(x, axis), b.ints(0), b.ints(1)
+    forward = b.Less(zero, step)
+    low, high = b.Where(forward, zero, b.ints(-1)), b.Where(forward, size, b.Sub(size, one))
+    start, end = (
+        clamped(b, b.Where(b.Less(bound, zero), b.Add(bound, size), bound), low, high)
+        for bound in (start, end)
+    )
+    stride = b.Abs(step)
+    way = b.Where(forward, b.Sub(end, start), b.Sub(start, end))
+    count = b.Div(b.Sub(b.Add(way, stride), one), stride)
+    places = positions(b, larger(b, count, zero))
+    return b.Gather(x, b.Add(b.Mul(places, step), start), axis=axis)
