@@ -2,7 +2,7 @@
 
 import sys
 
-from sardonyx.compat import _type_utils
-from sardonyx.compat._type_utils import *  # noqa: F403
+from sardonyx.compat.torch_onnx import jit_scalar_type
+from sardonyx.compat.torch_onnx.jit_scalar_type import *  # noqa: F403
 
-sys.modules[__name__] = _type_utils
+sys.modules[__name__] = jit_scalar_type

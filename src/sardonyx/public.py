@@ -1,8 +1,8 @@
 """What is there under the name of the package: its API."""
 
-from sardonyx import operators, ops
+from sardonyx import operators, ops, verification
 from sardonyx.api import export
-from sardonyx.compat import symbolic_helper, utils, verification
+from sardonyx.compat import symbolic_helper, utils
 from sardonyx.compat.torch_onnx.dynamo_export import dynamo_export
 from sardonyx.compat.torch_onnx.export_options import DiagnosticOptions, ExportOptions
 from sardonyx.compat.torch_onnx.export_output import ExportOutput, ExportOutputSerializer

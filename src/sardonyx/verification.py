@@ -1,8 +1,8 @@
-"""`sardonyx.verification`: a module path that users of `torch.onnx` know."""
+"""The search for operators that differ, by the names that users of earlier exporters know."""
 
-import sys
+from sardonyx.debug.backends import OnnxBackend
+from sardonyx.debug.find_mismatch import find_mismatch
+from sardonyx.debug.graph_info import GraphInfo
+from sardonyx.debug.verification_options import VerificationOptions
 
-from sardonyx.compat import verification
-from sardonyx.compat.verification import *  # noqa: F403
-
-sys.modules[__name__] = verification
+__all__ = ["GraphInfo", "OnnxBackend", "VerificationOptions", "find_mismatch"]

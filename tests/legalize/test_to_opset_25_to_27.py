@@ -75,6 +75,7 @@ def test_signed_bit_shift(dtype: type, direction: str, constant_amount: bool) ->
         "BitShift",
         {"x": x, "y": y},
         since=28,
+        lowest=11,
         direction=direction,
         constants=["y"] if constant_amount else [],
         expected=[expected],
@@ -83,7 +84,8 @@ def test_signed_bit_shift(dtype: type, direction: str, constant_amount: bool) ->
 
 def test_unsigned_bit_shift_stays() -> None:
     x = np.array([1, 200], dtype=np.uint8)
-    check("BitShift", {"x": x, "y": np.array([1, 2], np.uint8)}, since=28, direction="RIGHT")
+    inputs = {"x": x, "y": np.array([1, 2], np.uint8)}
+    check("BitShift", inputs, since=28, lowest=11, direction="RIGHT")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])

@@ -8,7 +8,6 @@ import torch
 
 import sardonyx
 from sardonyx.lower.weights import TorchTensor
-from sardonyx.optimize import fold_batch_norm
 from sardonyx.optimize.fold_batch_norm import FoldBatchNorm
 from sardonyx.optimize.pipeline import optimize
 from tests.optimize.comparison import check, floats, op_counts, parse
@@ -76,17 +75,8 @@ def test_folds(op, groups, bias):
     assert sorted(model.graph.initializers) == ["conv.bias", "conv.weight"]
 
 
-@pytest.mark.parametrize("elements", [1, 40, 80])
-@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
-def test_folds_a_few_rows_at_a_time(monkeypatch, op, elements):
-    monkeypatch.setattr(fold_batch_norm, "_BLOCK_ELEMENTS", elements)
-    assert check(optimize, conv_norm(op, groups=2), X, **TOLERANCE) == {op: 1}
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("elements", [1, 40, 2**17])
-def test_rows_are_written_as_the_whole_is_computed(monkeypatch, elements, dtype):
-    monkeypatch.setattr(fold_batch_norm, "_BLOCK_ELEMENTS", elements)
+def test_it_is_written_as_it_is_computed(dtype):
     model = conv_norm("Conv", groups=2)
     weight = torch.randn(6, 3, 3, 2, dtype=dtype).permute(0, 3, 1, 2)
     model.graph.initializers["conv.weight"].const_value = TorchTensor(weight, "conv.weight")

@@ -18,6 +18,7 @@ from sardonyx.debug.subgraph import Subgraph
 from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
 from sardonyx.legalize import supported_opset
+from sardonyx.legalize.emitter import UniqueNames
 from sardonyx.lower.constant_folding import fold_constants
 from sardonyx.lower.dead_code import remove_unused
 from sardonyx.lower.lower import LowerOptions
@@ -116,16 +117,10 @@ def _arguments(
 def _names(captured: Captured) -> Mapping[Value, str]:
     """A unique name for every value that a part may take or give."""
     names: dict[Value, str] = {}
-    taken = set(captured.graph.parameters)
+    unique = UniqueNames(captured.graph.parameters)
     for value, name in _wanted_names(captured):
-        if value in names:
-            continue
-        unique, count = name, 1
-        while unique in taken:
-            count += 1
-            unique = f"{name}_{count}"
-        names[value] = unique
-        taken.add(unique)
+        if value not in names:
+            names[value] = unique.derived_from(name)
     return names
 
 

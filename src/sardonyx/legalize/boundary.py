@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -60,13 +60,13 @@ def constant_axes(node: ir.Node, index: int = 1) -> list[int] | None:
 class Boundary:
     """What happens to a model on its way from opset `opset + 1` to opset `opset`.
 
-    `refused` names the operators whose newer form has none at `opset`, with the reason. A form
-    that `opset` does accept passes all the same: legality decides, node by node. `refused_dtypes`
-    are types that no operator takes there, not even Cast.
+    Nodes that no rule rewrites stay as they are, or are refused: legality decides, node by node.
+    `refused_dtypes` are types that no operator takes there, not even Cast. For what is left of the
+    operators in `functions`, ONNX's own definition by other operators stands in.
     """
 
     opset: int
-    refused: Mapping[str, str] = field(default_factory=dict)
+    functions: Collection[str] = ()
     refused_dtypes: Mapping[ir.DataType, str] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
 

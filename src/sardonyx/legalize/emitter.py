@@ -13,7 +13,7 @@ from sardonyx.errors import InternalError
 from sardonyx.lower.onnx_types.legality import parameters_given, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import MOST_SHAPE_DATA, inferred_types
-from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of
+from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of, with_bodies
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -148,10 +148,23 @@ class Emitter:
         self._place(node)
         return values
 
+    def adopt(self, nodes: Sequence[ir.Node]) -> None:
+        """Nodes that were made elsewhere, with all that is in their bodies, under new names."""
+        for node in with_bodies(nodes):
+            inner = [value for body in subgraphs_of(node) for value in body.inputs]
+            for value in (*node.outputs, *inner):
+                value.name = value.name and self._names.derived_from(f"{self._base}.{value.name}")
+            node.name = self._names.derived_from(f"{self._base}.{node.op_type}")
+            self._note_origin(node)
+        self.nodes += nodes
+
     def _place(self, node: ir.Node) -> None:
+        self._note_origin(node)
+        self.nodes.append(node)
+
+    def _note_origin(self, node: ir.Node) -> None:
         node.metadata_props.update(self._replaced.metadata_props)
         node.meta[ORIGIN] = self._replaced.meta.get(ORIGIN, self._replaced.op_type)
-        self.nodes.append(node)
 
     def again(
         self,
@@ -253,14 +266,18 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
         if proto_type is not None:
             output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
             output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
-    if node.outputs[0].shape is None and node.op_type in ("Reshape", "Expand"):
+    if node.outputs[0].shape is None and node.op_type in _SHAPE_INPUTS:
         _rank_by_sizes(node)
+
+
+_SHAPE_INPUTS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+"""Which input of an operator is the shape of its result."""
 
 
 def _rank_by_sizes(node: ir.Node) -> None:
     """ONNX infers no rank from sizes that are computed, though their number says it."""
-    data, sizes = required_input(node, 0), required_input(node, 1)
-    rank, count = rank_of(data), static_dim(sizes, 0)
+    rank = rank_of(required_input(node, 0))
+    count = static_dim(required_input(node, _SHAPE_INPUTS[node.op_type]), 0)
     if count is None or (node.op_type == "Expand" and rank is None):
         return
     result = max(count, rank or 0) if node.op_type == "Expand" else count

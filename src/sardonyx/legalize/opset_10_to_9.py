@@ -22,20 +22,7 @@ from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, quantiz
 from sardonyx.legalize.rewrites.resize import Sampling, resize_by_gathering
 from sardonyx.legalize.rewrites.slicing import constant_slice, slice_by_gathering
 
-_QUANTIZED = "quantized operators came with opset 10"
-_BOXES = "operators on boxes came with opset 10"
-BOUNDARY = Boundary(
-    9,
-    refused={
-        "ConvInteger": _QUANTIZED,
-        "NonMaxSuppression": _BOXES,
-        "QLinearConv": _QUANTIZED,
-        "QLinearMatMul": _QUANTIZED,
-        "ReverseSequence": "reversing sequences came with opset 10",
-        "RoiAlign": _BOXES,
-        "StringNormalizer": "string processing came with opset 10",
-    },
-)
+BOUNDARY = Boundary(9)
 
 
 @BOUNDARY.rewrite("IsInf")

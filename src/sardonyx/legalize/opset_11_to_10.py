@@ -40,23 +40,7 @@ from sardonyx.legalize.rewrites.pad import pad_by_gathering, pad_by_joining
 from sardonyx.legalize.rewrites.quantized_arithmetic import round_half_to_even
 from sardonyx.legalize.rewrites.resize import Sampling, constant_scales, resize_by_gathering
 
-_SEQUENCES = "sequences came with opset 11"
-BOUNDARY = Boundary(
-    10,
-    refused={
-        "ConcatFromSequence": _SEQUENCES,
-        "Det": "determinants came with opset 11",
-        "DynamicQuantizeLinear": "dynamic quantization came with opset 11",
-        "SequenceAt": _SEQUENCES,
-        "SequenceConstruct": _SEQUENCES,
-        "SequenceEmpty": _SEQUENCES,
-        "SequenceErase": _SEQUENCES,
-        "SequenceInsert": _SEQUENCES,
-        "SequenceLength": _SEQUENCES,
-        "SplitToSequence": _SEQUENCES,
-        "Unique": "finding unique elements came with opset 11",
-    },
-)
+BOUNDARY = Boundary(10)
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
@@ -179,12 +163,6 @@ def clip(b: Emitter, node: ir.Node) -> ir.Value:
     if low is not None:
         x = b.Max(x, low)
     return x if high is None else b.Min(x, high)
-
-
-@BOUNDARY.rewrite("Constant")
-def constant(b: Emitter, node: ir.Node) -> None:
-    if "value" not in node.attributes:
-        raise InexpressibleError("sparse constants came with opset 11")
 
 
 @BOUNDARY.rewrite("Gemm")

@@ -17,15 +17,8 @@ from sardonyx.legalize.emitter import (
     required_input,
 )
 from sardonyx.legalize.rewrites.index_arithmetic import larger, smaller
-from sardonyx.legalize.rewrites.losses import log_probabilities, negative_log_likelihood
 
-BOUNDARY = Boundary(
-    11,
-    refused={
-        "ArgMax": "choosing the last of equal elements came with opset 12",
-        "ArgMin": "choosing the last of equal elements came with opset 12",
-    },
-)
+BOUNDARY = Boundary(11, functions=["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
 _POWERS_SPELLED_OUT = (1, 2, 3, 4)
 
 
@@ -80,8 +73,6 @@ def constant(b: Emitter, node: ir.Node) -> ir.Value | None:
     ):
         if name in node.attributes:
             return b.const(np.array(node.attributes[name].value, dtype=dtype.numpy()), dtype)
-    if "value" not in node.attributes:
-        raise InexpressibleError("constants of strings came with opset 12")
     return None
 
 
@@ -119,24 +110,6 @@ def power(b: Emitter, node: ir.Node) -> ir.Value | None:
     # As runtimes compute powers of integers.
     wide = ir.DataType.DOUBLE
     return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
-
-
-@BOUNDARY.rewrite("GatherND")
-def gather_nd(b: Emitter, node: ir.Node) -> None:
-    if node.attributes.get_int("batch_dims", 0):
-        raise InexpressibleError("batch_dims of GatherND came with opset 12")
-
-
-@BOUNDARY.rewrite("NegativeLogLikelihoodLoss")
-def negative_log_likelihood_loss(b: Emitter, node: ir.Node) -> ir.Value:
-    return negative_log_likelihood(b, node, required_input(node, 0))
-
-
-@BOUNDARY.rewrite("SoftmaxCrossEntropyLoss")
-def softmax_cross_entropy_loss(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
-    log_prob = log_probabilities(b, required_input(node, 0))
-    loss = negative_log_likelihood(b, node, log_prob)
-    return [loss, log_prob][: len(node.outputs)]
 
 
 @BOUNDARY.rewrite("Einsum")

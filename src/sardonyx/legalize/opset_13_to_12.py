@@ -14,7 +14,6 @@ from sardonyx.legalize.emitter import (
     rank_of,
     required_input,
 )
-from sardonyx.legalize.rewrites.losses import along_last_axis
 from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, is_per_tensor, quantized
 
 BOUNDARY = Boundary(12, refused_dtypes={ir.DataType.BFLOAT16: "bfloat16 came with opset 13"})
@@ -68,7 +67,17 @@ def along_one_axis(b: Emitter, node: ir.Node) -> ir.Value:
     if rank == 0:
         return b.Squeeze(b.again([b.Unsqueeze(x, axes=[0])], axis=0)[0], axes=[0])
     axis = node.attributes.get_int("axis", -1) % rank
-    return along_last_axis(b, node.op_type, x, axis, rank)
+    return _along_last_axis(b, node.op_type, x, axis, rank)
+
+
+def _along_last_axis(b: Emitter, op_type: str, x: ir.Value, axis: int, rank: int) -> ir.Value:
+    """Softmax and its kin of opsets below 13, which take all axes from one on: of one alone."""
+    if axis == rank - 1:
+        return b.node(op_type, [x], {"axis": axis})[0]
+    swapped = list(range(rank))
+    swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
+    moved = b.Transpose(x, perm=swapped)
+    return b.Transpose(b.node(op_type, [moved], {"axis": rank - 1})[0], perm=swapped)
 
 
 @BOUNDARY.rewrite("Resize")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype, known_rank
+from sardonyx.legalize.boundary import Boundary, known_dtype, known_rank
 from sardonyx.legalize.emitter import (
     HALF_DTYPES,
     Emitter,
@@ -18,8 +18,7 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 
-_BATCH_FIRST = "recurrent layers with the batch first came with opset 14"
-BOUNDARY = Boundary(13, refused={"GRU": _BATCH_FIRST, "LSTM": _BATCH_FIRST, "RNN": _BATCH_FIRST})
+BOUNDARY = Boundary(13)
 
 
 @BOUNDARY.rewrite("HardSwish")
@@ -60,10 +59,8 @@ def reshape(b: Emitter, node: ir.Node) -> ir.Value | None:
     if fixed is not None:
         return b.again([x, b.ints(*fixed)], allowzero=None)[0]
     rank = static_dim(target, 0)
-    if x.dtype is None:
-        raise InexpressibleError("the type of its input is not known")
     if constant_of(target) is not None:
-        return b.ConstantOfShape(target, value=ir.tensor([0], dtype=x.dtype))
+        return b.ConstantOfShape(target, value=ir.tensor([0], dtype=known_dtype(x)))
     if rank == 0:
         return b.again(allowzero=None)[0]
     # A 0 copies a size of the input. The target has one only if the input is empty: an input whose

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_dtype
+from sardonyx.legalize.boundary import Boundary, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, rank_of, required_input
 
-_OPTIONALS = "optional values came with opset 15"
-BOUNDARY = Boundary(
-    14,
-    refused={
-        "Optional": _OPTIONALS,
-        "OptionalGetElement": _OPTIONALS,
-        "OptionalHasElement": _OPTIONALS,
-    },
-)
+BOUNDARY = Boundary(14)
 
 
 @BOUNDARY.rewrite("Shape")
@@ -34,10 +26,7 @@ def shape(b: Emitter, node: ir.Node) -> ir.Value | None:
 
 @BOUNDARY.rewrite("CastLike")
 def cast_like(b: Emitter, node: ir.Node) -> ir.Value:
-    dtype = required_input(node, 1).dtype
-    if dtype is None:
-        raise InexpressibleError("its target type is not known")
-    return b.Cast(required_input(node, 0), to=int(dtype))
+    return b.Cast(required_input(node, 0), to=int(known_dtype(required_input(node, 1))))
 
 
 @BOUNDARY.rewrite("Bernoulli")

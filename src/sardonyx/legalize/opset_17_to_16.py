@@ -10,17 +10,7 @@ from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
 from sardonyx.legalize.rewrites.fourier import fourier_transform, framed_fourier_transform
 
-_WINDOWS = "window functions came with opset 17"
-BOUNDARY = Boundary(
-    16,
-    refused={
-        "BlackmanWindow": _WINDOWS,
-        "HammingWindow": _WINDOWS,
-        "HannWindow": _WINDOWS,
-        "MelWeightMatrix": "mel weights came with opset 17",
-        "SequenceMap": "mapping over sequences came with opset 17",
-    },
-)
+BOUNDARY = Boundary(16)
 
 
 @BOUNDARY.rewrite("LayerNormalization")

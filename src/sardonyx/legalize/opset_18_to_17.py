@@ -26,10 +26,7 @@ from sardonyx.legalize.emitter import (
 )
 from sardonyx.legalize.rewrites.scatter import scatter_elements_in_turn, scatter_nd_in_turn
 
-BOUNDARY = Boundary(
-    17,
-    refused={"LpPool": "ceil_mode and dilations of LpPool came with opset 18"},
-)
+BOUNDARY = Boundary(17, functions=["CenterCropPad"])
 
 # What these reductions still compute when they reduce over no axis at all.
 _ELEMENTWISE_PART = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log"}
@@ -193,21 +190,6 @@ def bitwise(b: Emitter, node: ir.Node) -> ir.Value:
     return b.cast(total, x.dtype)
 
 
-@BOUNDARY.rewrite("CenterCropPad")
-def center_crop_pad(b: Emitter, node: ir.Node) -> ir.Value:
-    x, shape = required_input(node, 0), required_input(node, 1)
-    rank = known_rank(x)
-    target = b.cast(shape, ir.DataType.INT64)
-    axes = [axis % rank for axis in node.attributes.get_ints("axes") or range(rank)]
-    growth = b.Sub(target, b.Gather(b.Shape(x), b.ints(*axes), axis=0))
-    # Integer Div truncates, so the odd element is added and removed at the end.
-    before = b.Div(growth, b.ints(2))
-    pads = b.Concat(before, b.Sub(growth, before), axis=0)
-    both_ends = [axis + end for end in (0, rank) for axis in axes]
-    all_pads = spread_over_axes(b, b.ints(*[0] * 2 * rank), pads, both_ends, 2 * rank)
-    return b.Pad(x, all_pads)
-
-
 @BOUNDARY.rewrite("Col2Im")
 def col2im(b: Emitter, node: ir.Node) -> ir.Value:
     x, image_shape = required_input(node, 0), required_input(node, 1)
@@ -250,19 +232,3 @@ def col2im(b: Emitter, node: ir.Node) -> ir.Value:
     if not any(pads):
         return image
     return b.Pad(image, b.ints(0, 0, *(-p for p in pads[:rank]), 0, 0, *(-p for p in pads[rank:])))
-
-
-@BOUNDARY.rewrite("OptionalHasElement")
-def optional_has_element(b: Emitter, node: ir.Node) -> ir.Value | None:
-    value = input_of(node, 0)
-    if value is None:
-        return b.const(False, ir.DataType.BOOL)
-    if isinstance(value.type, ir.OptionalType):
-        return None
-    return b.const(True, ir.DataType.BOOL)
-
-
-@BOUNDARY.rewrite("OptionalGetElement")
-def optional_get_element(b: Emitter, node: ir.Node) -> ir.Value | None:
-    value = required_input(node, 0)
-    return None if isinstance(value.type, ir.OptionalType) else value

@@ -12,17 +12,7 @@ from sardonyx.legalize.boundary import (
 )
 from sardonyx.legalize.emitter import Emitter, constant_of, required_input
 
-_FLOAT8 = "float8 types came with opset 19"
-BOUNDARY = Boundary(
-    18,
-    refused={
-        "AveragePool": "dilated average pooling came with opset 19",
-        "Cast": _FLOAT8,
-        "CastLike": _FLOAT8,
-        "DeformConv": "deformable convolution came with opset 19",
-        "Equal": "comparing strings came with opset 19",
-    },
-)
+BOUNDARY = Boundary(18)
 
 
 @BOUNDARY.rewrite("Pad")

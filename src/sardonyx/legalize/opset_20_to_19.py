@@ -18,16 +18,7 @@ from sardonyx.legalize.emitter import (
 )
 from sardonyx.legalize.rewrites.grid_sampling import sample_by_gathering
 
-_STRINGS = "string processing came with opset 20"
-BOUNDARY = Boundary(
-    19,
-    refused={
-        "ImageDecoder": "image decoding came with opset 20",
-        "RegexFullMatch": _STRINGS,
-        "StringConcat": _STRINGS,
-        "StringSplit": _STRINGS,
-    },
-)
+BOUNDARY = Boundary(19)
 
 
 @BOUNDARY.rewrite("Gelu")

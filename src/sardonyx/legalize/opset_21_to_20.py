@@ -9,13 +9,7 @@ import onnx_ir as ir
 from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
 
-BOUNDARY = Boundary(
-    20,
-    refused={
-        "DequantizeLinear": "blocked quantization and 16-bit integers came with opset 21",
-        "QLinearMatMul": "half precision scales came with opset 21",
-    },
-)
+BOUNDARY = Boundary(20)
 
 
 @BOUNDARY.rewrite("GroupNormalization")

@@ -8,7 +8,7 @@ from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, rank_of, required_input
 from sardonyx.legalize.rewrites.attention import decompose_attention
 
-BOUNDARY = Boundary(22)
+BOUNDARY = Boundary(22, functions=["Attention"])
 _INT64_MAX = (1 << 63) - 1
 
 

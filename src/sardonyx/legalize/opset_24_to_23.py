@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
-from sardonyx.legalize.rewrites.attention import decompose_attention
 
-BOUNDARY = Boundary(
-    23,
-    refused={
-        "Cast": "round_mode is for float8e8m0, which came with opset 24",
-        "CastLike": "round_mode is for float8e8m0, which came with opset 24",
-    },
-)
-_NONPAD_KV_SEQLEN = 6
+BOUNDARY = Boundary(23, functions=["Attention"])
 
 
 @BOUNDARY.rewrite("Swish")
@@ -27,13 +17,6 @@ def swish(b: Emitter, node: ir.Node) -> ir.Value:
     alpha = node.attributes.get_float("alpha", 1.0)
     gate = wide if alpha == 1 else b.Mul(wide, b.const_like(alpha, like=wide))
     return b.cast(b.Mul(wide, b.Sigmoid(gate)), x.dtype)
-
-
-@BOUNDARY.rewrite("Attention")
-def attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
-    if input_of(node, _NONPAD_KV_SEQLEN) is None:
-        return None
-    return decompose_attention(b, node)
 
 
 @BOUNDARY.rewrite("TensorScatter")

@@ -4,40 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError
+from sardonyx.legalize.boundary import Boundary, known_dtype
 from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, constant_of, required_input
 
-BOUNDARY = Boundary(27)
-
-_SIGNED_INTEGER_BITS = {
-    ir.DataType.INT8: 8,
-    ir.DataType.INT16: 16,
-    ir.DataType.INT32: 32,
-    ir.DataType.INT64: 64,
-}
-
-
-@BOUNDARY.rewrite("SwiGLU")
-def swiglu(b: Emitter, node: ir.Node) -> ir.Value:
-    gate, linear = required_input(node, 0), required_input(node, 1)
-    alpha = node.attributes.get_float("alpha", 1.0)
-    return b.Mul(b.Swish(gate, alpha=alpha), linear)
-
-
-@BOUNDARY.rewrite("SpaceToDepth")
-def space_to_depth(b: Emitter, node: ir.Node) -> ir.Value | None:
-    if node.attributes.get_string("mode", "DCR") == "DCR":
-        return None
-    x = required_input(node, 0)
-    block = node.attributes["blocksize"].as_int()
-    # CRD puts the channel first: (N, C, H/b, b, W/b, b) -> (N, C, b, b, H/b, W/b).
-    batch, channels = b.dim(x, 0), b.dim(x, 1)
-    size = b.ints(block)
-    height, width = (b.Div(b.dim(x, axis), size) for axis in (2, 3))
-    blocks = b.Reshape(x, b.Concat(batch, channels, height, size, width, size, axis=0))
-    moved = b.Transpose(blocks, perm=[0, 1, 3, 5, 2, 4])
-    depth = b.Mul(channels, b.ints(block * block))
-    return b.Reshape(moved, b.Concat(batch, depth, height, width, axis=0))
+BOUNDARY = Boundary(27, functions=["SpaceToDepth", "SwiGLU"])
 
 
 @BOUNDARY.rewrite("Mod")
@@ -69,11 +39,9 @@ def celu(b: Emitter, node: ir.Node) -> ir.Value | None:
 @BOUNDARY.rewrite("BitShift")
 def bit_shift(b: Emitter, node: ir.Node) -> ir.Value | None:
     x, amount = required_input(node, 0), required_input(node, 1)
-    if x.dtype is None:
-        raise InexpressibleError("its element type is unknown and signed ones came with opset 28")
-    dtype = x.dtype
-    bits = _SIGNED_INTEGER_BITS.get(dtype)
-    if bits is None:
+    dtype = known_dtype(x)
+    bits = dtype.bitwidth
+    if not dtype.is_signed():
         return None
     direction = node.attributes["direction"].as_string()
     unsigned = ir.DataType.UINT64 if bits == 64 else ir.DataType.UINT32

@@ -17,13 +17,7 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 
-BOUNDARY = Boundary(
-    7,
-    refused={
-        "MaxPool": "the places of maxima came with opset 8",
-        "Scan": "Scan came with opset 8",
-    },
-)
+BOUNDARY = Boundary(7)
 
 
 @BOUNDARY.rewrite("Expand")

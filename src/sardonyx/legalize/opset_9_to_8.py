@@ -16,37 +16,13 @@ from sardonyx.legalize.emitter import (
     required_input,
 )
 
-BOUNDARY = Boundary(
-    8,
-    refused={
-        name: f"{name} came with opset 9"
-        for name in (
-            "Acosh",
-            "Asinh",
-            "Atanh",
-            "Compress",
-            "Cosh",
-            "Erf",
-            "EyeLike",
-            "MaxUnpool",
-            "MeanVarianceNormalization",
-            "NonZero",
-            "OneHot",
-            "Scan",
-            "Scatter",
-            "Shrink",
-            "Sign",
-            "Sinh",
-            "TfIdfVectorizer",
-        )
-    },
-)
+BOUNDARY = Boundary(8)
 _INT64 = ir.DataType.INT64
 
 
-@BOUNDARY.rewrite("BatchNormalization")
-def batch_normalization(b: Emitter, node: ir.Node) -> None:
-    """Statistics per channel are what it had by default: `spatial` is 1."""
+@BOUNDARY.rewrite("Scan")
+def scan(b: Emitter, node: ir.Node) -> None:
+    raise InexpressibleError("a Scan without a batch came with opset 9")
 
 
 @BOUNDARY.rewrite("IsNaN")
@@ -79,24 +55,6 @@ def flatten(b: Emitter, node: ir.Node) -> ir.Value | None:
     if axis in (0, 1):
         return b.Reshape(x, b.ints(0 if axis else 1, -1))
     raise InexpressibleError("flattening integers came with opset 9")
-
-
-@BOUNDARY.rewrite("Greater", "Less")
-def compare(b: Emitter, node: ir.Node) -> ir.Value | None:
-    x, y = required_input(node, 0), required_input(node, 1)
-    if x.dtype not in (ir.DataType.INT64, ir.DataType.UINT64):
-        return None
-    # A double does not hold 64 bits: the upper halves decide, and if they are equal the lower ones.
-    half = b.const(1 << 32, x.dtype)
-    upper = [b.Div(value, half) for value in (x, y)]
-    lower = [b.Sub(value, b.Mul(high, half)) for value, high in zip((x, y), upper, strict=True)]
-
-    def decided(pair: list[ir.Value]) -> ir.Value:
-        wide = [b.cast(value, ir.DataType.DOUBLE) for value in pair]
-        return b.node(node.op_type, wide)[0]
-
-    same = b.Equal(*(b.cast(value, _INT64) for value in upper))
-    return b.Or(decided(upper), b.And(same, decided(lower)))
 
 
 @BOUNDARY.rewrite("Where")

@@ -17,8 +17,14 @@ from sardonyx.errors import (
     format_message,
 )
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import ORIGIN, Emitter, UniqueNames, is_omitted
-from sardonyx.legalize.ranks import complete_ranks
+from sardonyx.legalize.emitter import (
+    ORIGIN,
+    Emitter,
+    UniqueNames,
+    infer_output_types,
+    is_omitted,
+)
+from sardonyx.legalize.function_bodies import expanded
 from sardonyx.legalize.stored_constants import store_constants
 from sardonyx.legalize.type_widening import in_wider_types
 from sardonyx.lower.onnx_types.legality import (
@@ -83,7 +89,7 @@ def legalize(model: ir.Model, opset: int) -> None:
     names = UniqueNames.beside(model)
     if opset < _FIRST_OPSET_WITHOUT_RANKS:
         for graph in roots_of(model):
-            complete_ranks(graph, current)
+            _complete_ranks(graph, current)
     for step in range(current - 1, opset - 1, -1):
         descent = _Descent(step, names, refused)
         for graph in roots_of(model):
@@ -103,6 +109,21 @@ def legalize(model: ir.Model, opset: int) -> None:
         raise UnsupportedOpsetError(_message(opset, refusals), [r.op_type for r in refusals])
 
 
+def _complete_ranks(graph: ir.Graph, opset: int) -> None:
+    """Infer the shapes of values that have none, of nodes of `opset`: old forms of operators name
+    every axis."""
+    for node in graph:
+        for subgraph in subgraphs_of(node):
+            _complete_ranks(subgraph, opset)
+        lacking = [v for v in node.outputs if v.shape is None and not is_omitted(v)]
+        if not lacking or not is_standard(node):
+            continue
+        types = [value.type for value in node.outputs]
+        infer_output_types(node, opset)
+        for value, type_ in zip(node.outputs, types, strict=True):
+            value.type = type_ or value.type
+
+
 class _Descent:
     """Takes nodes from opset `opset + 1` to `opset`."""
 
@@ -116,15 +137,14 @@ class _Descent:
 
     def cross(self, graph: ir.Graph) -> None:
         for node in tuple(graph):
-            for subgraph in subgraphs_of(node):
-                self.cross(subgraph)
-            if (
-                node.op_type in self._changed
-                and is_standard(node)
-                and self._is_above(node)
-                and form_of(node) not in self._valid_forms
-            ):
-                self._rewrite(graph, node)
+            self._cross_node(graph, node)
+
+    def _cross_node(self, graph: ir.Graph, node: ir.Node) -> None:
+        for subgraph in subgraphs_of(node):
+            self.cross(subgraph)
+        is_changed = node.op_type in self._changed and is_standard(node)
+        if is_changed and self._is_above(node) and form_of(node) not in self._valid_forms:
+            self._rewrite(graph, node)
 
     def _is_above(self, node: ir.Node) -> bool:
         written_at = node.meta.get(WRITTEN_AT)
@@ -135,10 +155,23 @@ class _Descent:
         try:
             replacements = self._replacements(emitter, node)
         except InexpressibleError as error:
-            self._refused[node] = _refusal(node, str(error), self._opset + 1)
+            if not self._expand(graph, node):
+                self._refused[node] = _refusal(node, str(error), self._opset + 1)
             return
         if replacements is not None:
             replace_node(graph, node, emitter, replacements)
+
+    def _expand(self, graph: ir.Graph, node: ir.Node) -> bool:
+        """Put ONNX's definition, of the upper opset, in place of the node, if it may be."""
+        upper = Emitter(node, self._opset + 1, self._names)
+        is_defined = node.op_type in self._boundary.functions
+        outputs = expanded(upper, node) if is_defined else None
+        if outputs is None:
+            return False
+        replace_node(graph, node, upper, outputs)
+        for made in upper.nodes:
+            self._cross_node(graph, made)
+        return True
 
     def _replacements(self, emitter: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
         for value in (*node.inputs, *node.outputs):
@@ -158,12 +191,16 @@ class _Descent:
         _drop_default_attributes(node, self._opset)
         signature = signature_of(node.op_type, self._opset)
         widened = None if signature is None else in_wider_types(emitter, node, signature)
-        if widened is None and why_illegal(node, self._opset) is None:
-            if rule is None:
-                self._valid_forms.add(form_of(node))
-        elif widened is None and node.op_type in self._boundary.refused:
-            raise InexpressibleError(self._boundary.refused[node.op_type])
-        return widened
+        if widened is not None:
+            return widened
+        if (reason := why_illegal(node, self._opset)) is not None:
+            if node.op_type == "Constant":  # those of types that it lacks are stored in the end
+                return None
+            is_new = signature is None
+            raise InexpressibleError(f"it came with opset {self._opset + 1}" if is_new else reason)
+        if rule is None:
+            self._valid_forms.add(form_of(node))
+        return None
 
 
 def _drop_default_attributes(node: ir.Node, opset: int) -> None:

@@ -1,15 +1,13 @@
 """Fold an inference BatchNormalization into the convolution before it.
 
-The folded weight is computed when it is written, a few rows at a time, and thrown away again: peak
-memory does not grow with the model.
+The folded weight is computed when it is written, one at a time, and thrown away again: peak memory
+does not grow with the model.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -19,8 +17,6 @@ from sardonyx.lower.weights import TorchTensor
 from sardonyx.optimize.facts import constant_tensor, int_attribute
 from sardonyx.optimize.rewrite import NodePass, remove_node, replace_value
 from sardonyx.optimize.tensor_identity import has_data
-
-_BLOCK_ELEMENTS = 2**20
 
 _FOLDABLE_TYPES = {
     ir.DataType.FLOAT16: torch.float16,
@@ -48,23 +44,7 @@ class _Fold:
         return _float64(self.scale) / torch.sqrt(_float64(self.variance) + self.epsilon)
 
     def folded_weight(self) -> torch.Tensor:
-        weight = _host_tensor(self.weight)
-        folded = torch.empty(weight.shape, dtype=weight.dtype)
-        for _ in self._folded_into(torch.split(folded, _rows_at_once(folded)), weight):
-            pass
-        return folded
-
-    def folded_rows(self) -> Iterator[torch.Tensor]:
-        """Some at a time, all in the same memory."""
-        weight = _host_tensor(self.weight)
-        rows = _rows_at_once(weight)
-        staging = torch.empty((min(rows, len(weight)), *weight.shape[1:]), dtype=weight.dtype)
-        return self._folded_into(itertools.repeat(staging), weight)
-
-    def _folded_into(
-        self, memory: Iterable[torch.Tensor], weight: torch.Tensor
-    ) -> Iterator[torch.Tensor]:
-        factor = self._factor()
+        weight, factor = _host_tensor(self.weight), self._factor()
         if weight.dtype != torch.float64:
             factor = factor.to(torch.float32)
         if self.is_transposed:
@@ -72,9 +52,7 @@ class _Fold:
             factor = factor.reshape(self.groups, -1)
             factor = factor.repeat_interleave(len(weight) // self.groups, dim=0)
         factor = factor.reshape(*factor.shape, *(1,) * (weight.dim() - factor.dim()))
-        blocks = (torch.split(tensor, _rows_at_once(weight)) for tensor in (weight, factor))
-        for written, rows, factors in zip(memory, *blocks, strict=False):
-            yield torch.mul(rows, factors, out=written[: len(rows)])
+        return torch.mul(weight, factor, out=torch.empty(weight.shape, dtype=weight.dtype))
 
     def folded_bias(self) -> torch.Tensor:
         mean, shift = _float64(self.mean), _float64(self.shift)
@@ -100,8 +78,8 @@ class FoldBatchNorm(NodePass):
             bias = ir.Value(name=_bias_name(weight, weight.graph))
             conv.resize_inputs(3)
             conv.replace_input_with(2, bias)
-        _set_contents(weight, _FoldedWeight(fold, weight.name))
-        _set_contents(bias, _folded_bias(fold, bias.name))
+        _set_contents(weight, fold.weight.dtype, fold.weight.shape.numpy(), fold.folded_weight)
+        _set_contents(bias, fold.weight.dtype, fold.mean.shape.numpy(), fold.folded_bias)
         if not bias.is_initializer():
             weight.graph.register_initializer(bias)
         replace_value(node.outputs[0], conv.outputs[0])
@@ -109,39 +87,13 @@ class FoldBatchNorm(NodePass):
         return True
 
 
-class _FoldedWeight(ir.LazyTensor):
-    """Of a convolution. It is only held in memory as a whole when its values are read."""
-
-    def __init__(self, fold: _Fold, name: str | None) -> None:
-        super().__init__(
-            lambda: TorchTensor(fold.folded_weight(), name=name),
-            dtype=fold.weight.dtype,
-            shape=ir.Shape(fold.weight.shape.numpy()),
-            name=name,
-        )
-        self._fold = fold
-
-    def tofile(self, file: Any) -> None:
-        for rows in self._fold.folded_rows():
-            TorchTensor(rows).tofile(file)
-
-
-def _folded_bias(fold: _Fold, name: str | None) -> ir.LazyTensor:
-    return ir.LazyTensor(
-        lambda: TorchTensor(fold.folded_bias(), name=name),
-        dtype=fold.weight.dtype,
-        shape=ir.Shape(fold.mean.shape.numpy()),
-        name=name,
+def _set_contents(
+    value: ir.Value, dtype: ir.DataType, size: Sequence[int], compute: Callable[[], torch.Tensor]
+) -> None:
+    value.type, value.shape = ir.TensorType(dtype), ir.Shape(size)
+    value.const_value = ir.LazyTensor(
+        lambda: TorchTensor(compute(), value.name), dtype, value.shape, name=value.name
     )
-
-
-def _set_contents(value: ir.Value, tensor: ir.LazyTensor) -> None:
-    value.type, value.shape = ir.TensorType(tensor.dtype), tensor.shape
-    value.const_value = tensor
-
-
-def _rows_at_once(weight: torch.Tensor) -> int:
-    return max(1, _BLOCK_ELEMENTS * len(weight) // max(1, weight.numel()))
 
 
 def _private_bias(conv: ir.Node) -> ir.Value | None:

@@ -13,24 +13,10 @@ _SIGNIFICAND_BITS = {
     ir.DataType.FLOAT: 24,
     ir.DataType.DOUBLE: 53,
 }
-# Bits of magnitude, and whether there is a sign.
-_INTEGERS = {
-    ir.DataType.BOOL: (1, False),
-    ir.DataType.UINT8: (8, False),
-    ir.DataType.UINT16: (16, False),
-    ir.DataType.UINT32: (32, False),
-    ir.DataType.UINT64: (64, False),
-    ir.DataType.INT8: (7, True),
-    ir.DataType.INT16: (15, True),
-    ir.DataType.INT32: (31, True),
-    ir.DataType.INT64: (63, True),
-}
-_WIDER_FLOATS = {
-    ir.DataType.FLOAT16: {ir.DataType.FLOAT, ir.DataType.DOUBLE},
-    ir.DataType.BFLOAT16: {ir.DataType.FLOAT, ir.DataType.DOUBLE},
-    ir.DataType.FLOAT: {ir.DataType.DOUBLE},
-    ir.DataType.DOUBLE: set[ir.DataType](),
-}
+_INTEGERS = frozenset({
+    ir.DataType.BOOL, ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32,
+    ir.DataType.UINT64, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
+})  # fmt: skip
 
 
 class SimplifyCasts(NodePass):
@@ -74,14 +60,16 @@ def is_lossless(source: ir.DataType, target: ir.DataType) -> bool:
     """Whether every value of `source` is a value of `target`."""
     if source == target:
         return True
-    if source in _WIDER_FLOATS:
-        return target in _WIDER_FLOATS[source]
+    if source in _SIGNIFICAND_BITS:
+        return target in _SIGNIFICAND_BITS and source.bitwidth < target.bitwidth
     if source not in _INTEGERS:
         return False
-    bits, signed = _INTEGERS[source]
     if target in _SIGNIFICAND_BITS:
-        return bits <= _SIGNIFICAND_BITS[target]
-    if target not in _INTEGERS:
-        return False
-    target_bits, target_signed = _INTEGERS[target]
-    return bits <= target_bits and (target_signed or not signed)
+        return _magnitude_bits(source) <= _SIGNIFICAND_BITS[target]
+    keeps_sign = target.is_signed() or not source.is_signed()
+    fits = target in _INTEGERS and _magnitude_bits(source) <= _magnitude_bits(target)
+    return fits and keeps_sign
+
+
+def _magnitude_bits(dtype: ir.DataType) -> int:
+    return 1 if dtype == ir.DataType.BOOL else dtype.bitwidth - dtype.is_signed()

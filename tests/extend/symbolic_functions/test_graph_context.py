@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import sardonyx
-from sardonyx import symbolic_helper
 from sardonyx.errors import SymbolicFunctionError
 
 
@@ -213,8 +212,8 @@ def test_bodies():
 
 def test_a_loop_in_the_form_of_published_functions():
     def symbolic(g, x):
-        y, (body,), _ = symbolic_helper._add_op_with_blocks(
-            g, "Loop", torch.tensor(2), torch.tensor(True), g.op("Softplus", x)
+        y, (body,), _ = g.op_with_blocks(
+            "Loop", torch.tensor(2), torch.tensor(True), g.op("Softplus", x)
         )
         body.block.addInputToBlock("i")
         going = body.block.addInputToBlock("going")

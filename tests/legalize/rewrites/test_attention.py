@@ -173,7 +173,21 @@ def model_at_26(inputs: dict[str, Any]) -> Any:
     return model
 
 
-def test_unknown_head_counts_are_refused() -> None:
-    model = model_of("Attention", qkv(), dynamic=True)
-    with pytest.raises(UnsupportedOpsetError, match="query and key heads"):
+@pytest.mark.parametrize("kv_heads", [2, 4])
+def test_head_counts_that_are_not_known(kv_heads: int) -> None:
+    check(
+        "Attention",
+        qkv(kv_heads),
+        since=23,
+        opsets=[17, 20, 22],
+        dynamic=[True],
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_an_unknown_type_is_refused() -> None:
+    model = model_of("Attention", qkv(), softcap=2.0)
+    model.graph.inputs[0].type = None
+    with pytest.raises(UnsupportedOpsetError, match="Attention"):
         legalize(model, 20)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from sardonyx import _torch_private, errors, options, program
-from sardonyx.compat import symbolic_helper, symbolic_registry, utils, verification
+from sardonyx import _torch_private, errors, options, program, symbolic_registry, verification
+from sardonyx.compat import symbolic_helper, utils
 from sardonyx.compat.torch_onnx import (
     dynamo_export,
     export_options,

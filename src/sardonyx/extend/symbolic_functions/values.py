@@ -84,12 +84,7 @@ class ValueType:
     def strides(self) -> list[int] | None:
         """As for a contiguous tensor: ONNX has no others."""
         sizes = self.sizes()
-        if sizes is None:
-            return None
-        strides = [1] * len(sizes)
-        for axis in range(len(sizes) - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * max(sizes[axis + 1], 1)
-        return strides
+        return None if sizes is None else list(torch.empty(sizes, device="meta").stride())
 
     def device(self) -> torch.device:
         return torch.device("cpu")
@@ -104,19 +99,11 @@ class ValueType:
             raise SymbolicFunctionError(f"{self} has no elements")
         return self.element
 
-    def isSubtypeOf(self, other: ValueType) -> bool:
-        return self.type_kind == other.kind()
-
     def with_sizes(self, sizes: Sequence[int | None] | None) -> ValueType:
         return replace(self, shape=None if sizes is None else tuple(sizes))
 
     def with_dtype(self, dtype: torch.dtype) -> ValueType:
         return replace(self, tensor_dtype=dtype)
-
-    def annotation_str(self) -> str:
-        return str(self)
-
-    annotation_string = property(annotation_str)
 
     def __str__(self) -> str:
         if self.type_kind == "TensorType":
@@ -234,9 +221,6 @@ class SymbolicValue:
     def setTypeAs(self, other: SymbolicValue) -> SymbolicValue:
         return self.setType(other.type())
 
-    def inferTypeFrom(self, tensor: torch.Tensor) -> None:
-        self.setType(ValueType.of_tensor(tensor.dtype, tuple(tensor.shape)))
-
     def node(self) -> SymbolicNode:
         """What computes it: `onnx::Elu`, `onnx::Constant`, `prim::ListConstruct`, `prim::Param`."""
         if not isinstance(self.content, ir.Value):
@@ -248,11 +232,6 @@ class SymbolicValue:
 
     def debugName(self) -> str:
         return str(self.content.name) if self.is_tensor else f"{self.content}"
-
-    def setDebugName(self, name: str) -> SymbolicValue:
-        if self.is_tensor:
-            self.content.name = name
-        return self
 
     def isCompleteTensor(self) -> bool:
         """Whether its dtype and every one of its sizes are known."""
@@ -333,9 +312,6 @@ class SymbolicNode:
 
     def hasAttribute(self, name: str) -> bool:
         return name in self._attributes
-
-    def hasAttributes(self) -> bool:
-        return bool(self._attributes)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._attributes:

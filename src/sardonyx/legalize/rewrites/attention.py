@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -19,89 +18,53 @@ from sardonyx.legalize.emitter import (
     static_dim,
 )
 
-_UNBOUNDED = -1
+_KNOWN_HERE = frozenset({"is_causal", "qk_matmul_output_mode", "scale"})
+_GIVES_WEIGHTS = 3
+"""The `qk_matmul_output_mode` that lowerings ask for."""
 
 
-@dataclass(frozen=True)
-class _Bias:
-    """What is added to the scores: `additive`, then -inf wherever `allowed` is false."""
-
-    additive: ir.Value | None
-    allowed: ir.Value | None
-    may_mask_whole_rows: bool
-
-
-def decompose_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
-    """The outputs that `node` (Attention 23, 24 or 25) declares."""
+def decompose_attention(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
+    """The outputs of an Attention as lowerings write it; of others ONNX has a longer definition."""
     q, k, v = (required_input(node, index) for index in range(3))
-    past_key, past_value = input_of(node, 4), input_of(node, 5)
-    if rank_of(q) not in (3, 4):
-        raise InexpressibleError("the rank of its query is not known to be 3 or 4")
-    packed = rank_of(q) == 3
-    q_heads, kv_heads = _head_counts(node, q, k, packed)
-    if packed:
-        q = _unpacked(b, q, q_heads)
-        k, v = _unpacked(b, k, kv_heads), _unpacked(b, v, kv_heads)
-    if past_key is not None and past_value is not None:
-        k, v = b.Concat(past_key, k, axis=2), b.Concat(past_value, v, axis=2)
+    wants_weights = len(node.outputs) > 3
+    mode = node.attributes.get_int("qk_matmul_output_mode", 0)
+    is_known = node.attributes.keys() <= _KNOWN_HERE and not any(node.inputs[4:])
+    if rank_of(q) != 4 or not is_known or (wants_weights and mode != _GIVES_WEIGHTS):
+        return None
     present_key, present_value = k, v
+    q_heads, kv_heads = _head_counts(q, k)
     if q_heads is not None and kv_heads is not None and q_heads != kv_heads:
         repeats = q_heads // kv_heads
         source = b.ints(*(head // repeats for head in range(q_heads)))
         k, v = b.Gather(k, source, axis=1), b.Gather(v, source, axis=1)
 
     scores = _scaled_product(b, node, q, k)
-    debug = [scores]
-    softcap = node.attributes.get_float("softcap", 0.0)
-    if softcap:
-        cap = b.const_like(softcap, like=scores)
-        scores = b.Mul(b.Tanh(b.Div(scores, cap)), cap)
-    debug.append(scores)
-    bias = _bias(b, node, q, k)
-    if bias.additive is not None:
-        scores = b.Add(scores, bias.additive)
-    if bias.allowed is not None:
-        scores = b.Where(bias.allowed, scores, b.const_like(-math.inf, like=scores))
-    debug.append(scores)
-
-    precision = node.attributes.get_int("softmax_precision", 0)
-    logits = b.cast(scores, ir.DataType(precision)) if precision else scores
-    weights = b.cast(b.Softmax(logits, axis=-1), q.dtype)
-    masked_rows = _masked_rows(b, bias, like=weights)
-    wants_weights = len(node.outputs) > 3
+    additive, allowed = _bias(b, node, q, k)
+    if additive is not None:
+        scores = b.Add(scores, additive)
+    if allowed is not None:
+        scores = b.Where(allowed, scores, b.const_like(-math.inf, like=scores))
+    weights = b.cast(b.Softmax(scores, axis=-1), q.dtype)
+    masked_rows = None
+    if input_of(node, 3) is not None:  # a causal mask alone leaves every query the first key
+        masked_rows = _masked_rows(b, additive, allowed, like=weights)
     if masked_rows is not None and wants_weights:
         weights = b.Where(masked_rows, b.const_like(0.0, like=weights), weights)
-    debug.append(weights)
     out = b.MatMul(weights, b.cast(v, q.dtype))
     if masked_rows is not None and not wants_weights:
         # The softmax of a row of -inf is NaN; here its output is the smaller tensor to mend.
         out = b.Where(masked_rows, b.const_like(0.0, like=out), out)
-    if packed:
-        out = b.Reshape(b.Transpose(out, perm=[0, 2, 1, 3]), b.ints(0, 0, -1))
-
-    mode = node.attributes.get_int("qk_matmul_output_mode", 0)
-    return [out, present_key, present_value, debug[mode]][: len(node.outputs)]
+    return [out, present_key, present_value, weights][: len(node.outputs)]
 
 
-def _head_counts(
-    node: ir.Node, q: ir.Value, k: ir.Value, packed: bool
-) -> tuple[int | None, int | None]:
+def _head_counts(q: ir.Value, k: ir.Value) -> tuple[int | None, int | None]:
     """The heads of query and key; None for both if they are equal by symbol."""
-    if packed:
-        return node.attributes["q_num_heads"].as_int(), node.attributes["kv_num_heads"].as_int()
     q_heads, kv_heads = static_dim(q, 1), static_dim(k, 1)
     if q_heads is not None and kv_heads is not None:
         return q_heads, kv_heads
     if same_dim(q, 1, k, 1):
         return None, None
     raise InexpressibleError("the numbers of its query and key heads are not known")
-
-
-def _unpacked(b: Emitter, x: ir.Value, heads: int | None) -> ir.Value:
-    """(B, S, H * D) -> (B, H, S, D)."""
-    hidden = static_dim(x, 2)
-    size = hidden // heads if hidden is not None and heads else -1
-    return b.Transpose(b.Reshape(x, b.ints(0, 0, heads or 0, size)), perm=[0, 2, 1, 3])
 
 
 def _scaled_product(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> ir.Value:
@@ -123,8 +86,11 @@ def _scaled_product(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> ir.V
     return b.MatMul(b.Mul(q, root), b.Mul(transposed, root))
 
 
-def _bias(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> _Bias:
-    mask, past_key, nonpad = (input_of(node, index) for index in (3, 4, 6))
+def _bias(
+    b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value
+) -> tuple[ir.Value | None, ir.Value | None]:
+    """What is added to the scores, and where they are not -inf."""
+    mask = input_of(node, 3)
     allowed: list[ir.Value] = []
     additive: ir.Value | None = None
     if mask is not None:
@@ -133,19 +99,10 @@ def _bias(b: Emitter, node: ir.Node, q: ir.Value, k: ir.Value) -> _Bias:
             allowed.append(mask)
         else:
             additive = b.cast(mask, q.dtype)
-    is_causal = bool(node.attributes.get_int("is_causal", 0))
-    left = node.attributes.get_int("left_window_size", _UNBOUNDED)
-    right = node.attributes.get_int("right_window_size", _UNBOUNDED)
-    if is_causal or left >= 0 or right >= 0:
-        offset = _query_offset(b, q, past_key, nonpad)
-        allowed += _position_masks(b, q, k, offset, is_causal, left, right)
-    if nonpad is not None:
-        keys = _positions(b, k)
-        allowed.append(b.Less(keys, b.Reshape(nonpad, b.ints(-1, 1, 1, 1))))
-    both = functools.reduce(b.And, allowed) if allowed else None
-    # A causal mask alone leaves every query at least the first key.
-    only_causal = is_causal and left < 0 and right < 0 and mask is None and nonpad is None
-    return _Bias(additive, both, may_mask_whole_rows=not only_causal)
+    if node.attributes.get_int("is_causal", 0):
+        queries = b.Unsqueeze(_positions(b, q), b.ints(1))
+        allowed.append(b.LessOrEqual(_positions(b, k), queries))
+    return additive, functools.reduce(b.And, allowed) if allowed else None
 
 
 def _before_expand(mask: ir.Value) -> ir.Value:
@@ -175,53 +132,17 @@ def _positions(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Range(zero, b.Squeeze(b.dim(x, 2), b.ints(0)), one)
 
 
-def _query_offset(
-    b: Emitter, q: ir.Value, past_key: ir.Value | None, nonpad: ir.Value | None
+def _masked_rows(
+    b: Emitter, additive: ir.Value | None, allowed: ir.Value | None, like: ir.Value
 ) -> ir.Value | None:
-    """The number of keys before the first query, broadcastable to (B, H, Sq, Sk)."""
-    if past_key is not None:
-        return b.dim(past_key, 2)
-    if nonpad is not None:
-        return b.Sub(b.Reshape(nonpad, b.ints(-1, 1, 1, 1)), b.dim(q, 2))
-    return None
-
-
-def _position_masks(
-    b: Emitter,
-    q: ir.Value,
-    k: ir.Value,
-    offset: ir.Value | None,
-    is_causal: bool,
-    left: int,
-    right: int,
-) -> list[ir.Value]:
-    keys = _positions(b, k)
-    queries = b.Unsqueeze(_positions(b, q), b.ints(1))
-    if offset is not None:
-        queries = b.Add(queries, offset)
-    masks = []
-    if is_causal:
-        masks.append(b.LessOrEqual(keys, queries))
-    if right >= 0:
-        masks.append(b.LessOrEqual(keys, b.Add(queries, b.ints(right))))
-    if left >= 0:
-        masks.append(b.GreaterOrEqual(keys, b.Sub(queries, b.ints(left))))
-    return masks
-
-
-def _masked_rows(b: Emitter, bias: _Bias, like: ir.Value) -> ir.Value | None:
     """True for each query that may attend no key: its output is 0, not NaN."""
-    if not bias.may_mask_whole_rows:
-        return None
-    if bias.additive is None:
-        if bias.allowed is None:
-            return None
-        flags = b.cast(bias.allowed, ir.DataType.INT32)
+    if additive is None and allowed is not None:
+        flags = b.cast(allowed, ir.DataType.INT32)
         return b.Equal(_largest_in_rows(b, flags), b.const(0, ir.DataType.INT32))
+    if additive is None:
+        return None
     minus_infinity = b.const_like(-math.inf, like=like)
-    total = bias.additive
-    if bias.allowed is not None:
-        total = b.Where(bias.allowed, total, minus_infinity)
+    total = additive if allowed is None else b.Where(allowed, additive, minus_infinity)
     return b.Equal(_largest_in_rows(b, total), minus_infinity)
 
 

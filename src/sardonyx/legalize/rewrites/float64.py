@@ -7,17 +7,13 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from sardonyx.legalize.emitter import Emitter, required_input
+from sardonyx.legalize.emitter import Emitter
 
 Form = Callable[[Emitter, ir.Node], ir.Value]
 
 
 def _number(b: Emitter, value: float) -> ir.Value:
     return b.const(value, ir.DataType.DOUBLE)
-
-
-def _float(node: ir.Node, name: str, default: float) -> float:
-    return node.attributes.get_float(name, default)
 
 
 def _where_negative(b: Emitter, x: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
@@ -44,35 +40,30 @@ def _odd(b: Emitter, x: ir.Value, of_size: Callable[[ir.Value], ir.Value]) -> ir
     return _where_negative(b, x, b.Neg(result), result)
 
 
-def _exponential_unit(b: Emitter, x: ir.Value, alpha: float) -> ir.Value:
+def _elu(b: Emitter, x: ir.Value, alpha: float = 1.0) -> ir.Value:
     below = _expm1(b, b.Min(x, _number(b, 0.0)))
     return _where_negative(b, x, b.Mul(below, _number(b, alpha)), x)
 
 
-def _elu(b: Emitter, node: ir.Node) -> ir.Value:
-    return _exponential_unit(b, required_input(node, 0), _float(node, "alpha", 1.0))
+def _selu(
+    b: Emitter,
+    x: ir.Value,
+    alpha: float = 1.67326319217681884765625,
+    gamma: float = 1.05070102214813232421875,
+) -> ir.Value:
+    return b.Mul(_elu(b, x, alpha), _number(b, gamma))
 
 
-def _selu(b: Emitter, node: ir.Node) -> ir.Value:
-    alpha = _float(node, "alpha", 1.67326319217681884765625)
-    gamma = _float(node, "gamma", 1.05070102214813232421875)
-    return b.Mul(_exponential_unit(b, required_input(node, 0), alpha), _number(b, gamma))
+def _leaky_relu(b: Emitter, x: ir.Value, alpha: float = 0.01) -> ir.Value:
+    return _where_negative(b, x, b.Mul(x, _number(b, alpha)), x)
 
 
-def _leaky_relu(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    return _where_negative(b, x, b.Mul(x, _number(b, _float(node, "alpha", 0.01))), x)
-
-
-def _prelu(b: Emitter, node: ir.Node) -> ir.Value:
-    x, slope = required_input(node, 0), required_input(node, 1)
+def _prelu(b: Emitter, x: ir.Value, slope: ir.Value) -> ir.Value:
     return _where_negative(b, x, b.Mul(x, slope), x)
 
 
-def _thresholded_relu(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    above = b.Greater(x, _number(b, _float(node, "alpha", 1.0)))
-    return b.Where(above, x, _number(b, 0.0))
+def _thresholded_relu(b: Emitter, x: ir.Value, alpha: float = 1.0) -> ir.Value:
+    return b.Where(b.Greater(x, _number(b, alpha)), x, _number(b, 0.0))
 
 
 def _softplus(b: Emitter, x: ir.Value) -> ir.Value:
@@ -88,18 +79,13 @@ def _softsign(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Div(x, b.Add(b.Abs(x), _number(b, 1.0)))
 
 
-def _ramp(b: Emitter, x: ir.Value, slope: float, middle: float) -> ir.Value:
-    line = b.Add(b.Mul(x, _number(b, slope)), _number(b, middle))
+def _hard_sigmoid(b: Emitter, x: ir.Value, alpha: float = 0.2, beta: float = 0.5) -> ir.Value:
+    line = b.Add(b.Mul(x, _number(b, alpha)), _number(b, beta))
     return b.Min(b.Max(line, _number(b, 0.0)), _number(b, 1.0))
 
 
-def _hard_sigmoid(b: Emitter, node: ir.Node) -> ir.Value:
-    alpha, beta = _float(node, "alpha", 0.2), _float(node, "beta", 0.5)
-    return _ramp(b, required_input(node, 0), alpha, beta)
-
-
 def _hard_swish(b: Emitter, x: ir.Value) -> ir.Value:
-    return b.Mul(x, _ramp(b, x, 1 / 6, 0.5))
+    return b.Mul(x, _hard_sigmoid(b, x, alpha=1 / 6))
 
 
 def _tan(b: Emitter, x: ir.Value) -> ir.Value:
@@ -162,29 +148,34 @@ def _acos(b: Emitter, x: ir.Value) -> ir.Value:
     return b.Mul(half, _number(b, 2.0))
 
 
-def _of_input(function: Callable[[Emitter, ir.Value], ir.Value]) -> Form:
-    """The form of an operator that is a function of its first input alone."""
-    return lambda b, node: function(b, required_input(node, 0))
+def _form(function: Callable[..., ir.Value]) -> Form:
+    """What a function of inputs and attributes gives for those of a node."""
+
+    def form(b: Emitter, node: ir.Node) -> ir.Value:
+        attributes = {name: each.as_float() for name, each in node.attributes.items()}
+        return function(b, *node.inputs, **attributes)
+
+    return form
 
 
 FLOAT64_FORMS: Mapping[str, Form] = {
-    "Acos": _of_input(_acos),
-    "Acosh": _of_input(_acosh),
-    "Asin": _of_input(_asin),
-    "Asinh": _of_input(_asinh),
-    "Atan": _of_input(_atan),
-    "Atanh": _of_input(_atanh),
-    "Cosh": _of_input(_cosh),
-    "Elu": _elu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _of_input(_hard_swish),
-    "LeakyRelu": _leaky_relu,
-    "Mish": _of_input(_mish),
-    "PRelu": _prelu,
-    "Selu": _selu,
-    "Sinh": _of_input(_sinh),
-    "Softplus": _of_input(_softplus),
-    "Softsign": _of_input(_softsign),
-    "Tan": _of_input(_tan),
-    "ThresholdedRelu": _thresholded_relu,
+    "Acos": _form(_acos),
+    "Acosh": _form(_acosh),
+    "Asin": _form(_asin),
+    "Asinh": _form(_asinh),
+    "Atan": _form(_atan),
+    "Atanh": _form(_atanh),
+    "Cosh": _form(_cosh),
+    "Elu": _form(_elu),
+    "HardSigmoid": _form(_hard_sigmoid),
+    "HardSwish": _form(_hard_swish),
+    "LeakyRelu": _form(_leaky_relu),
+    "Mish": _form(_mish),
+    "PRelu": _form(_prelu),
+    "Selu": _form(_selu),
+    "Sinh": _form(_sinh),
+    "Softplus": _form(_softplus),
+    "Softsign": _form(_softsign),
+    "Tan": _form(_tan),
+    "ThresholdedRelu": _form(_thresholded_relu),
 }

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError, known_rank
+from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.emitter import Emitter, known_dims, rank_of, required_input, static_dim
 from sardonyx.legalize.rewrites.index_arithmetic import joined
+from sardonyx.legalize.rewrites.linear_indexing import known_ranks
 from sardonyx.legalize.rewrites.pad import pad_by_joining
 
 
@@ -44,9 +45,7 @@ def scatter_nd_in_turn(b: Emitter, node: ir.Node, operators: Mapping[str, str]) 
     if operator is None:
         return None
     data, indices, updates = (required_input(node, index) for index in range(3))
-    rank, index_rank, depth = rank_of(data), rank_of(indices), static_dim(indices, -1)
-    if rank is None or index_rank is None or depth is None:
-        raise InexpressibleError("the ranks of its data and indices are not known")
+    _, _, depth = known_ranks(data, indices)
     one_index_each = b.Reshape(indices, b.ints(-1, depth))
     # Updates have the leading axes of the indices, then those of one slice of the data.
     slice_shape = b.Shape(data, start=depth)
@@ -99,13 +98,12 @@ def _scattered_in_turn(
     write, if one that changes nothing; and a Scan along another axis of an empty tensor. Indices
     count along `axis`, or rows of them along the first ones if it is None.
     """
-    if data.dtype is None:
-        raise InexpressibleError("the element type of its data is not known")
+    dtype = known_dtype(data)
     indices = b.cast(indices, ir.DataType.INT64)
     if static_dim(updates, 0) not in (None, 0):
         return _scanned(b, data, indices, updates, step)
     first, zero = axis or 0, b.const(0, ir.DataType.INT64)
-    neutral = b.const(_neutral(operator, data.dtype), data.dtype)
+    neutral = b.const(_neutral(operator, dtype), dtype)
     updates = _with_one_more(b, updates, 0, neutral)
     if static_dim(data, first):
         return _scanned(b, data, _with_one_more(b, indices, 0, zero), updates, step)
@@ -127,10 +125,10 @@ def _scanned(
     updates: ir.Value,
     step: Callable[[Emitter, ir.Value, ir.Value, ir.Value], ir.Value],
 ) -> ir.Value:
-    assert data.dtype is not None
-    state = b.graph_input("state", data.dtype, known_dims(data))
+    dtype = known_dtype(data)
+    state = b.graph_input("state", dtype, known_dims(data))
     index = b.graph_input("index", ir.DataType.INT64, _one_of(indices))
-    update = b.graph_input("update", data.dtype, _one_of(updates))
+    update = b.graph_input("update", dtype, _one_of(updates))
     body = b.subgraph(
         [state, index, update], lambda inner: [step(inner, state, index, update)], "scatter_step"
     )
