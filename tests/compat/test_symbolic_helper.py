@@ -221,8 +221,3 @@ def test_quantized_arguments():
     ops = [node.op_type for node in program.model.graph if node.op_type != "Constant"]
     assert ops == [*["QuantizeLinear", "DequantizeLinear", "Relu"], *ops[:2]]
     served(torch.nn.ReLU(), "aten::relu", relu, torch.randn(2))
-
-
-def test_a_helper_of_torch_onnx_that_is_not_here_is_named() -> None:
-    with pytest.raises(AttributeError, match="has no '_overload_by_arg_count'"):
-        _ = helper._overload_by_arg_count

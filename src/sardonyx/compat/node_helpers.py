@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from sardonyx.aten.scalar_types import SCALAR_TYPES, dtype_of_name
+from sardonyx.compat.function_helpers import _unimplemented
+from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
 from sardonyx.compat.type_helpers import _dtype_of, _get_tensor_rank
 from sardonyx.compat.value_helpers import _get_const, _is_none, _is_value, _maybe_get_const
 from sardonyx.errors import SymbolicFunctionError
@@ -163,8 +165,24 @@ def _flatten_helper(
     return _reshape_helper(g, input, shape)
 
 
+def _maybe_cast_to_type(
+    g: GraphContext, value: SymbolicValue, jit_type: JitScalarType
+) -> SymbolicValue:
+    return _cast_helper(g, value, jit_type.dtype())
+
+
+def _numel_helper(g: GraphContext, self: SymbolicValue) -> SymbolicValue:
+    return g.op("Size", self)
+
+
 def _lt_helper(g: GraphContext, input: Any, other: Any) -> SymbolicValue:
     return g.op("Less", input, other)
+
+
+def _scatter_helper(
+    g: GraphContext, self: SymbolicValue, dim: Any, index: Any, src: Any
+) -> SymbolicValue:
+    return g.op("ScatterElements", self, index, src, axis_i=_get_const(dim, "i"))
 
 
 def _argmin_argmax_helper(
@@ -197,3 +215,36 @@ def _unbind_helper(
         return g.op("SplitToSequence", self, None, axis_i=axis, keepdims_i=0)
     places = [torch.tensor(index) for index in range(_outputs)]
     return [g.op("Gather", self, place, axis_i=axis) for place in places]
+
+
+def _avgpool_helper(
+    tuple_fn: Callable[[Any], Sequence[int]],
+    padding: int | Sequence[int],
+    kernel_size: Any,
+    stride: Any,
+    divisor_override: Any,
+    name: str,
+) -> tuple[int, ...]:
+    """The padding, one number for each dim of the image."""
+    if not _is_none(divisor_override) and divisor_override:
+        _unimplemented(name, "divisor_override")
+    return tuple(tuple_fn(padding))
+
+
+def _optional_input_placeholder_tensor(g: GraphContext) -> SymbolicValue:
+    """An input that is left out."""
+    return SymbolicValue.of_python(g.values, None)
+
+
+def _add_op_with_blocks(
+    graph_context: GraphContext,
+    opname: str,
+    *inputs: Any,
+    outputs: int = 1,
+    n_blocks: int = 1,
+    **attributes: Any,
+) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
+    """`GraphContext.op_with_blocks`, under the name that symbolic functions with bodies call."""
+    return graph_context.op_with_blocks(
+        opname, *inputs, outputs=outputs, n_blocks=n_blocks, **attributes
+    )

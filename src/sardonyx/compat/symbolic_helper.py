@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
-from sardonyx.aten.scalar_types import SCALAR_TYPES, scalar_type_name
+from sardonyx.aten.scalar_types import (
+    SCALAR_TYPES,
+    scalar_type_name,
+)
 from sardonyx.compat import (
+    function_helpers,
     interpolation,
     node_helpers,
     quantized_helpers,
@@ -32,7 +35,7 @@ from sardonyx.compat.value_helpers import (
     _parse_arg,
 )
 from sardonyx.errors import SymbolicFunctionError
-from sardonyx.extend.symbolic_functions.calls import exported_opset, note_reason
+from sardonyx.extend.symbolic_functions.calls import exported_opset
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
 from sardonyx.lower.values import TORCH_TO_ONNX
 
@@ -58,7 +61,14 @@ pytorch_name_to_type = {
 """The dtype of TorchScript's name."""
 
 
-for _module in (value_helpers, interpolation, node_helpers, quantized_helpers, type_helpers):
+for _module in (
+    function_helpers,
+    value_helpers,
+    interpolation,
+    node_helpers,
+    quantized_helpers,
+    type_helpers,
+):
     globals().update(
         {
             name: helper
@@ -171,39 +181,3 @@ def _is_packed_list(list_value: Any) -> bool:
 
 def _is_tuple_construct(x: Any) -> bool:
     return _is_value(x) and x.node().kind() in ("prim::ListConstruct", "prim::TupleConstruct")
-
-
-# -- refusals -------------------------------------------------------------------------------------
-
-
-def _unimplemented(op: str, msg: str, value: SymbolicValue | None = None) -> None:
-    """Say that the operator cannot be converted; return its result, None."""
-    logging.getLogger("sardonyx").warning(
-        "ONNX export failed on %s because %s is not supported", op, msg
-    )
-    note_reason(f"{op}: {msg}")
-
-
-def _onnx_unsupported(op_name: str, value: SymbolicValue | None = None) -> NoReturn:
-    raise SymbolicFunctionError(f"{op_name} is not supported")
-
-
-def _onnx_opset_unsupported(
-    op_name: str, current_opset: int, supported_opset: int, value: SymbolicValue | None = None
-) -> NoReturn:
-    raise SymbolicFunctionError(
-        f"{op_name} is not supported at opset {current_opset}: opset {supported_opset} has it"
-    )
-
-
-def _onnx_opset_unsupported_detailed(
-    op_name: str,
-    current_opset: int,
-    supported_opset: int,
-    reason: str,
-    value: SymbolicValue | None = None,
-) -> NoReturn:
-    raise SymbolicFunctionError(
-        f"{op_name} is not supported at opset {current_opset}: {reason}; opset {supported_opset}"
-        " has it"
-    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from sardonyx.aten.scalar_types import scalar_type_name
+from sardonyx.compat.torch_onnx.jit_scalar_type import JitScalarType
 from sardonyx.compat.value_helpers import _is_value
 from sardonyx.extend.symbolic_functions.values import SymbolicValue
 
@@ -77,6 +80,23 @@ def _get_tensor_sizes(x: SymbolicValue, allow_nonstatic: bool = True) -> list[in
 def _get_tensor_dim_size(tensor: SymbolicValue, dim: int) -> int | None:
     sizes = _get_tensor_sizes(tensor)
     return None if sizes is None else sizes[dim]
+
+
+def is_complex_value(x: SymbolicValue) -> bool:
+    dtype = _dtype_of(x)
+    return dtype is not None and dtype.is_complex
+
+
+def args_have_same_dtype(args: Sequence[Any]) -> bool:
+    return len({_dtype_of(arg) for arg in args}) == 1
+
+
+def _type_promote_from_values(*args: Any) -> JitScalarType:
+    """The scalar type that PyTorch computes these in."""
+    dtypes = [dtype for arg in args if (dtype := _dtype_of(arg)) is not None]
+    if not dtypes:
+        return JitScalarType.UNDEFINED
+    return JitScalarType.from_dtype(functools.reduce(torch.promote_types, dtypes))
 
 
 def check_training_mode(op_train_mode: int, op_name: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sardonyx
-from sardonyx.compat import node_helpers, value_helpers
+from sardonyx.compat import function_helpers, value_helpers
 
 
 def _added(x: torch.Tensor) -> torch.Tensor:
@@ -53,7 +53,7 @@ def test_items_of_lists_are_told_by_their_places() -> None:
 
 def test_one_home_of_what_values_hold() -> None:
     assert sardonyx.symbolic_helper._get_const is value_helpers._get_const
-    assert node_helpers._is_none is sardonyx.symbolic_helper._is_none
+    assert function_helpers._is_none is sardonyx.symbolic_helper._is_none
 
 
 def test_parts_of_a_search_have_their_graphs() -> None:
