@@ -10,35 +10,26 @@ from sardonyx.lower.kernels import elementwise
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
-_COMPARISONS = {
-    "eq": "Equal",
-    "lt less": "Less",
-    "le less_equal": "LessOrEqual",
-    "gt greater": "Greater",
-    "ge greater_equal": "GreaterOrEqual",
-}
+
+def _both(*names: str) -> list[str]:
+    return [f"aten::{name}.{kind}" for name in names for kind in ("Tensor", "Scalar")]
 
 
-def _compare(b: Builder, op: str, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+@lowering(*_both("eq"), op="Equal")
+@lowering(*_both("lt", "less"), op="Less")
+@lowering(*_both("le", "less_equal"), op="LessOrEqual")
+@lowering(*_both("gt", "greater"), op="Greater")
+@lowering(*_both("ge", "greater_equal"), op="GreaterOrEqual")
+def compare(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, op: str) -> Tensor:
     x, y = b.promote(self, other)
     if x.dtype == torch.bool and op != "Equal":  # ONNX orders numbers only
         x, y = b.cast(x, torch.int32), b.cast(y, torch.int32)
     return b.op(op, x, y)
 
 
-def _register_comparison(names: str, op: str) -> None:
-    @lowering(*(f"aten::{name}.{kind}" for name in names.split() for kind in ("Tensor", "Scalar")))
-    def comparison(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        return _compare(b, op, self, other)
-
-
-for _names, _op in _COMPARISONS.items():
-    _register_comparison(_names, _op)
-
-
-@lowering("aten::ne.Tensor", "aten::ne.Scalar", "aten::not_equal.Tensor", "aten::not_equal.Scalar")
+@lowering(*_both("ne", "not_equal"))
 def ne(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return b.Not(_compare(b, "Equal", self, other))
+    return b.Not(compare(b, self, other, "Equal"))
 
 
 @lowering("aten::isclose")

@@ -188,14 +188,10 @@ def nonzero(b: Builder, self: Tensor) -> Tensor:
 
 
 @lowering("aten::nonzero_numpy")
+@lowering("aten::where", renamed={"condition": "self"})
 def nonzero_by_dim(b: Builder, self: Tensor) -> list[Tensor]:
     places = _places(b, self)
     return [b.Gather(places, row, axis=0) for row in range(max(self.rank, 1))]
-
-
-@lowering("aten::where")
-def where_true(b: Builder, condition: Tensor) -> list[Tensor]:
-    return nonzero_by_dim(b, condition)
 
 
 @lowering("aten::nonzero_static")

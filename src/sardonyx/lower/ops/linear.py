@@ -29,6 +29,8 @@ def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None
 
 
 @lowering("aten::matmul", "aten::linalg_matmul")
+@lowering("aten::mv", renamed={"vec": "other"})
+@lowering("aten::dot", renamed={"tensor": "other"})
 def matmul_(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return matmul(b, self, other)
 
@@ -79,16 +81,6 @@ def _chain(b: Builder, matrices: list[Tensor]) -> Tensor:
 @lowering("aten::_int_mm")
 def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
     return b.MatMulInteger(self, mat2)
-
-
-@lowering("aten::mv")
-def mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
-    return matmul(b, self, vec)
-
-
-@lowering("aten::dot")
-def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
-    return matmul(b, self, tensor)
 
 
 @lowering("aten::vdot")

@@ -17,20 +17,19 @@ from sardonyx.lower.values import Dim, Dims, Tensor
 # -- uniform -----------------------------------------------------------------------------------
 
 
-def _register_noise(
-    name: str, draw: Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
-) -> None:
-    @lowering(f"aten::{name}", f"aten::{name}.generator")
-    def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-        return draw(b, size, dtype or torch.get_default_dtype())
-
-    @lowering(f"aten::{name}_like", f"aten::{name}_like.generator")
-    def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        return draw(b, b.dims(self), dtype or self.dtype)
+Draw = Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
 
 
-_register_noise("rand", random_numbers.uniform)
-_register_noise("randn", random_numbers.normal)
+@lowering("aten::rand", "aten::rand.generator", draw=random_numbers.uniform)
+@lowering("aten::randn", "aten::randn.generator", draw=random_numbers.normal)
+def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None, *, draw: Draw) -> Tensor:
+    return draw(b, size, dtype or torch.get_default_dtype())
+
+
+@lowering("aten::rand_like", "aten::rand_like.generator", draw=random_numbers.uniform)
+@lowering("aten::randn_like", "aten::randn_like.generator", draw=random_numbers.normal)
+def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None, *, draw: Draw) -> Tensor:
+    return draw(b, b.dims(self), dtype or self.dtype)
 
 
 @lowering("aten::uniform")

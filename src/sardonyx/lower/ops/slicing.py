@@ -68,13 +68,9 @@ def split_at_sizes(b: Builder, x: Tensor, sizes: Sequence[Dim], axis: int) -> li
     "aten::unsafe_split_with_sizes",
     "aten::split_with_sizes_copy",
 )
+@lowering("aten::split.sizes", renamed={"split_size": "split_sizes"})
 def split_with_sizes(b: Builder, self: Tensor, split_sizes: Dims, dim: int = 0) -> list[Tensor]:
     return split_at_sizes(b, self, split_sizes, axis_of(self, dim))
-
-
-@lowering("aten::split.sizes")
-def split_sizes(b: Builder, self: Tensor, split_size: Dims, dim: int = 0) -> list[Tensor]:
-    return split_at_sizes(b, self, split_size, axis_of(self, dim))
 
 
 @lowering("aten::split.Tensor", "aten::unsafe_split.Tensor", "aten::split_copy.Tensor")
