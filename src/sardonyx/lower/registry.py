@@ -27,9 +27,12 @@ P = ParamSpec("P")
 
 HAVE_NO_MEANING_IN_ONNX = frozenset({
     "device", "pin_memory", "memory_format", "non_blocking", "layout", "generator", "cudnn_enable",
-    "cudnn_enabled", "benchmark", "deterministic", "allow_tf32", "implicit",
+    "cudnn_enabled", "benchmark", "deterministic", "allow_tf32", "implicit", "sparse_grad",
+    "scale_grad_by_freq", "grad_factor", "compute_log_sumexp", "batch_chunk_size", "acc_policy",
+    "allow_retain_graph", "compute_input_grad", "compute_linear_weight_grad",
+    "compute_linear_bias_grad",
 })  # fmt: skip
-"""Schema arguments that steer where and how PyTorch computes, never what."""
+"""Schema arguments that steer where and how PyTorch computes, or gradients, never results."""
 
 
 class Refusal(Exception):

@@ -31,7 +31,6 @@ OF_A_LENGTH = {
     "linspace of integers": lambda x: torch.linspace(-3, 17, x.shape[0], dtype=torch.int64),
     "linspace between tensors": lambda x: torch.linspace(x.sum(), 3, steps=x.shape[0]),
     "linspace up to a size": lambda x: torch.linspace(0, x.shape[0] - 0.5, x.shape[0] * 2),
-    "logspace": lambda x: torch.logspace(-1, 2, x.shape[0], base=2.0),
     "bartlett": lambda x: torch.bartlett_window(x.shape[0]),
     "blackman": lambda x: torch.blackman_window(x.shape[0], periodic=False),
     "hann": lambda x: x * torch.hann_window(x.shape[0]),
@@ -77,7 +76,6 @@ OF_A_MATRIX = {
     "norm 1": lambda x: torch.linalg.norm(x, 1),
     "norm inf": lambda x: torch.linalg.matrix_norm(x, math.inf),
     "norm of columns": lambda x: torch.linalg.norm(x, 3, dim=0, keepdim=True),
-    "multi_dot": lambda x: torch.linalg.multi_dot([x, x.T, x, torch.ones(x.shape[1])]),
 }
 
 
@@ -91,6 +89,22 @@ def test_of_a_matrix(name):
         others=_matrices(*shapes),
         atol=1e-4,
     )
+
+
+REFUSED = {
+    "logspace": lambda x: torch.logspace(-1, 2, x.shape[0], base=2.0),
+    "multi_dot": lambda x: torch.linalg.multi_dot([x, x.T, x, torch.ones(x.shape[1])]),
+    "_chunk_cat": lambda x: torch._chunk_cat([x, x[..., :1]], 1, 4),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_pytorch_takes_apart_at_known_sizes_only(name):
+    check(REFUSED[name], torch.randn(5, 4))
+    with pytest.raises(
+        sardonyx.UnsupportedOperatorError, match=rf"{name} .*\n.*\n.*decomposition holds where"
+    ):
+        check(REFUSED[name], torch.randn(5, 4), dynamic={0: [0, 1]})
 
 
 @pytest.mark.parametrize("order", [-1, -math.inf, 2, -2, "nuc", "fro"])

@@ -232,14 +232,6 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     return b.Where(fraction, 0, result)
 
 
-@lowering(
-    "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar", "aten::float_power.Scalar"
-)
-def float_power(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
-    base, power = b.promote(self, exponent, dtype=torch.float64)
-    return b.Pow(base, power)
-
-
 @lowering("aten::square")
 def square(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, torch.int64) if self.dtype == torch.bool else self
@@ -337,14 +329,6 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
     return b.cast(b.Where(b.Less(b.Abs(share), 0.5), near, far), dtype)
 
 
-@lowering("aten::ldexp.Tensor")
-def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    dtype = type_promotion.float_dtype(self, other)
-    two = b.scalar(2, type_promotion.float_dtype(other))
-    scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
-    return b.Mul(b.cast(self, dtype), scale)
-
-
 # -- bounds ------------------------------------------------------------------------------------
 
 Binary = Callable[[Builder, Tensor, Tensor], Tensor]
@@ -397,24 +381,6 @@ def clamp(
     if max is not None:
         x = elementwise.minimum(b, x, b.scalar(max, dtype))
     return x
-
-
-@lowering("aten::nan_to_num")
-def nan_to_num(
-    b: Builder,
-    self: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Tensor:
-    if not self.is_floating_point:
-        return self
-    limits = torch.finfo(self.dtype)
-    x = b.Where(b.IsNaN(self), nan or 0.0, self)
-    highest = limits.max if posinf is None else posinf
-    lowest = limits.min if neginf is None else neginf
-    x = b.Where(b.IsInf(self, detect_negative=0), highest, x)
-    return b.Where(b.IsInf(self, detect_positive=0), lowest, x)
 
 
 # -- selection ---------------------------------------------------------------------------------

@@ -32,31 +32,6 @@ def ne(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     return b.Not(compare(b, self, other, "Equal"))
 
 
-@lowering("aten::isclose")
-def isclose(
-    b: Builder,
-    self: Tensor,
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
-) -> Tensor:
-    x, y = b.promote(self, other)
-    equal = b.Equal(x, y)
-    if not (x.is_floating_point or x.is_complex):
-        if rtol == 0 and atol == 0:
-            return equal
-        default = torch.get_default_dtype()
-        x, y = b.cast(x, default), b.cast(y, default)
-    elif equal_nan:
-        equal = b.Or(equal, b.And(b.IsNaN(x), b.IsNaN(y)))
-    allowed = b.Add(b.Abs(b.Mul(y, rtol)), atol)
-    distance = b.Abs(b.Sub(x, y))
-    # An infinite allowance (around an infinite operand) makes nothing close.
-    near = b.And(b.LessOrEqual(distance, allowed), b.Not(b.IsInf(distance)))
-    return b.Or(equal, near)
-
-
 @lowering("aten::isin.Tensor_Tensor", "aten::isin.Tensor_Scalar", "aten::isin.Scalar_Tensor")
 def isin(
     b: Builder,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 
 import sympy
 import torch
@@ -142,36 +140,8 @@ def _without_fraction(b: Builder, number: Tensor | Scalar) -> Tensor | Scalar:
     return b.scalar(number, torch.int64)
 
 
-def _evenly_spaced(
-    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: Dim, dtype: torch.dtype
-) -> Tensor:
-    """`steps` numbers from start to end, both included, in float64; counted from the nearer end.
-
-    Only the ends are of `dtype`: those of integers lose their fractions, what lies between not yet.
-    """
-    first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
-    gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
-    index = b.cast(index_range(b, steps), torch.float64)
-    from_start = b.Add(b.Mul(index, gap), first)
-    from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
-    middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
-    spaced = b.Where(b.Less(index, middle), from_start, from_end)
-    return b.with_shape(spaced, [steps])
-
-
-def _small_table(
-    function: Callable[..., torch.Tensor], start: object, end: object, steps: object
-) -> torch.Tensor | None:
-    """Where the numbers are known, and are not many."""
-    if not (isinstance(start, (int, float)) and isinstance(end, (int, float))):
-        return None
-    return function(start, end, steps) if isinstance(steps, int) and steps <= SMALL_COUNT else None
-
-
-_LINSPACE = ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
-
-
-@lowering(*(f"aten::linspace{overload}" for overload in _LINSPACE))
+@lowering("aten::linspace", "aten::linspace.Tensor_Tensor")
+@lowering("aten::linspace.Tensor_Scalar", "aten::linspace.Scalar_Tensor")
 def linspace(
     b: Builder,
     start: Tensor | Scalar,
@@ -179,28 +149,24 @@ def linspace(
     steps: Dim,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
+    """Both ends are included; each number is counted from the nearer one, in float64."""
     dtype = dtype or torch.get_default_dtype()
-    table = _small_table(partial(torch.linspace, dtype=dtype), start, end, steps)
-    if table is not None:
-        return b.const(table)
-    return b.cast(_evenly_spaced(b, start, end, steps, dtype), dtype)
-
-
-@lowering(*(f"aten::logspace{overload}" for overload in _LINSPACE))
-def logspace(
-    b: Builder,
-    start: Tensor | Scalar,
-    end: Tensor | Scalar,
-    steps: Dim,
-    base: float = 10.0,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    dtype = dtype or torch.get_default_dtype()
-    table = _small_table(partial(torch.logspace, base=base, dtype=dtype), start, end, steps)
-    if table is not None:
-        return b.const(table)
-    powers = b.Pow(b.scalar(base, torch.float64), _evenly_spaced(b, start, end, steps, dtype))
-    return b.cast(powers, dtype)
+    if (
+        isinstance(start, (int, float))
+        and isinstance(end, (int, float))
+        and isinstance(steps, int)
+        and steps <= SMALL_COUNT
+    ):
+        return b.const(torch.linspace(start, end, steps, dtype=dtype))
+    # The ends of integers lose their fractions, what lies between not yet.
+    first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
+    gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
+    index = b.cast(index_range(b, steps), torch.float64)
+    from_start = b.Add(b.Mul(index, gap), first)
+    from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
+    middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
+    spaced = b.Where(b.Less(index, middle), from_start, from_end)
+    return b.with_shape(b.cast(spaced, dtype), [steps])
 
 
 # -- triangles and the diagonal ------------------------------------------------------------------

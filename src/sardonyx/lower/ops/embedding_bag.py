@@ -20,17 +20,13 @@ def embedding_bag(
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
-    scale_grad_by_freq: bool = False,
     mode: int = _SUM,
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, None, None, None]:
-    """The bags; what else ATen returns serves the backward pass and is not computed.
-
-    `scale_grad_by_freq` and `sparse` concern gradients only.
-    """
+    """The bags; what else ATen returns serves the backward pass and is not computed."""
     offsets = b.cast(offsets, torch.int64)
     bags = offsets.dim(0) - 1 if include_last_offset else offsets.dim(0)
     if include_last_offset:
@@ -56,41 +52,6 @@ def embedding_bag(
     if mode == _MEAN:
         total = b.Div(total, b.Max(_sums(b, counted, bag_of, bags, 1), 1))
     return total, None, None, None
-
-
-@lowering("aten::embedding_bag.padding_idx")
-def embedding_bag_with_padding(
-    b: Builder,
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    scale_grad_by_freq: bool,
-    mode: int,
-    sparse: bool,
-    per_sample_weights: Tensor | None,
-    include_last_offset: bool,
-    padding_idx: int | None,
-) -> tuple[Tensor, None, None, None]:
-    """As embedding_bag, but a negative `padding_idx` counts from the end of the table."""
-    if padding_idx is None:
-        row = -1
-    elif padding_idx >= 0:
-        row = padding_idx
-    else:
-        rows = weight.static_dim(0)
-        if rows is None:
-            raise b.refuse("a negative padding_idx needs a table of known length")
-        row = rows + padding_idx
-    return embedding_bag(
-        b,
-        weight,
-        indices,
-        offsets,
-        mode=mode,
-        per_sample_weights=per_sample_weights,
-        include_last_offset=include_last_offset,
-        padding_idx=row,
-    )
 
 
 def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:

@@ -59,11 +59,6 @@ def _rounded_once(function: Unary) -> Unary:
     return write
 
 
-def _sinc(b: Builder, x: Tensor) -> Tensor:
-    angle = b.Mul(b.cast(x, type_promotion.computing_dtype(x.dtype, math.pi)), math.pi)
-    return b.cast(b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle)), x.dtype)
-
-
 def _entropy(b: Builder, x: Tensor) -> Tensor:
     inside = b.Neg(b.Mul(x, b.Log(x)))
     outside = b.Where(b.Less(x, 0), -math.inf, inside)
@@ -96,7 +91,6 @@ _OF_FLOATS: dict[str, Unary] = {
     "sigmoid special_expit": _node("Sigmoid"),
     "deg2rad": _scaled(math.pi / 180),
     "rad2deg": _scaled(180 / math.pi),
-    "sinc special_sinc": _sinc,
     "special_entr": _rounded_once(_entropy),
 }
 
@@ -140,24 +134,6 @@ def _frac(b: Builder, x: Tensor) -> Tensor:
 @lowering("aten::frac", function=_frac)
 def rounding(b: Builder, self: Tensor, function: Unary) -> Tensor:
     return function(b, self) if self.is_floating_point else self
-
-
-@lowering("aten::round.decimals", "aten::special_round")
-def round_to_decimals(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
-    if not self.is_floating_point:
-        if decimals < 0:
-            raise b.refuse("integers cannot be rounded to decimals")
-        return self
-    if decimals == 0:
-        return b.Round(self)
-    scale = 10.0 ** abs(decimals)
-    # Half precision would overflow on the way; PyTorch computes it in float32 too.
-    x = b.cast(self, torch.float32) if self.dtype.itemsize < 4 else self
-    if decimals > 0:
-        x = b.Div(b.Round(b.Mul(x, scale)), scale)
-    else:
-        x = b.Mul(b.Round(b.Div(x, scale)), scale)
-    return b.cast(x, self.dtype)
 
 
 # -- NaN and infinity ----------------------------------------------------------------------------

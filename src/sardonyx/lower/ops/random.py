@@ -104,21 +104,10 @@ def normal(b: Builder, mean: Tensor | float, std: Tensor | float = 1.0) -> Tenso
     return b.Add(b.Mul(drawn, std), mean)
 
 
-@lowering("aten::log_normal")
-def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    return b.Exp(normal_functional(b, self, mean, std))
-
-
 @lowering("aten::exponential")
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
     drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     return b.Div(b.Log(b.Sub(1, drawn)), -lambd)
-
-
-@lowering("aten::cauchy")
-def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    turns = b.Sub(random_numbers.uniform(b, b.dims(self), self.dtype), 0.5)
-    return b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
 
 
 @lowering("aten::geometric")
@@ -151,12 +140,6 @@ def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
 
 
 # -- choices -----------------------------------------------------------------------------------
-
-
-@lowering("aten::bernoulli")
-def bernoulli(b: Builder, self: Tensor) -> Tensor:
-    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
-    return b.cast(b.Less(drawn, self), self.dtype)
 
 
 @lowering("aten::bernoulli.p")

@@ -6,7 +6,7 @@ one that the model computes is reordered in the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -389,10 +389,8 @@ def _gates(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 def _lstm_step(
     b: Builder, x: Tensor, hidden: Tensor, cell: Tensor, weights: _Weights
 ) -> tuple[Tensor, Tensor]:
-    gates = b.Add(
-        _gates(b, x, weights.input, weights.input_bias),
-        _gates(b, hidden, weights.hidden, weights.hidden_bias),
-    )
+    from_input = _gates(b, x, weights.input, weights.input_bias)
+    gates = b.Add(from_input, _gates(b, hidden, weights.hidden, weights.hidden_bias))
     enter, forget, candidate, leave = b.Split(gates, outputs=4, axis=-1, num_outputs=4)
     kept = b.Mul(b.Sigmoid(forget), cell)
     new_cell = b.Add(kept, b.Mul(b.Sigmoid(enter), b.Tanh(candidate)))
@@ -432,21 +430,18 @@ def gru_cell(
     return b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
 
 
-def _rnn_cell(activation: str) -> Callable[..., Tensor]:
-    def rnn_cell(
-        b: Builder,
-        input: Tensor,
-        hx: Tensor,
-        w_ih: Tensor,
-        w_hh: Tensor,
-        b_ih: Tensor | None = None,
-        b_hh: Tensor | None = None,
-    ) -> Tensor:
-        total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
-        return b.op(activation, total)
-
-    return rnn_cell
-
-
-lowering("aten::rnn_tanh_cell")(_rnn_cell("Tanh"))
-lowering("aten::rnn_relu_cell")(_rnn_cell("Relu"))
+@lowering("aten::rnn_tanh_cell", activation="Tanh")
+@lowering("aten::rnn_relu_cell", activation="Relu")
+def rnn_cell(
+    b: Builder,
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+    *,
+    activation: str,
+) -> Tensor:
+    total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
+    return b.op(activation, total)

@@ -63,12 +63,6 @@ def mean(
     return b.cast(b.Div(total, b.scalar(reduced_count(x, dim), wide.dtype)), x.dtype)
 
 
-@lowering("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
-def count_nonzero(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
-    nonzero = b.cast(b.cast(self, torch.bool), torch.int64)
-    return reduce_dims(b, "ReduceSum", nonzero, dim)
-
-
 @lowering("aten::logsumexp", "aten::special_logsumexp")
 def logsumexp(b: Builder, self: Tensor, dim: Ints | int, keepdim: bool = False) -> Tensor:
     x = b.cast(self, type_promotion.float_dtype(self))
@@ -115,14 +109,6 @@ def extreme_of_dim(
 ) -> tuple[Tensor, Tensor]:
     values = extreme(b, self, dim, keepdim, op=f"Reduce{op}")
     return values, index_of_extreme(b, self, dim, keepdim, op=f"Arg{op}")
-
-
-@lowering("aten::aminmax")
-def aminmax(
-    b: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    least, most = (extreme(b, self, dim, keepdim, op=op) for op in ("ReduceMin", "ReduceMax"))
-    return least, most
 
 
 @lowering("aten::argmax", op="ArgMax")
@@ -216,12 +202,6 @@ def norm(
     return vector_norm(b, b.cast(self, dtype), 2.0 if p is None else p, dim, keepdim)
 
 
-@lowering("aten::dist")
-def dist(b: Builder, self: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
-    left, right = b.promote(self, other)
-    return vector_norm(b, b.Sub(left, right), p, None)
-
-
 @lowering("aten::linalg_matrix_norm", "aten::linalg_matrix_norm.str_ord")
 def linalg_matrix_norm(
     b: Builder,
@@ -264,19 +244,3 @@ def _spectral_norm(
     else:
         norm = reduce_dims(b, "ReduceSum" if ord == "nuc" else "ReduceMin", values, -1)
     return b.unsqueeze(norm, [rows, columns]) if keepdim else norm
-
-
-@lowering("aten::linalg_norm", "aten::linalg_norm.ord_str")
-def linalg_norm(
-    b: Builder,
-    self: Tensor,
-    ord: float | str | None = None,
-    dim: Ints | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    is_of_matrix = (len(dim) if dim is not None else self.rank) == 2
-    if isinstance(ord, str) or (ord is not None and is_of_matrix):
-        return linalg_matrix_norm(b, self, ord, dim, keepdim, dtype=dtype)
-    return norm(b, self, ord, dim, keepdim, dtype=dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import reduce
 
 import torch
@@ -108,28 +107,6 @@ def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
     return b.unsqueeze(self, [dim % (self.rank + 1)])
 
 
-@lowering("aten::atleast_2d")
-def atleast_2d(b: Builder, self: Tensor) -> Tensor:
-    if self.rank == 0:
-        return b.reshape(self, [1, 1])
-    return b.unsqueeze(self, [0]) if self.rank == 1 else self
-
-
-@lowering("aten::atleast_3d")
-def atleast_3d(b: Builder, self: Tensor) -> Tensor:
-    if self.rank == 0:
-        return b.reshape(self, [1, 1, 1])
-    return b.unsqueeze(self, {1: [0, 2], 2: [2]}.get(self.rank, []))
-
-
-@lowering("aten::atleast_2d.Sequence", of_one=atleast_2d)
-@lowering("aten::atleast_3d.Sequence", of_one=atleast_3d)
-def of_each(
-    b: Builder, tensors: list[Tensor], of_one: Callable[[Builder, Tensor], Tensor]
-) -> list[Tensor]:
-    return [of_one(b, t) for t in tensors]
-
-
 # -- order of dims ---------------------------------------------------------------------------------
 
 
@@ -177,29 +154,11 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     return reshape_to(b, woven, [*batch, deep, height * r, width * r])
 
 
-@lowering("aten::pixel_unshuffle")
-def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    r = downscale_factor
-    *batch, channels, height, width = b.dims(self)
-    n = len(batch)
-    rows, columns = quotient(b, height, r), quotient(b, width, r)
-    split = reshape_to(b, self, [*batch, channels, rows, r, columns, r])
-    parted = b.transpose(split, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return reshape_to(b, parted, [*batch, channels * r * r, rows, columns])
-
-
-@lowering("aten::channel_shuffle", "aten::native_channel_shuffle")
-def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
-    dims = b.dims(self)
-    split = reshape_to(b, self, [dims[0], groups, quotient(b, dims[1], groups), *dims[2:]])
-    return b.reshape(transpose(b, split, 1, 2), dims)
-
-
 # -- diagonals and windows -------------------------------------------------------------------------
 
 
 @lowering("aten::diagonal", "aten::diagonal_copy")
-def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal_of(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     flat, positions = matrices_flat(b, self, offset, dim1, dim2)
     return b.Gather(flat, positions, axis=-1)
 
@@ -245,21 +204,13 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
         matrices = b.And(on_diagonal, spread)
     else:
         matrices = b.Where(on_diagonal, spread, b.scalar(0, self.dtype))
-    rank = self.rank + 1
-    perm = [0] * rank
-    for place, axis in enumerate(
-        [*(a for a in range(rank) if a not in (dim1 % rank, dim2 % rank)), dim1 % rank, dim2 % rank]
-    ):
-        perm[axis] = place
-    return b.transpose(matrices, perm)
+    perm = diagonal_perm(matrices, dim1, dim2)
+    return b.transpose(matrices, [perm.index(axis) for axis in range(matrices.rank)])
 
 
 @lowering("aten::diag")
 def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-    if self.rank == 1:
-        return diag_embed(b, self, diagonal)
-    flat, positions = matrices_flat(b, self, diagonal, 0, 1)
-    return b.Gather(flat, positions, axis=-1)
+    return diag_embed(b, self, diagonal) if self.rank == 1 else diagonal_of(b, self, diagonal)
 
 
 @lowering("aten::unfold", "aten::unfold_copy")
