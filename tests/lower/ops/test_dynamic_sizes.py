@@ -135,21 +135,13 @@ def test_gradient(model):
     check(model, torch.randn(5, 4), dynamic={0: [0, 1]}, others=_matrices((3, 3), (9, 4), (3, 8)))
 
 
-def test_products_of_several_inputs():
+def test_product_of_two_inputs():
     check(
         torch.kron,
         torch.randn(3, 4),
         torch.randn(2, 5),
         dynamic={0: [0, 1], 1: [0, 1]},
         others=_each([(1, 1), (1, 1)], [(2, 3), (5, 1)], [(0, 2), (3, 3)]),
-    )
-    check(
-        lambda *x: torch.linalg.multi_dot(x),
-        torch.randn(3, 4),
-        torch.randn(4, 2),
-        torch.randn(2, 5),
-        dynamic={0: [0, 1], 1: [0, 1], 2: [0, 1]},
-        others=_each([(1, 1)] * 3, [(2, 7), (7, 3), (3, 1)], [(0, 2), (2, 2), (2, 3)]),
     )
 
 

@@ -183,12 +183,8 @@ def _moments(
 # -- norms -----------------------------------------------------------------------------------------
 
 
-@lowering(
-    "aten::norm.Scalar",
-    "aten::norm.ScalarOpt_dim",
-    "aten::norm.ScalarOpt_dtype",
-    "aten::norm.ScalarOpt_dim_dtype",
-)
+@lowering("aten::norm.Scalar")
+@lowering(*(f"aten::norm.ScalarOpt_{given}" for given in ("dim", "dtype", "dim_dtype")))
 @lowering("aten::linalg_vector_norm", renamed={"ord": "p"})
 def norm(
     b: Builder,
@@ -244,3 +240,19 @@ def _spectral_norm(
     else:
         norm = reduce_dims(b, "ReduceSum" if ord == "nuc" else "ReduceMin", values, -1)
     return b.unsqueeze(norm, [rows, columns]) if keepdim else norm
+
+
+@lowering("aten::linalg_norm", "aten::linalg_norm.ord_str")
+def linalg_norm(
+    b: Builder,
+    self: Tensor,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    is_of_matrix = (len(dim) if dim is not None else self.rank) == 2
+    if isinstance(ord, str) or (ord is not None and is_of_matrix):
+        return linalg_matrix_norm(b, self, ord, dim, keepdim, dtype=dtype)
+    return norm(b, self, ord, dim, keepdim, dtype=dtype)

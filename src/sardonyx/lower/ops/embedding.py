@@ -1,4 +1,4 @@
-"""Embedding bags: the sums, means or maxima of the embeddings in each bag."""
+"""Embedding bags, the sums, means or maxima of the embeddings in each bag; tables within a norm."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.reductions import vector_norm
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
@@ -66,3 +67,16 @@ def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:
 
 def _sums(b: Builder, rows: Tensor, bag_of: Tensor, bags: Dim, size: Dim) -> Tensor:
     return b.ScatterND(b.full([bags, size], 0, rows.dtype), bag_of, rows, reduction="add")
+
+
+@lowering("aten::embedding_renorm")
+def embedding_renorm(
+    b: Builder, self: Tensor, indices: Tensor, max_norm: float, norm_type: float
+) -> Tensor:
+    """The table, with those of the rows that `indices` names shortened which are too long."""
+    named = b.reshape(b.cast(indices, torch.int64), [b.numel(indices)])
+    rows = b.Gather(self, named, axis=0)
+    norm = vector_norm(b, rows, norm_type, 1, keepdim=True)
+    shorter = b.Mul(rows, b.Div(b.scalar(max_norm, self.dtype), b.Add(norm, 1e-7)))
+    kept = b.Where(b.Greater(norm, max_norm), shorter, rows)
+    return b.ScatterND(self, b.unsqueeze(named, [1]), kept)
