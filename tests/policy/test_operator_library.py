@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import keyword
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,25 +46,25 @@ def test_a_signature_is_its_schema() -> None:
 
 def _faults(kind: str, name: str) -> Iterator[str]:
     schema = overload(name)._schema
-    known = {argument.name for argument in schema.arguments}
-    declared = lowering_of(kind, name).parameters
+    lowering = lowering_of(kind, name)
+    names = {argument.name for argument in schema.arguments}
+    known = {lowering.parameter(argument) for argument in names}
+    declared = lowering.parameters
     required = {
-        argument.name
+        lowering.parameter(argument.name)
         for argument in schema.arguments
         if not argument.has_default_value() and argument.name not in HAVE_NO_MEANING_IN_ONNX
     }
     extra = [
         parameter.name
         for parameter in declared.values()
-        if parameter.name not in known
-        and parameter.name.removesuffix("_") not in known
-        and parameter.default is inspect.Parameter.empty
+        if parameter.name not in known and parameter.default is inspect.Parameter.empty
     ]
     if extra:
         yield f"{schema} has no {extra}"
-    # `from` is a word of Python: it is declared as `from_`; and `b` is the builder.
-    words = {p[:-1] for p in declared if keyword.iskeyword(p[:-1]) or p == "b_"}
-    undeclared = required - set(declared) - words
+    if lowering.given.keys() & known or not lowering.renamed.keys() <= names:
+        yield f"{schema} does not have what is renamed, or has what is given"
+    undeclared = required - set(declared)
     if undeclared:
         yield f"{name} does not declare {undeclared}"
 
@@ -87,4 +86,4 @@ def test_no_operator_asks_for_the_opset_or_the_capture() -> None:
 
 def test_an_in_place_name_cannot_be_registered() -> None:
     with pytest.raises(sardonyx.SardonyxError, match="writes in place"):
-        Registry().register("aten::add_.Tensor", lambda b, self: self)
+        Registry().register(Lowering("aten::add_.Tensor", lambda b, self: self))

@@ -298,7 +298,7 @@ def _length(original: Any, hooks: Hooks) -> Any:
     def length(value: Any, /) -> Any:
         if not isinstance(value, torch.Tensor) or hooks.is_elsewhere or not value.dim():
             return original(value)
-        size = value.shape[0]
+        size: Any = value.shape[0]
         return as_model_number(size) if isinstance(size, torch.SymInt) else original(value)
 
     return _PatchedBuiltin(original, length)

@@ -14,7 +14,7 @@ from sardonyx.compat.type_helpers import _dtype_of, _get_tensor_rank
 from sardonyx.compat.value_helpers import _get_const, _is_none, _is_value, _maybe_get_const
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
-from sardonyx.extend.symbolic_functions.values import SymbolicValue
+from sardonyx.extend.symbolic_functions.values import SymbolicNode, SymbolicValue
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 
 

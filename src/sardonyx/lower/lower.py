@@ -481,6 +481,7 @@ def call_lowering(
     unless the lowering takes scalars there."""
     for name, argument in arguments.items():
         is_number = isinstance(argument, (bool, int, float, complex, sympy.Basic))
-        if is_number and lowering.annotations.get(name) in (Tensor, Tensor | None):
+        wanted = lowering.annotations.get(lowering.parameter(name))
+        if is_number and wanted in (Tensor, Tensor | None):
             arguments[name] = b.scalar(argument)
-    return lowering.function(b, **select_arguments(lowering, arguments, defaults))
+    return lowering(b, **select_arguments(lowering, arguments, defaults))

@@ -1,7 +1,8 @@
 """The one operator library: ATen name -> lowering function.
 
 The signature is the schema. A lowering declares the schema's argument names; annotations say
-what must be known at export time. What it does not declare must hold its default.
+what must be known at export time. What it does not declare must hold its default. Operators that
+differ in a name or in a detail share a function: `lowering` takes what is other for them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import inspect
 import keyword
 import types
 import typing
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 import sympy
@@ -26,9 +27,12 @@ P = ParamSpec("P")
 
 HAVE_NO_MEANING_IN_ONNX = frozenset({
     "device", "pin_memory", "memory_format", "non_blocking", "layout", "generator", "cudnn_enable",
-    "cudnn_enabled", "benchmark", "deterministic", "allow_tf32", "implicit",
+    "cudnn_enabled", "benchmark", "deterministic", "allow_tf32", "implicit", "sparse_grad",
+    "scale_grad_by_freq", "grad_factor", "compute_log_sumexp", "batch_chunk_size", "acc_policy",
+    "allow_retain_graph", "compute_input_grad", "compute_linear_weight_grad",
+    "compute_linear_bias_grad",
 })  # fmt: skip
-"""Schema arguments that steer where and how PyTorch computes, never what."""
+"""Schema arguments that steer where and how PyTorch computes, or gradients, never results."""
 
 
 class Refusal(Exception):
@@ -39,11 +43,26 @@ class Refusal(Exception):
 class Lowering:
     name: str
     function: Callable[..., Any]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What parameters of the function beside the schema's arguments hold for this operator."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The parameters of schema arguments that are called otherwise there."""
+
+    def __call__(self, /, *arguments: Any, **more: Any) -> Any:
+        return self.function(*arguments, **more, **self.given)
+
+    def parameter(self, argument: str) -> str:
+        """What the function calls a schema argument: with an underscore where it is a word of
+        Python (`from`) or the builder's name."""
+        if argument in self.renamed:
+            return self.renamed[argument]
+        return f"{argument}_" if keyword.iskeyword(argument) or argument == "b" else argument
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """What the function declares after the builder."""
-        return _signature_of(self.function)[0]
+        """What the function declares after the builder, but for what is given."""
+        declared = _signature_of(self.function)[0]
+        return {k: p for k, p in declared.items() if k not in self.given}
 
     @property
     def annotations(self) -> dict[str, Any]:
@@ -67,13 +86,14 @@ class Registry:
     def __init__(self) -> None:
         self._lowerings: dict[str, Lowering] = {}
 
-    def register(self, name: str, function: Callable[..., Any]) -> None:
+    def register(self, lowering: Lowering) -> None:
+        name = lowering.name
         base = name.split("::")[-1].split(".")[0]
         if base.endswith("_") and not base.endswith("__"):
             raise InternalError(f"{name} writes in place: functionalization removes it")
         if name in self._lowerings:
             raise InternalError(f"{name} is registered twice")
-        self._lowerings[name] = Lowering(name, function)
+        self._lowerings[name] = lowering
 
     def get(self, name: str) -> Lowering | None:
         return self._lowerings.get(name)
@@ -88,12 +108,18 @@ class Registry:
 LIBRARY = Registry()
 
 
-def lowering(*names: str) -> Callable[[Function], Function]:
-    """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`)."""
+def lowering(
+    *names: str, renamed: Mapping[str, str] | None = None, **given: Any
+) -> Callable[[Function], Function]:
+    """Register a function for ATen overloads, each by its full name (`aten::add.Tensor`).
+
+    `renamed` has the parameters of schema arguments that the function calls otherwise, `given` what
+    it takes beside the schema's arguments.
+    """
 
     def register(function: Function) -> Function:
         for name in names:
-            LIBRARY.register(name, function)
+            LIBRARY.register(Lowering(name, function, given, renamed or {}))
         return function
 
     return register
@@ -117,9 +143,7 @@ def select_arguments(
     """The arguments the lowering declares; refuses what it cannot honour."""
     selected: dict[str, Any] = {}
     for name, argument in arguments.items():
-        # A schema name that is a word of Python (`from`), or the builder's name here, is declared
-        # with an underscore.
-        parameter = f"{name}_" if keyword.iskeyword(name) or name == "b" else name
+        parameter = lowering.parameter(name)
         if parameter in lowering.parameters:
             selected[parameter] = _checked(lowering, parameter, argument)
         elif name in HAVE_NO_MEANING_IN_ONNX:

@@ -29,10 +29,6 @@ def add_or_subtract(b: Builder, x: Tensor, y: Tensor, *, op: str) -> ComplexTens
     return ComplexTensor(real, imag)
 
 
-def subtract(b: Builder, x: Tensor, y: Tensor) -> ComplexTensor:
-    return add_or_subtract(b, x, y, op="Sub")
-
-
 def bilinear(b: Builder, product: Product, x: Tensor, y: Tensor) -> ComplexTensor:
     """A product of two tensors, and what sums of products there are, on complex ones."""
     if not isinstance(x, ComplexTensor):

@@ -5,7 +5,7 @@ Each does in a few nodes what ATen does, for every dtype that ONNX Runtime can b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -25,7 +25,9 @@ def in_floats(b: Builder, function: Callable[..., Tensor], *operands: Tensor | S
     return b.cast(function(b, *b.promote(*operands, dtype=wide)), dtype)
 
 
-def lowering_in_floats(*names: str) -> Callable[[Unary], Unary]:
+def lowering_in_floats(
+    *names: str, renamed: Mapping[str, str] | None = None
+) -> Callable[[Unary], Unary]:
     """Register a function of one number for ATen overloads, as `in_floats` computes it."""
 
     def register(function: Unary) -> Unary:
@@ -33,7 +35,7 @@ def lowering_in_floats(*names: str) -> Callable[[Unary], Unary]:
             return in_floats(b, function, self)
 
         of_self.__module__ = function.__module__  # where the form is found
-        lowering(*names)(of_self)
+        lowering(*names, renamed=renamed)(of_self)
         return function
 
     return register
@@ -84,12 +86,6 @@ def multiply(b: Builder, x: Tensor, factor: Scalar) -> Tensor:
 
 def is_zero(b: Builder, x: Tensor) -> Tensor:
     return b.Not(x) if x.dtype == torch.bool else b.Equal(x, 0)
-
-
-def is_nan(b: Builder, x: Tensor) -> Tensor:
-    if not x.is_floating_point:
-        return b.full_like(x, False, torch.bool)
-    return b.IsNaN(x)
 
 
 def sign_bit(b: Builder, x: Tensor) -> Tensor:

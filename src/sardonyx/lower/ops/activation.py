@@ -10,17 +10,13 @@ from sardonyx.lower.kernels import elementwise, random_numbers
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
-_ONE_TO_ONE = {"selu": "Selu", "silu": "Swish", "mish": "Mish", "hardswish": "HardSwish"}
 
-
-def _register_one_to_one(name: str, op: str) -> None:
-    @lowering(f"aten::{name}")
-    def activation(b: Builder, self: Tensor) -> Tensor:
-        return b.op(op, self)
-
-
-for _name, _op in _ONE_TO_ONE.items():
-    _register_one_to_one(_name, _op)
+@lowering("aten::selu", op="Selu")
+@lowering("aten::silu", op="Swish")
+@lowering("aten::mish", op="Mish")
+@lowering("aten::hardswish", op="HardSwish")
+def one_to_one(b: Builder, self: Tensor, op: str) -> Tensor:
+    return b.op(op, self)
 
 
 @lowering("aten::relu")
@@ -30,11 +26,7 @@ def relu(b: Builder, self: Tensor) -> Tensor:
     return b.Relu(self)
 
 
-@lowering("aten::relu6")
-def relu6(b: Builder, self: Tensor) -> Tensor:
-    return hardtanh(b, self, 0, 6)
-
-
+@lowering("aten::relu6", min_val=0, max_val=6)
 @lowering("aten::hardtanh")
 def hardtanh(b: Builder, self: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor:
     return b.Clip(self, b.scalar(min_val, self.dtype), b.scalar(max_val, self.dtype))

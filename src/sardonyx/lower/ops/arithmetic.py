@@ -24,30 +24,23 @@ def _combine(b: Builder, op: str, x: Tensor, y: Tensor) -> Tensor:
     return b.op(op, x, y)
 
 
-@lowering("aten::add.Tensor", "aten::add.Scalar")
-def add(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
+_SWAPPED = {"self": "other", "other": "self"}
+
+
+@lowering("aten::add.Tensor", "aten::add.Scalar", op="Add")
+@lowering("aten::sub.Tensor", "aten::sub.Scalar", op="Sub")
+@lowering("aten::subtract.Tensor", "aten::subtract.Scalar", op="Sub")
+@lowering("aten::rsub.Tensor", "aten::rsub.Scalar", renamed=_SWAPPED, op="Sub")
+def add_or_subtract(
+    b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1, *, op: str
+) -> Tensor:
+    """Of halves, `alpha` is rounded, and the result."""
     x, y = b.promote(self, other)
-    return _with_scaled(b, "Add", x, y, alpha)
-
-
-@lowering("aten::sub.Tensor", "aten::sub.Scalar", "aten::subtract.Tensor", "aten::subtract.Scalar")
-def sub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
-    x, y = b.promote(self, other)
-    return _with_scaled(b, "Sub", x, y, alpha)
-
-
-def _with_scaled(b: Builder, op: str, x: Tensor, y: Tensor, alpha: Scalar) -> Tensor:
-    """A sum or difference of `x` and `alpha * y`. Of halves, `alpha` is rounded, and the result."""
     wide = type_promotion.once_rounded_dtype(x.dtype)
     if wide == x.dtype or alpha == 1:
         return _combine(b, op, x, elementwise.multiply(b, y, alpha))
     factor = b.cast(b.scalar(alpha, x.dtype), wide)
     return b.cast(b.op(op, b.cast(x, wide), b.Mul(b.cast(y, wide), factor)), x.dtype)
-
-
-@lowering("aten::rsub.Tensor", "aten::rsub.Scalar")
-def rsub(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, alpha: Scalar = 1) -> Tensor:
-    return sub(b, other, self, alpha)
 
 
 @lowering("aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor", "aten::multiply.Scalar")
@@ -239,14 +232,6 @@ def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     return b.Where(fraction, 0, result)
 
 
-@lowering(
-    "aten::float_power.Tensor_Tensor", "aten::float_power.Tensor_Scalar", "aten::float_power.Scalar"
-)
-def float_power(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
-    base, power = b.promote(self, exponent, dtype=torch.float64)
-    return b.Pow(base, power)
-
-
 @lowering("aten::square")
 def square(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, torch.int64) if self.dtype == torch.bool else self
@@ -316,25 +301,16 @@ def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
 # -- products of three -------------------------------------------------------------------------
 
 
-@lowering("aten::addcmul")
-def addcmul(
-    b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
+@lowering("aten::addcmul", op="Mul")
+@lowering("aten::addcdiv", op="Div")
+def add_combined(
+    b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1, *, op: str
 ) -> Tensor:
     operands = b.promote(self, tensor1, tensor2)
     dtype = operands[0].dtype
     x, first, second = elementwise.rounded_once(b, operands)
-    product = _combine(b, "Mul", elementwise.multiply(b, first, value), second)
-    return b.cast(_combine(b, "Add", x, product), dtype)
-
-
-@lowering("aten::addcdiv")
-def addcdiv(
-    b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1
-) -> Tensor:
-    operands = b.promote(self, tensor1, tensor2)
-    dtype = operands[0].dtype
-    x, first, second = elementwise.rounded_once(b, operands)
-    return b.cast(b.Add(x, b.Div(elementwise.multiply(b, first, value), second)), dtype)
+    added = _combine(b, op, elementwise.multiply(b, first, value), second)
+    return b.cast(_combine(b, "Add", x, added), dtype)
 
 
 @lowering("aten::lerp.Scalar", "aten::lerp.Tensor")
@@ -353,43 +329,32 @@ def lerp(b: Builder, self: Tensor, end: Tensor, weight: Tensor | Scalar) -> Tens
     return b.cast(b.Where(b.Less(b.Abs(share), 0.5), near, far), dtype)
 
 
-@lowering("aten::ldexp.Tensor")
-def ldexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    dtype = type_promotion.float_dtype(self, other)
-    two = b.scalar(2, type_promotion.float_dtype(other))
-    scale = b.cast(b.Pow(two, b.cast(other, two.dtype)), dtype)
-    return b.Mul(b.cast(self, dtype), scale)
-
-
 # -- bounds ------------------------------------------------------------------------------------
 
 Binary = Callable[[Builder, Tensor, Tensor], Tensor]
 
 
-def _register_extremum(names: tuple[str, ...], function: Binary) -> None:
-    @lowering(*names)
-    def extremum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        return function(b, *b.promote(self, other))
-
-
-def _ignoring_nan(function: Binary) -> Binary:
-    def extremum(b: Builder, x: Tensor, y: Tensor) -> Tensor:
-        result = function(b, x, y)
-        if not x.is_floating_point:
-            return result
-        either = b.Where(b.IsNaN(y), x, result)
-        return b.Where(b.IsNaN(x), y, either)
-
-    return extremum
-
-
-_register_extremum(("aten::maximum",), elementwise.maximum)
-_register_extremum(("aten::minimum",), elementwise.minimum)
-_register_extremum(("aten::fmax",), _ignoring_nan(elementwise.maximum))
-_register_extremum(("aten::fmin",), _ignoring_nan(elementwise.minimum))
+@lowering("aten::maximum", "aten::max.other", function=elementwise.maximum)
+@lowering("aten::minimum", "aten::min.other", function=elementwise.minimum)
+@lowering("aten::fmax", function=elementwise.maximum, skips_nan=True)
+@lowering("aten::fmin", function=elementwise.minimum, skips_nan=True)
+def extremum(
+    b: Builder,
+    self: Tensor | Scalar,
+    other: Tensor | Scalar,
+    function: Binary,
+    skips_nan: bool = False,
+) -> Tensor:
+    x, y = b.promote(self, other)
+    result = function(b, x, y)
+    if not skips_nan or not x.is_floating_point:
+        return result
+    either = b.Where(b.IsNaN(y), x, result)
+    return b.Where(b.IsNaN(x), y, either)
 
 
 @lowering("aten::clamp", "aten::clamp.Tensor", "aten::clip", "aten::clip.Tensor")
+@lowering("aten::clamp_min", "aten::clamp_min.Tensor", "aten::clamp_max", "aten::clamp_max.Tensor")
 def clamp(
     b: Builder,
     self: Tensor,
@@ -416,34 +381,6 @@ def clamp(
     if max is not None:
         x = elementwise.minimum(b, x, b.scalar(max, dtype))
     return x
-
-
-@lowering("aten::clamp_min", "aten::clamp_min.Tensor")
-def clamp_min(b: Builder, self: Tensor, min: Tensor | Scalar) -> Tensor:
-    return clamp(b, self, min=min)
-
-
-@lowering("aten::clamp_max", "aten::clamp_max.Tensor")
-def clamp_max(b: Builder, self: Tensor, max: Tensor | Scalar) -> Tensor:
-    return clamp(b, self, max=max)
-
-
-@lowering("aten::nan_to_num")
-def nan_to_num(
-    b: Builder,
-    self: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Tensor:
-    if not self.is_floating_point:
-        return self
-    limits = torch.finfo(self.dtype)
-    x = b.Where(b.IsNaN(self), nan or 0.0, self)
-    highest = limits.max if posinf is None else posinf
-    lowest = limits.min if neginf is None else neginf
-    x = b.Where(b.IsInf(self, detect_negative=0), highest, x)
-    return b.Where(b.IsInf(self, detect_positive=0), lowest, x)
 
 
 # -- selection ---------------------------------------------------------------------------------

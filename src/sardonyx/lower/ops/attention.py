@@ -67,7 +67,6 @@ def fused_attention(
     value: Tensor,
     attn_mask: Tensor | None = None,
     attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     return_debug_mask: bool = False,

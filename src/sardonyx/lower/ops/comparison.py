@@ -10,60 +10,26 @@ from sardonyx.lower.kernels import elementwise
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
-_COMPARISONS = {
-    "eq": "Equal",
-    "lt less": "Less",
-    "le less_equal": "LessOrEqual",
-    "gt greater": "Greater",
-    "ge greater_equal": "GreaterOrEqual",
-}
+
+def _both(*names: str) -> list[str]:
+    return [f"aten::{name}.{kind}" for name in names for kind in ("Tensor", "Scalar")]
 
 
-def _compare(b: Builder, op: str, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+@lowering(*_both("eq"), op="Equal")
+@lowering(*_both("lt", "less"), op="Less")
+@lowering(*_both("le", "less_equal"), op="LessOrEqual")
+@lowering(*_both("gt", "greater"), op="Greater")
+@lowering(*_both("ge", "greater_equal"), op="GreaterOrEqual")
+def compare(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, op: str) -> Tensor:
     x, y = b.promote(self, other)
     if x.dtype == torch.bool and op != "Equal":  # ONNX orders numbers only
         x, y = b.cast(x, torch.int32), b.cast(y, torch.int32)
     return b.op(op, x, y)
 
 
-def _register_comparison(names: str, op: str) -> None:
-    @lowering(*(f"aten::{name}.{kind}" for name in names.split() for kind in ("Tensor", "Scalar")))
-    def comparison(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        return _compare(b, op, self, other)
-
-
-for _names, _op in _COMPARISONS.items():
-    _register_comparison(_names, _op)
-
-
-@lowering("aten::ne.Tensor", "aten::ne.Scalar", "aten::not_equal.Tensor", "aten::not_equal.Scalar")
+@lowering(*_both("ne", "not_equal"))
 def ne(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    return b.Not(_compare(b, "Equal", self, other))
-
-
-@lowering("aten::isclose")
-def isclose(
-    b: Builder,
-    self: Tensor,
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
-) -> Tensor:
-    x, y = b.promote(self, other)
-    equal = b.Equal(x, y)
-    if not (x.is_floating_point or x.is_complex):
-        if rtol == 0 and atol == 0:
-            return equal
-        default = torch.get_default_dtype()
-        x, y = b.cast(x, default), b.cast(y, default)
-    elif equal_nan:
-        equal = b.Or(equal, b.And(b.IsNaN(x), b.IsNaN(y)))
-    allowed = b.Add(b.Abs(b.Mul(y, rtol)), atol)
-    distance = b.Abs(b.Sub(x, y))
-    # An infinite allowance (around an infinite operand) makes nothing close.
-    near = b.And(b.LessOrEqual(distance, allowed), b.Not(b.IsInf(distance)))
-    return b.Or(equal, near)
+    return b.Not(compare(b, self, other, "Equal"))
 
 
 @lowering("aten::isin.Tensor_Tensor", "aten::isin.Tensor_Scalar", "aten::isin.Scalar_Tensor")

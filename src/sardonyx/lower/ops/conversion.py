@@ -45,6 +45,14 @@ def conj(b: Builder, self: Tensor) -> Tensor:
     return conjugate(b, self)
 
 
+@lowering("aten::_cast_Byte", dtype=torch.uint8)
+@lowering("aten::_cast_Char", dtype=torch.int8)
+@lowering("aten::_cast_Double", dtype=torch.float64)
+@lowering("aten::_cast_Float", dtype=torch.float32)
+@lowering("aten::_cast_Half", dtype=torch.float16)
+@lowering("aten::_cast_Int", dtype=torch.int32)
+@lowering("aten::_cast_Long", dtype=torch.int64)
+@lowering("aten::_cast_Short", dtype=torch.int16)
 @lowering("aten::to.dtype", "aten::to.dtype_layout", "aten::to.device", "aten::_to_copy")
 def to(b: Builder, self: Tensor, dtype: torch.dtype | None = None, copy: bool = False) -> Tensor:
     return converted(b, self, dtype)
@@ -53,28 +61,6 @@ def to(b: Builder, self: Tensor, dtype: torch.dtype | None = None, copy: bool = 
 @lowering("aten::to.other", "aten::type_as")
 def to_other(b: Builder, self: Tensor, other: Tensor, copy: bool = False) -> Tensor:
     return converted(b, self, other.dtype)
-
-
-_CASTS = {
-    "Byte": torch.uint8,
-    "Char": torch.int8,
-    "Double": torch.float64,
-    "Float": torch.float32,
-    "Half": torch.float16,
-    "Int": torch.int32,
-    "Long": torch.int64,
-    "Short": torch.int16,
-}
-
-
-def _register_cast(name: str, dtype: torch.dtype) -> None:
-    @lowering(f"aten::_cast_{name}")
-    def cast(b: Builder, self: Tensor) -> Tensor:
-        return b.cast(self, dtype)
-
-
-for _name, _dtype in _CASTS.items():
-    _register_cast(_name, _dtype)
 
 
 # -- overwriting -------------------------------------------------------------------------------
@@ -87,10 +73,6 @@ def copy(b: Builder, self: Tensor, src: Tensor) -> Tensor:
 
 
 @lowering("aten::fill.Scalar", "aten::fill.Tensor")
+@lowering("aten::zero", value=0)
 def fill(b: Builder, self: Tensor, value: Tensor | Scalar) -> Tensor:
     return b.full_like(self, value)
-
-
-@lowering("aten::zero")
-def zero(b: Builder, self: Tensor) -> Tensor:
-    return b.full_like(self, 0)

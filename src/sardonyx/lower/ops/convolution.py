@@ -151,10 +151,6 @@ def convolution(
     transposed: bool,
     output_padding: Ints,
     groups: int,
-    benchmark: bool = False,
-    deterministic: bool = False,
-    cudnn_enabled: bool = False,
-    allow_tf32: bool = False,
 ) -> Tensor:
     if transposed:
         return conv_transpose(

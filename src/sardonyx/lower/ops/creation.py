@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 
 import sympy
 import torch
@@ -22,58 +20,25 @@ SMALL_COUNT = 1024
 # -- one value everywhere ------------------------------------------------------------------------
 
 # What `empty` holds is undefined, so zeros are as good.
-_FILLED = (
-    (0, "zeros", "new_zeros", "zeros_like"),
-    (1, "ones", "new_ones", "ones_like"),
-    (0, "empty.memory_format", "new_empty", "empty_like"),
-)
 
 
-def _register_filled(value: int, of_size: str, new: str, like: str) -> None:
-    @lowering(f"aten::{of_size}")
-    def filled(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-        return b.full(size, value, dtype or torch.get_default_dtype())
-
-    @lowering(f"aten::{new}")
-    def new_filled(
-        b: Builder, self: Tensor, size: Dims, dtype: torch.dtype | None = None
-    ) -> Tensor:
-        return b.full(size, value, dtype or self.dtype)
-
-    @lowering(f"aten::{like}")
-    def filled_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        return b.full_like(self, value, dtype)
-
-
-for _filled in _FILLED:
-    _register_filled(*_filled)
-
-
-@lowering("aten::empty_strided", "aten::empty_permuted")
-def empty_laid_out(
-    b: Builder,
-    size: Dims,
-    stride: Dims | None = None,
-    physical_layout: Ints | None = None,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    return b.full(size, 0, dtype or torch.get_default_dtype())
-
-
-@lowering("aten::new_empty_strided")
-def new_empty_strided(
-    b: Builder, self: Tensor, size: Dims, stride: Dims, dtype: torch.dtype | None = None
-) -> Tensor:
-    return b.full(size, 0, dtype or self.dtype)
-
-
+@lowering("aten::zeros", "aten::empty.memory_format", fill_value=0.0)
+@lowering("aten::empty_strided", "aten::empty_permuted", fill_value=0.0)
+@lowering("aten::ones", fill_value=1.0)
 @lowering("aten::full")
 def full(
-    b: Builder, size: Dims, fill_value: Tensor | Scalar, dtype: torch.dtype | None = None
+    b: Builder,
+    size: Dims,
+    fill_value: Tensor | Scalar,
+    dtype: torch.dtype | None = None,
+    stride: Dims | None = None,
+    physical_layout: Ints | None = None,
 ) -> Tensor:
     return b.full(size, fill_value, dtype or type_promotion.result_dtype(fill_value))
 
 
+@lowering("aten::new_zeros", "aten::new_empty", "aten::new_empty_strided", fill_value=0)
+@lowering("aten::new_ones", fill_value=1)
 @lowering("aten::new_full")
 def new_full(
     b: Builder,
@@ -81,10 +46,13 @@ def new_full(
     size: Dims,
     fill_value: Tensor | Scalar,
     dtype: torch.dtype | None = None,
+    stride: Dims | None = None,
 ) -> Tensor:
     return b.full(size, fill_value, dtype or self.dtype)
 
 
+@lowering("aten::zeros_like", "aten::empty_like", fill_value=0)
+@lowering("aten::ones_like", fill_value=1)
 @lowering("aten::full_like")
 def full_like(
     b: Builder, self: Tensor, fill_value: Tensor | Scalar, dtype: torch.dtype | None = None
@@ -172,36 +140,8 @@ def _without_fraction(b: Builder, number: Tensor | Scalar) -> Tensor | Scalar:
     return b.scalar(number, torch.int64)
 
 
-def _evenly_spaced(
-    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: Dim, dtype: torch.dtype
-) -> Tensor:
-    """`steps` numbers from start to end, both included, in float64; counted from the nearer end.
-
-    Only the ends are of `dtype`: those of integers lose their fractions, what lies between not yet.
-    """
-    first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
-    gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
-    index = b.cast(index_range(b, steps), torch.float64)
-    from_start = b.Add(b.Mul(index, gap), first)
-    from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
-    middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
-    spaced = b.Where(b.Less(index, middle), from_start, from_end)
-    return b.with_shape(spaced, [steps])
-
-
-def _small_table(
-    function: Callable[..., torch.Tensor], start: object, end: object, steps: object
-) -> torch.Tensor | None:
-    """Where the numbers are known, and are not many."""
-    if not (isinstance(start, (int, float)) and isinstance(end, (int, float))):
-        return None
-    return function(start, end, steps) if isinstance(steps, int) and steps <= SMALL_COUNT else None
-
-
-_LINSPACE = ("", ".Tensor_Tensor", ".Tensor_Scalar", ".Scalar_Tensor")
-
-
-@lowering(*(f"aten::linspace{overload}" for overload in _LINSPACE))
+@lowering("aten::linspace", "aten::linspace.Tensor_Tensor")
+@lowering("aten::linspace.Tensor_Scalar", "aten::linspace.Scalar_Tensor")
 def linspace(
     b: Builder,
     start: Tensor | Scalar,
@@ -209,28 +149,24 @@ def linspace(
     steps: Dim,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
+    """Both ends are included; each number is counted from the nearer one, in float64."""
     dtype = dtype or torch.get_default_dtype()
-    table = _small_table(partial(torch.linspace, dtype=dtype), start, end, steps)
-    if table is not None:
-        return b.const(table)
-    return b.cast(_evenly_spaced(b, start, end, steps, dtype), dtype)
-
-
-@lowering(*(f"aten::logspace{overload}" for overload in _LINSPACE))
-def logspace(
-    b: Builder,
-    start: Tensor | Scalar,
-    end: Tensor | Scalar,
-    steps: Dim,
-    base: float = 10.0,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    dtype = dtype or torch.get_default_dtype()
-    table = _small_table(partial(torch.logspace, base=base, dtype=dtype), start, end, steps)
-    if table is not None:
-        return b.const(table)
-    powers = b.Pow(b.scalar(base, torch.float64), _evenly_spaced(b, start, end, steps, dtype))
-    return b.cast(powers, dtype)
+    if (
+        isinstance(start, (int, float))
+        and isinstance(end, (int, float))
+        and isinstance(steps, int)
+        and steps <= SMALL_COUNT
+    ):
+        return b.const(torch.linspace(start, end, steps, dtype=dtype))
+    # The ends of integers lose their fractions, what lies between not yet.
+    first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
+    gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
+    index = b.cast(index_range(b, steps), torch.float64)
+    from_start = b.Add(b.Mul(index, gap), first)
+    from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
+    middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
+    spaced = b.Where(b.Less(index, middle), from_start, from_end)
+    return b.with_shape(b.cast(spaced, dtype), [steps])
 
 
 # -- triangles and the diagonal ------------------------------------------------------------------
@@ -244,52 +180,49 @@ def eye(b: Builder, n: Dim, m: Dim | None = None, dtype: torch.dtype | None = No
     return b.with_shape(ones, dims)
 
 
-def _register_triangle(name: str, upper: int) -> None:
-    @lowering(name)
-    def triangle(b: Builder, self: Tensor, diagonal: Dim = 0) -> Tensor:
-        k = None if diagonal == 0 else b.scalar(diagonal, torch.int64)
-        return b.Trilu(self, k, upper=upper)
-
-
-_register_triangle("aten::tril", 0)
-_register_triangle("aten::triu", 1)
+@lowering("aten::tril", upper=0)
+@lowering("aten::triu", upper=1)
+def triangle(b: Builder, self: Tensor, diagonal: Dim = 0, *, upper: int) -> Tensor:
+    k = None if diagonal == 0 else b.scalar(diagonal, torch.int64)
+    return b.Trilu(self, k, upper=upper)
 
 
 # -- tables, constant where their sizes are numbers ----------------------------------------------
 
 
-def _register_indices(name: str, function: Callable[..., torch.Tensor], is_lower: bool) -> None:
-    @lowering(name)
-    def indices(
-        b: Builder, row: Dim, col: Dim, offset: Dim = 0, dtype: torch.dtype | None = torch.int64
-    ) -> Tensor:
-        dtype = dtype or torch.int64
-        if all(isinstance(number, int) for number in (row, col, offset)):
-            return b.const(function(row, col, offset, dtype=dtype))
-        rows = b.unsqueeze(b.Add(index_range(b, row), b.scalar(offset, torch.int64)), [1])
-        compare = b.GreaterOrEqual if is_lower else b.LessOrEqual
-        return b.cast(b.NonZero(compare(rows, index_range(b, col))), dtype)
+@lowering("aten::tril_indices", is_lower=True)
+@lowering("aten::triu_indices", is_lower=False)
+def indices_of_triangle(
+    b: Builder,
+    row: Dim,
+    col: Dim,
+    offset: Dim = 0,
+    dtype: torch.dtype | None = torch.int64,
+    *,
+    is_lower: bool,
+) -> Tensor:
+    dtype = dtype or torch.int64
+    if isinstance(row, int) and isinstance(col, int) and isinstance(offset, int):
+        function = torch.tril_indices if is_lower else torch.triu_indices
+        return b.const(function(row, col, offset, dtype=dtype))
+    rows = b.unsqueeze(b.Add(index_range(b, row), b.scalar(offset, torch.int64)), [1])
+    compare = b.GreaterOrEqual if is_lower else b.LessOrEqual
+    return b.cast(b.NonZero(compare(rows, index_range(b, col))), dtype)
 
 
-_register_indices("aten::tril_indices", torch.tril_indices, is_lower=True)
-_register_indices("aten::triu_indices", torch.triu_indices, is_lower=False)
-
-
-def _register_frequencies(name: str, function: Callable[..., torch.Tensor], half: bool) -> None:
-    @lowering(name)
-    def frequencies(b: Builder, n: Dim, d: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
-        dtype = dtype or torch.get_default_dtype()
-        if isinstance(n, int):
-            return b.const(function(n, d, dtype=dtype))
-        if half:
-            turns = index_range(b, floor_divided(n, 2) + 1)
-        else:  # the second half are the negative ones
-            index, size = index_range(b, n), b.scalar(n, torch.int64)
-            middle = b.scalar(floor_divided(n + 1, 2), torch.int64)
-            turns = b.Where(b.Less(index, middle), index, b.Sub(index, size))
-        length = b.Mul(b.scalar(n, torch.float64), d)
-        return b.cast(b.Div(b.cast(turns, torch.float64), length), dtype)
-
-
-_register_frequencies("aten::fft_fftfreq", torch.fft.fftfreq, half=False)
-_register_frequencies("aten::fft_rfftfreq", torch.fft.rfftfreq, half=True)
+@lowering("aten::fft_fftfreq", half=False)
+@lowering("aten::fft_rfftfreq", half=True)
+def frequencies(
+    b: Builder, n: Dim, d: float = 1.0, dtype: torch.dtype | None = None, *, half: bool
+) -> Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    if isinstance(n, int):
+        return b.const((torch.fft.rfftfreq if half else torch.fft.fftfreq)(n, d, dtype=dtype))
+    if half:
+        turns = index_range(b, floor_divided(n, 2) + 1)
+    else:  # the second half are the negative ones
+        index, size = index_range(b, n), b.scalar(n, torch.int64)
+        middle = b.scalar(floor_divided(n + 1, 2), torch.int64)
+        turns = b.Where(b.Less(index, middle), index, b.Sub(index, size))
+    length = b.Mul(b.scalar(n, torch.float64), d)
+    return b.cast(b.Div(b.cast(turns, torch.float64), length), dtype)

@@ -56,10 +56,7 @@ def ctc_loss_of_each(
 
     `zero_infinity` concerns gradients only here.
     """
-    loss = _negative_log_likelihood(
-        b, log_probs, targets, _lengths(b, input_lengths), _lengths(b, target_lengths), blank
-    )
-    return (b.squeeze(loss, [0]) if log_probs.rank == 2 else loss), None
+    return ctc_loss(b, log_probs, targets, input_lengths, target_lengths, blank, _NONE), None
 
 
 def _lengths(b: Builder, given: Tensor | Sequence[Dim]) -> Tensor:

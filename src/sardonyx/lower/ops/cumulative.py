@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.loops import body_input
 from sardonyx.lower.kernels.reductions import accumulation_dtype
 from sardonyx.lower.registry import lowering
@@ -19,17 +20,11 @@ Step = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
 """(what was carried so far, the next items) -> what is carried on."""
 
 
-@lowering("aten::cumsum")
-def cumsum(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    return _cumulate(b, "CumSum", self, dim, dtype)
-
-
-@lowering("aten::cumprod")
-def cumprod(b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    return _cumulate(b, "CumProd", self, dim, dtype)
-
-
-def _cumulate(b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
+@lowering("aten::cumsum", op="CumSum")
+@lowering("aten::cumprod", op="CumProd")
+def cumulate(
+    b: Builder, self: Tensor, dim: int, *, dtype: torch.dtype | None = None, op: str
+) -> Tensor:
     x = b.cast(self, dtype or type_promotion.sum_dtype(self.dtype))
     if x.rank == 0 or 0 in b.dims(x):
         return x
@@ -38,18 +33,11 @@ def _cumulate(b: Builder, op: str, self: Tensor, dim: int, dtype: torch.dtype | 
     return b.cast(b.op(op, wide, axis), x.dtype)
 
 
-@lowering("aten::cummax")
-def cummax(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    return _running_extreme(b, "Greater", self, dim)
-
-
-@lowering("aten::cummin")
-def cummin(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    return _running_extreme(b, "Less", self, dim)
-
-
-def _running_extreme(b: Builder, beats: str, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+@lowering("aten::cummax", beats="Greater")
+@lowering("aten::cummin", beats="Less")
+def running_extreme(b: Builder, self: Tensor, dim: int, beats: str) -> tuple[Tensor, Tensor]:
     """Of equal extremes the last counts; NaN beats every number."""
+    x = self
     if x.rank == 0:
         return x, b.scalar(0, torch.int64)
     if 0 in b.dims(x):
@@ -57,11 +45,8 @@ def _running_extreme(b: Builder, beats: str, x: Tensor, dim: int) -> tuple[Tenso
     narrow = x.dtype in (torch.bool, torch.float16, torch.bfloat16)
     wide = b.cast(x, torch.float32) if narrow else x
     axis = dim % x.rank
-    positions = b.Range(
-        b.scalar(0, torch.int64), b.scalar(x.dim(axis), torch.int64), b.scalar(1, torch.int64)
-    )
     column = [-1 if a == axis else 1 for a in range(x.rank)]
-    indices = b.expand(b.reshape(positions, column), b.dims(x))
+    indices = b.expand(b.reshape(arange(b, x.dim(axis)), column), b.dims(x))
 
     def step(carried: Sequence[Tensor], items: Sequence[Tensor]) -> list[Tensor]:
         keeps = b.op(beats, carried[0], items[0])

@@ -6,43 +6,14 @@ import math
 
 import torch
 
-from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.reductions import accumulation_dtype, reduce_dims, vector_norm
+from sardonyx.lower.kernels.reductions import reduce_dims, vector_norm
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
 _BY_PRODUCT_IF_LARGE, _BY_PRODUCT, _BY_DIFFERENCE = 0, 1, 2
 _LARGE = 25
 """From this many rows on, ATen computes Euclidean distances by a matrix product."""
-
-
-@lowering("aten::cosine_similarity")
-def cosine_similarity(
-    b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8
-) -> Tensor:
-    dtype = type_promotion.result_dtype(x1, x2)
-    left, right = b.promote(x1, x2, dtype=accumulation_dtype(dtype))
-    # `dim` counts in the shape both broadcast to.
-    rank = max(left.rank, right.rank)
-    left = b.unsqueeze(left, list(range(rank - left.rank)))
-    right = b.unsqueeze(right, list(range(rank - right.rank)))
-    product = reduce_dims(b, "ReduceSum", b.Mul(left, right), dim, keepdim=True)
-    sizes = [
-        b.Max(vector_norm(b, _along_common_dim(b, x, other, dim), 2.0, dim, keepdim=True), eps)
-        for x, other in ((left, right), (right, left))
-    ]
-    similarity = b.Div(product, b.Mul(*sizes))
-    return b.cast(b.squeeze(similarity, [dim] if rank else []), dtype)
-
-
-def _along_common_dim(b: Builder, x: Tensor, other: Tensor, dim: int) -> Tensor:
-    """`x` as long along `dim` as what it is multiplied with."""
-    if x.rank == 0 or x.dim(dim) != 1 or other.dim(dim) == 1:
-        return x
-    dims = b.dims(x)
-    dims[dim] = other.dim(dim)
-    return b.expand(x, dims)
 
 
 @lowering("aten::cdist", "aten::_cdist_forward")

@@ -99,7 +99,6 @@ def fake_quantize_learnable_per_tensor_affine(
     zero_point: Tensor,
     quant_min: int,
     quant_max: int,
-    grad_factor: float = 1.0,
 ) -> Tensor:
     # The learned zero point is real: a half is added, then what is behind the point is cut off.
     near = b.Clip(b.Add(b.cast(zero_point, torch.float32), 0.5), float(quant_min), float(quant_max))
@@ -116,7 +115,6 @@ def fake_quantize_learnable_per_channel_affine(
     axis: int,
     quant_min: int,
     quant_max: int,
-    grad_factor: float = 1.0,
 ) -> Tensor:
     rounded = b.Round(b.cast(zero_point, torch.float32))
     zero = b.cast(b.Clip(rounded, float(quant_min), float(quant_max)), torch.int32)

@@ -11,9 +11,7 @@ from sardonyx.lower.kernels.axes import (
     at_least_1d,
     axis_of,
     choose,
-    expand_to,
     is_number,
-    sizes_of,
 )
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor
@@ -59,12 +57,7 @@ def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     return b.reshape(taken, []) if self.rank == 0 else taken
 
 
-@lowering("aten::gather")
-def gather(b: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool) -> Tensor:
-    # The gradient may be sparse; the result never is.
-    return gather_elements(b, self, dim, index)
-
-
+@lowering("aten::gather", renamed={"self": "x"})
 def gather_elements(b: Builder, x: Tensor, dim: int, index: Tensor) -> Tensor:
     if any(is_number(d, 0) for d in b.dims(index)):
         return b.full(b.dims(index), 0, x.dtype)
@@ -108,22 +101,10 @@ def embedding(
     weight: Tensor,
     indices: Tensor,
     padding_idx: Dim = -1,
-    scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
     # All but the indices steers the gradient only.
     return b.Gather(weight, indices, axis=0)
-
-
-@lowering("aten::index_fill.int_Scalar", "aten::index_fill.int_Tensor")
-def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Tensor | Scalar) -> Tensor:
-    axis = axis_of(self, dim)
-    x, places = at_least_1d(b, self), at_least_1d(b, index)
-    dims = [*sizes_of(b, x)]
-    dims[axis] = sizes_of(b, places)[0]
-    updates = expand_to(b, b.scalar(value, self.dtype), dims)
-    filled = advanced_indexing.scatter_along(b, x, axis, b.cast(places, torch.int64), updates)
-    return b.reshape(filled, b.dims(self))
 
 
 @lowering("aten::one_hot")
@@ -188,14 +169,10 @@ def nonzero(b: Builder, self: Tensor) -> Tensor:
 
 
 @lowering("aten::nonzero_numpy")
+@lowering("aten::where", renamed={"condition": "self"})
 def nonzero_by_dim(b: Builder, self: Tensor) -> list[Tensor]:
     places = _places(b, self)
     return [b.Gather(places, row, axis=0) for row in range(max(self.rank, 1))]
-
-
-@lowering("aten::where")
-def where_true(b: Builder, condition: Tensor) -> list[Tensor]:
-    return nonzero_by_dim(b, condition)
 
 
 @lowering("aten::nonzero_static")

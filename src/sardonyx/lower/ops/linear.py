@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import struct
-from functools import cache, partial, reduce
 
 import torch
 
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex.values import conjugate
 from sardonyx.lower.kernels.contraction import Labelled, contract, diagonal, matmul
 from sardonyx.lower.kernels.elementwise import rounded_once
 from sardonyx.lower.kernels.reductions import accumulate
@@ -29,6 +27,8 @@ def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None
 
 
 @lowering("aten::matmul", "aten::linalg_matmul")
+@lowering("aten::mv", renamed={"vec": "other"})
+@lowering("aten::dot", renamed={"tensor": "other"})
 def matmul_(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return matmul(b, self, other)
 
@@ -38,69 +38,9 @@ def mm(b: Builder, self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = N
     return matmul(b, b.cast(self, out_dtype), b.cast(mat2, out_dtype))
 
 
-@lowering("aten::linalg_multi_dot")
-def linalg_multi_dot(b: Builder, tensors: list[Tensor]) -> Tensor:
-    first, last = tensors[0], tensors[-1]
-    ends = [first if first.rank == 2 else b.unsqueeze(first, [0])]
-    ends.append(last if last.rank == 2 else b.unsqueeze(last, [1]))
-    product = _chain(b, [ends[0], *tensors[1:-1], ends[1]])
-    return b.squeeze(product, [axis for axis, end in enumerate((first, last)) if end.rank == 1])
-
-
-def _chain(b: Builder, matrices: list[Tensor]) -> Tensor:
-    """The product of matrices, in the order that takes the fewest multiplications. Where that
-    depends on dynamic sizes: from the right to the left if the last has one column."""
-    sizes = [m.static_dim(0) for m in matrices] + [matrices[-1].static_dim(1)]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
-        if sizes[-1] == 1:
-            return reduce(lambda right, left: matmul(b, left, right), reversed(matrices))
-        return reduce(partial(matmul, b), matrices)
-
-    @cache
-    def best(start: int, end: int) -> tuple[int, int]:
-        """The cost of matrices `start` to `end`, and before which of them to cut."""
-        if end - start == 1:
-            return 0, start
-        return min(
-            (best(start, k)[0] + best(k, end)[0] + known[start] * known[k] * known[end], k)
-            for k in range(start + 1, end)
-        )
-
-    def product(start: int, end: int) -> Tensor:
-        if end - start == 1:
-            return matrices[start]
-        cut = best(start, end)[1]
-        return matmul(b, product(start, cut), product(cut, end))
-
-    return product(0, len(matrices))
-
-
 @lowering("aten::_int_mm")
 def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
     return b.MatMulInteger(self, mat2)
-
-
-@lowering("aten::mv")
-def mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
-    return matmul(b, self, vec)
-
-
-@lowering("aten::dot")
-def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
-    return matmul(b, self, tensor)
-
-
-@lowering("aten::vdot")
-def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return matmul(b, conjugate(b, self), other)
-
-
-@lowering("aten::outer", "aten::ger")
-def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
-    left, right = b.promote(self, vec2)
-    product = "And" if left.dtype == torch.bool else "Mul"
-    return b.op(product, b.unsqueeze(left, [1]), b.unsqueeze(right, [0]))
 
 
 # -- beta * input + alpha * product ----------------------------------------------------------------
@@ -143,23 +83,6 @@ def addmm_activation(
     return b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
 
 
-@lowering("aten::baddbmm", "aten::baddbmm.dtype")
-def baddbmm(
-    b: Builder,
-    self: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    out_dtype: torch.dtype | None = None,
-    *,
-    beta: Scalar = 1,
-    alpha: Scalar = 1,
-) -> Tensor:
-    self, batch1, batch2 = (b.cast(x, out_dtype) for x in (self, batch1, batch2))
-    dtype = self.dtype
-    self, batch1, batch2 = rounded_once(b, (self, batch1, batch2))
-    return b.cast(_combined(b, self, matmul(b, batch1, batch2), beta, alpha), dtype)
-
-
 @lowering("aten::addbmm")
 def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
@@ -180,19 +103,6 @@ def addmv(
     self, mat, vec = rounded_once(b, (self, mat, vec))
     factor: Tensor | Scalar = alpha if alpha == 1 else b.scalar(alpha, dtype)
     return b.cast(_combined(b, self, matmul(b, mat, vec), beta, factor), dtype)
-
-
-@lowering("aten::addr")
-def addr(
-    b: Builder, self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
-) -> Tensor:
-    self, vec1, vec2 = b.promote(self, vec1, vec2)
-    if self.dtype == torch.bool:
-        kept = b.And(outer(b, vec1, vec2), bool(alpha))
-        return kept if not beta else b.Or(kept, self)
-    if alpha != 1:
-        vec1 = b.Mul(vec1, b.scalar(alpha, vec1.dtype))
-    return _combined(b, self, outer(b, vec1, vec2), beta, 1)
 
 
 def _combined(

@@ -46,35 +46,6 @@ def mse_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -
     return _reduced(b, b.Mul(difference, difference), reduction)
 
 
-@lowering("aten::l1_loss")
-def l1_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
-    return _reduced(b, b.Abs(_difference(b, self, target)), reduction)
-
-
-@lowering("aten::smooth_l1_loss")
-def smooth_l1_loss(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, beta: float = 1.0
-) -> Tensor:
-    size = b.Abs(_difference(b, self, target))
-    if beta == 0:
-        return _reduced(b, size, reduction)
-    dtype = size.dtype
-    size = b.cast(size, type_promotion.computing_dtype(dtype, beta, 0.5 / beta, 0.5 * beta))
-    near = b.Mul(b.Mul(size, size), 0.5 / beta)
-    loss = b.Where(b.Less(size, beta), near, b.Sub(size, 0.5 * beta))
-    return _reduced(b, b.cast(loss, dtype), reduction)
-
-
-@lowering("aten::huber_loss")
-def huber_loss(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, delta: float = 1.0
-) -> Tensor:
-    size = b.Abs(_difference(b, self, target))
-    near = b.Mul(b.Mul(size, size), 0.5)
-    far = b.Mul(b.Sub(size, 0.5 * delta), delta)
-    return _reduced(b, b.Where(b.LessOrEqual(size, delta), near, far), reduction)
-
-
 # -- binary classification and distributions -------------------------------------------------------
 
 
@@ -93,49 +64,11 @@ def binary_cross_entropy(
     return _reduced(b, loss if weight is None else b.Mul(loss, weight), reduction)
 
 
-@lowering("aten::binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits(
-    b: Builder,
-    self: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
-    reduction: int = _MEAN,
-) -> Tensor:
-    given = [x for x in (self, target, pos_weight, weight) if x is not None]
-    self, target, *weights = b.promote(*given)
-    loss = _softplus_of_negative(b, self)
-    if pos_weight is not None:
-        loss = b.Mul(loss, b.Add(b.Mul(b.Sub(weights[0], 1), target), 1))
-    loss = b.Add(b.Mul(b.Sub(1, target), self), loss)
-    return _reduced(b, loss if weight is None else b.Mul(loss, weights[-1]), reduction)
-
-
 @lowering("aten::soft_margin_loss")
 def soft_margin_loss(b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN) -> Tensor:
     # Overflows to infinity where ATen's does.
     agreement = b.Mul(*b.promote(self, target))
     return _reduced(b, b.Log(b.Add(b.Exp(b.Neg(agreement)), 1)), reduction)
-
-
-def _softplus_of_negative(b: Builder, x: Tensor) -> Tensor:
-    """log(1 + exp(-x)), where neither overflows."""
-    small = b.Log(b.Add(b.Exp(b.Neg(b.Abs(x))), 1))
-    return b.Add(small, b.Max(b.Neg(x), 0))
-
-
-@lowering("aten::kl_div")
-def kl_div(
-    b: Builder, self: Tensor, target: Tensor, reduction: int = _MEAN, *, log_target: bool = False
-) -> Tensor:
-    self, target = b.promote(self, target)
-    if log_target:
-        loss = b.Mul(b.Exp(target), b.Sub(target, self))
-    else:
-        zero = b.scalar(0, target.dtype)
-        entropy = b.Where(b.Equal(target, 0), zero, b.Mul(target, b.Log(target)))
-        loss = b.Sub(entropy, b.Mul(target, self))
-    return _reduced(b, loss, reduction)
 
 
 # -- margins ---------------------------------------------------------------------------------------
@@ -250,13 +183,7 @@ def linear_cross_entropy(
     reduction: str,
     ignore_index: int,
     label_smoothing: float,
-    batch_chunk_size: int,
-    acc_policy: str,
     acc_dtype: torch.dtype,
-    allow_retain_graph: bool,
-    compute_input_grad: bool,
-    compute_linear_weight_grad: bool,
-    compute_linear_bias_grad: bool,
 ) -> tuple[Tensor, None, None, None]:
     """The loss of a linear layer's scores, whose gradients are not computed.
 
@@ -271,23 +198,11 @@ def linear_cross_entropy(
     return b.cast(loss, input.dtype), None, None, None
 
 
-@lowering("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
-def linear_cross_entropy_of_each(
-    b: Builder,
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    linear_bias: Tensor | None,
-    weight: Tensor | None,
-    ignore_index: int,
-    batch_chunk_size: int,
-    acc_policy: str,
-    acc_dtype: torch.dtype,
-) -> Tensor:
-    return linear_cross_entropy(
-        b, input, linear_weight, target, linear_bias, weight, "none", ignore_index, 0.0,
-        batch_chunk_size, acc_policy, acc_dtype, False, False, False, False,
-    )[0]  # fmt: skip
+lowering(
+    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction",
+    reduction="none",
+    label_smoothing=0.0,
+)(first_result(linear_cross_entropy))
 
 
 def _indexed_loss(

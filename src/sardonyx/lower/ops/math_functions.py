@@ -15,9 +15,9 @@ from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
 
-def _node(op: str) -> Unary:
+def _node(op: str, **attributes: int) -> Unary:
     def write(b: Builder, x: Tensor) -> Tensor:
-        return b.op(op, x)
+        return b.op(op, x, outputs=None, **attributes)
 
     return write
 
@@ -59,11 +59,6 @@ def _rounded_once(function: Unary) -> Unary:
     return write
 
 
-def _sinc(b: Builder, x: Tensor) -> Tensor:
-    angle = b.Mul(b.cast(x, type_promotion.computing_dtype(x.dtype, math.pi)), math.pi)
-    return b.cast(b.Where(b.Equal(x, 0), 1, b.Div(b.Sin(angle), angle)), x.dtype)
-
-
 def _entropy(b: Builder, x: Tensor) -> Tensor:
     inside = b.Neg(b.Mul(x, b.Log(x)))
     outside = b.Where(b.Less(x, 0), -math.inf, inside)
@@ -96,19 +91,16 @@ _OF_FLOATS: dict[str, Unary] = {
     "sigmoid special_expit": _node("Sigmoid"),
     "deg2rad": _scaled(math.pi / 180),
     "rad2deg": _scaled(180 / math.pi),
-    "sinc special_sinc": _sinc,
     "special_entr": _rounded_once(_entropy),
 }
 
 
-def _register_of_floats(names: str, function: Unary) -> None:
-    @lowering(*(f"aten::{name}" for name in names.split()))
-    def of_floats(b: Builder, self: Tensor) -> Tensor:
-        return function(b, b.cast(self, type_promotion.float_dtype(self)))
+def _of_floats(b: Builder, self: Tensor, function: Unary) -> Tensor:
+    return function(b, b.cast(self, type_promotion.float_dtype(self)))
 
 
 for _names, _function in _OF_FLOATS.items():
-    _register_of_floats(_names, _function)
+    lowering(*(f"aten::{name}" for name in _names.split()), function=_function)(_of_floats)
 
 
 @lowering("aten::logit", "aten::special_logit")
@@ -135,41 +127,13 @@ def _frac(b: Builder, x: Tensor) -> Tensor:
     return b.Sub(x, elementwise.truncate(b, x))
 
 
-_ROUNDING: dict[str, Unary] = {
-    "floor": _node("Floor"),
-    "ceil": _node("Ceil"),
-    "round": _node("Round"),
-    "trunc fix": elementwise.truncate,
-    "frac": _frac,
-}
-
-
-def _register_rounding(names: str, function: Unary) -> None:
-    @lowering(*(f"aten::{name}" for name in names.split()))
-    def rounding(b: Builder, self: Tensor) -> Tensor:
-        return function(b, self) if self.is_floating_point else self
-
-
-for _names, _function in _ROUNDING.items():
-    _register_rounding(_names, _function)
-
-
-@lowering("aten::round.decimals", "aten::special_round")
-def round_to_decimals(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
-    if not self.is_floating_point:
-        if decimals < 0:
-            raise b.refuse("integers cannot be rounded to decimals")
-        return self
-    if decimals == 0:
-        return b.Round(self)
-    scale = 10.0 ** abs(decimals)
-    # Half precision would overflow on the way; PyTorch computes it in float32 too.
-    x = b.cast(self, torch.float32) if self.dtype.itemsize < 4 else self
-    if decimals > 0:
-        x = b.Div(b.Round(b.Mul(x, scale)), scale)
-    else:
-        x = b.Mul(b.Round(b.Div(x, scale)), scale)
-    return b.cast(x, self.dtype)
+@lowering("aten::floor", function=_node("Floor"))
+@lowering("aten::ceil", function=_node("Ceil"))
+@lowering("aten::round", function=_node("Round"))
+@lowering("aten::trunc", "aten::fix", function=elementwise.truncate)
+@lowering("aten::frac", function=_frac)
+def rounding(b: Builder, self: Tensor, function: Unary) -> Tensor:
+    return function(b, self) if self.is_floating_point else self
 
 
 # -- NaN and infinity ----------------------------------------------------------------------------
@@ -179,33 +143,16 @@ def _isfinite(b: Builder, x: Tensor) -> Tensor:
     return b.Not(b.Or(b.IsNaN(x), b.IsInf(x)))
 
 
-def _infinity(negative: int, positive: int) -> Unary:
-    def write(b: Builder, x: Tensor) -> Tensor:
-        return b.IsInf(x, detect_negative=negative, detect_positive=positive)
-
-    return write
-
-
-_TESTS: dict[str, tuple[Unary, bool]] = {
-    "isnan": (_node("IsNaN"), False),
-    "isinf": (_node("IsInf"), False),
-    "isposinf": (_infinity(0, 1), False),
-    "isneginf": (_infinity(1, 0), False),
-    "isfinite": (_isfinite, True),
-}
-"""The test, and its answer for every integer."""
-
-
-def _register_test(name: str, function: Unary, for_integers: bool) -> None:
-    @lowering(f"aten::{name}")
-    def test(b: Builder, self: Tensor) -> Tensor:
-        if self.is_floating_point or self.is_complex:
-            return function(b, self)
-        return b.full_like(self, for_integers, torch.bool)
-
-
-for _name, (_test, _for_integers) in _TESTS.items():
-    _register_test(_name, _test, _for_integers)
+@lowering("aten::isnan", function=_node("IsNaN"))
+@lowering("aten::isinf", function=_node("IsInf"))
+@lowering("aten::isposinf", function=_node("IsInf", detect_negative=0))
+@lowering("aten::isneginf", function=_node("IsInf", detect_positive=0))
+@lowering("aten::isfinite", function=_isfinite, for_integers=True)
+def test(b: Builder, self: Tensor, function: Unary, for_integers: bool = False) -> Tensor:
+    """`for_integers` is the answer for every integer."""
+    if self.is_floating_point or self.is_complex:
+        return function(b, self)
+    return b.full_like(self, for_integers, torch.bool)
 
 
 # -- of two numbers ------------------------------------------------------------------------------
@@ -228,50 +175,14 @@ def atan2(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     return b.cast(b.Add(b.Atan(ratio), turned), dtype)
 
 
-def _register_log_of_sum(name: str, base: float) -> None:
-    @lowering(name)
-    def log_of_sum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        dtype = type_promotion.result_dtype(self, other)
-        wide = type_promotion.once_rounded_dtype(dtype)
-        x, y = (b.cast(operand, wide) for operand in b.promote(self, other))
-        # Equal operands may both be infinite.
-        difference = b.Where(b.Equal(x, y), 0, b.Sub(x, y))
-        distance = elementwise.multiply(b, b.Neg(b.Abs(difference)), math.log(base))
-        beyond = elementwise.softplus(b, distance)
-        sum_ = b.Add(b.Max(x, y), elementwise.multiply(b, beyond, 1 / math.log(base)))
-        return b.cast(sum_, dtype)
-
-
-_register_log_of_sum("aten::logaddexp", math.e)
-_register_log_of_sum("aten::logaddexp2", 2)
-
-
-def _register_product_with_log(names: tuple[str, ...], logarithm: Unary) -> None:
-    """x * log(y), with 0 where x is 0, unless y is NaN."""
-
-    @lowering(*names)
-    def product_with_log(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        x, y = b.promote(self, other, dtype=type_promotion.float_dtype(self, other))
-        zero = b.And(b.Equal(x, 0), b.Not(b.IsNaN(y)))
-        return b.Where(zero, 0, b.Mul(x, logarithm(b, y)))
-
-
-_register_product_with_log(
-    (
-        "aten::xlogy.Tensor",
-        "aten::xlogy.Scalar_Other",
-        "aten::xlogy.Scalar_Self",
-        "aten::special_xlogy",
-        "aten::special_xlogy.other_scalar",
-        "aten::special_xlogy.self_scalar",
-    ),
-    _node("Log"),
-)
-_register_product_with_log(
-    (
-        "aten::special_xlog1py",
-        "aten::special_xlog1py.other_scalar",
-        "aten::special_xlog1py.self_scalar",
-    ),
-    elementwise.log1p,
-)
+@lowering("aten::logaddexp", base=math.e)
+@lowering("aten::logaddexp2", base=2)
+def log_of_sum(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar, base: float) -> Tensor:
+    dtype = type_promotion.result_dtype(self, other)
+    x, y = elementwise.rounded_once(b, b.promote(self, other))
+    # Equal operands may both be infinite.
+    difference = b.Where(b.Equal(x, y), 0, b.Sub(x, y))
+    distance = elementwise.multiply(b, b.Neg(b.Abs(difference)), math.log(base))
+    beyond = elementwise.softplus(b, distance)
+    sum_ = b.Add(b.Max(x, y), elementwise.multiply(b, beyond, 1 / math.log(base)))
+    return b.cast(sum_, dtype)

@@ -179,38 +179,6 @@ def batch_norm_with_update_functional(
     return result, *results[1:], b.const(torch.empty(0, dtype=torch.uint8)), *moved
 
 
-@lowering("aten::_batch_norm_no_update")
-def batch_norm_no_update(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, ...]:
-    results = native_batch_norm(b, input, weight, bias, running_mean, running_var, eps=eps)
-    return *results, b.const(torch.empty(0, dtype=torch.uint8))
-
-
-@lowering("aten::cudnn_batch_norm")
-def cudnn_batch_norm(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    exponential_average_factor: float,
-    epsilon: float,
-) -> tuple[Tensor, ...]:
-    statistics = running_mean, running_var
-    results = native_batch_norm(b, input, weight, bias, *statistics, training, eps=epsilon)
-    return *results, b.const(torch.empty(0, dtype=torch.uint8))
-
-
 @lowering("aten::instance_norm")
 def instance_norm(
     b: Builder,
@@ -222,7 +190,6 @@ def instance_norm(
     use_input_stats: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool,
 ) -> Tensor:
     if not use_input_stats:
         if running_mean is None or running_var is None:
@@ -256,7 +223,6 @@ def layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-    cudnn_enable: bool = True,
 ) -> Tensor:
     dtype = _shared_dtype(input, weight, bias)
     axis = -len(normalized_shape)
@@ -339,7 +305,6 @@ def group_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
 ) -> Tensor:
     dtype = _shared_dtype(input, weight, bias)
     x = b.cast(input, dtype)

@@ -11,13 +11,25 @@ from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Scalar, Tensor
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-_MODES_BY_NUMBER = ("reflect", "replicate", "circular", "constant")
 
 
-def _pad(
-    b: Builder, x: Tensor, pad: Sequence[Dim], mode: str, value: Scalar | Tensor = 0
+def _over(name: str) -> list[str]:
+    return [f"aten::{name}{spatial}d" for spatial in (1, 2, 3)]
+
+
+@lowering("aten::pad", "aten::constant_pad_nd")
+@lowering("aten::_pad_circular", mode="circular")
+@lowering(*_over("reflection_pad"), renamed={"padding": "pad"}, mode="reflect")
+@lowering(*_over("replication_pad"), renamed={"padding": "pad"}, mode="replicate")
+def pad(
+    b: Builder,
+    self: Tensor,
+    pad: Dims,
+    mode: str = "constant",
+    value: Scalar | Tensor | None = None,
 ) -> Tensor:
     """`pad` as ATen has it: (start, end) of the last axis first."""
+    x = self
     starts: list[Dim] = [0] * x.rank
     ends: list[Dim] = [0] * x.rank
     for index in range(len(pad) // 2):
@@ -26,7 +38,7 @@ def _pad(
     if all(isinstance(amount, int) and amount == 0 for amount in (*starts, *ends)):
         return x
     if mode == "constant":
-        filler = b.scalar(value, x.dtype)
+        filler = b.scalar(0 if value is None else value, x.dtype)
         return b.Pad(x, b.shape([*starts, *ends]), filler)
     grown = [_at_least_zero(amount) for amount in (*starts, *ends)]
     grows = any(not isinstance(amount, int) or amount for amount in grown)
@@ -90,35 +102,3 @@ def _at_most_zero(amount: Dim) -> Dim:
     if isinstance(amount, int):
         return min(amount, 0)
     return 0 if amount.is_nonnegative else sympy.Min(amount, 0)
-
-
-@lowering("aten::constant_pad_nd")
-def constant_pad_nd(b: Builder, self: Tensor, pad: Dims, value: Scalar | Tensor = 0) -> Tensor:
-    return _pad(b, self, pad, "constant", value)
-
-
-@lowering("aten::pad")
-def pad(
-    b: Builder, self: Tensor, pad: Dims, mode: str = "constant", value: Scalar | None = None
-) -> Tensor:
-    return _pad(b, self, pad, mode, 0 if value is None else value)
-
-
-@lowering("aten::_pad_enum")
-def pad_enum(b: Builder, self: Tensor, pad: Dims, mode: int, value: Scalar | None = None) -> Tensor:
-    return _pad(b, self, pad, _MODES_BY_NUMBER[mode], 0 if value is None else value)
-
-
-@lowering("aten::_pad_circular")
-def pad_circular(b: Builder, self: Tensor, pad: Dims) -> Tensor:
-    return _pad(b, self, pad, "circular")
-
-
-@lowering(*(f"aten::reflection_pad{spatial}d" for spatial in (1, 2, 3)))
-def reflection_pad(b: Builder, self: Tensor, padding: Dims) -> Tensor:
-    return _pad(b, self, padding, "reflect")
-
-
-@lowering(*(f"aten::replication_pad{spatial}d" for spatial in (1, 2, 3)))
-def replication_pad(b: Builder, self: Tensor, padding: Dims) -> Tensor:
-    return _pad(b, self, padding, "replicate")

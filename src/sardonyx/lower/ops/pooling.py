@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import sympy
 import torch
@@ -30,18 +30,25 @@ _MAX_POOL_DTYPES = (
 )  # fmt: skip
 
 
-def _max_pool(
+_NONE: Ints = []
+_ZERO, _ONE = [0], [1]
+"""For each of the axes."""
+
+
+def max_pool(
     b: Builder,
-    x: Tensor,
-    spatial: int,
+    self: Tensor,
     kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
+    stride: Ints = _NONE,
+    padding: Ints = _ZERO,
+    dilation: Ints = _ONE,
+    ceil_mode: bool = False,
+    *,
+    spatial: int,
     outputs: int,
 ) -> tuple[Tensor, ...]:
     """Largest elements and, as a second output, where in the flattened spatial axes they lie."""
+    x = self
     kernel = per_axis(kernel_size, spatial)
     strides = per_axis(stride, spatial) or kernel
     pads, dilations = per_axis(padding, spatial), per_axis(dilation, spatial)
@@ -91,76 +98,50 @@ def _pooling_axes(
     ]
 
 
-def _max_pool_over(spatial: int, outputs: int) -> Callable[..., tuple[Tensor, ...]]:
-    """The operator that gives values, or the one that gives indices too."""
-    none: Ints = []
-    zeros, ones = [0] * spatial, [1] * spatial
-
-    def max_pool(
-        b: Builder,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints = none,
-        padding: Ints = zeros,
-        dilation: Ints = ones,
-        ceil_mode: bool = False,
-    ) -> tuple[Tensor, ...]:
-        windows = (kernel_size, stride, padding, dilation, ceil_mode)
-        return _max_pool(b, self, spatial, *windows, outputs)
-
-    return max_pool
-
-
-def _average_pool_over(spatial: int) -> Callable[..., Tensor]:
-    none: Ints = []
-    zeros = [0] * spatial
-
-    def avg_pool(
-        b: Builder,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints = none,
-        padding: Ints = zeros,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Tensor:
-        kernel = per_axis(kernel_size, spatial)
-        strides = per_axis(stride, spatial) or kernel
-        pads: list[Dim] = [*per_axis(padding, spatial) * 2]
-        if not self.is_floating_point:  # ONNX averages floating-point tensors only
-            ones = [1] * spatial
-            starts = per_axis(padding, spatial)
-            axes = _pooling_axes(b, self, kernel, strides, starts, ones, ceil_mode)
-            total = sums_of_windows(b, self, axes)
-            divisor: int | Tensor | None = divisor_override
-            if divisor is None:
-                divisor = b.cast(places_in_windows(b, axes, count_include_pad), self.dtype)
-            return b.Div(total, divisor)
-        if divisor_override is not None:
-            # The sum of a window is the mean of all its places times their number, so none of
-            # them may lie past the padding, as they can with ceil_mode.
-            if ceil_mode:
-                starts = per_axis(padding, spatial)
-                pads = _pads_to_last_window(b, self, kernel, strides, starts)
-            ceil_mode, count_include_pad = False, True
-        x = batched(b, self, spatial)
-        if pads[:spatial] != pads[spatial:]:
-            x = b.Pad(x, b.shape([0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]))
-            pads = [0] * 2 * spatial
-        result = b.AveragePool(
-            x,
-            kernel_shape=kernel,
-            strides=strides,
-            pads=pads,
-            ceil_mode=int(ceil_mode),
-            count_include_pad=int(count_include_pad),
-        )
-        if divisor_override is not None:
-            result = b.Mul(result, math.prod(kernel) / divisor_override)
-        return unbatched_like(b, result, self, spatial)
-
-    return avg_pool
+def avg_pool(
+    b: Builder,
+    self: Tensor,
+    kernel_size: Ints,
+    stride: Ints = _NONE,
+    padding: Ints = _ZERO,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    spatial: int,
+) -> Tensor:
+    kernel = per_axis(kernel_size, spatial)
+    strides = per_axis(stride, spatial) or kernel
+    starts = per_axis(padding, spatial)
+    pads: list[Dim] = [*starts, *starts]
+    if not self.is_floating_point:  # ONNX averages floating-point tensors only
+        axes = _pooling_axes(b, self, kernel, strides, starts, _ONE * spatial, ceil_mode)
+        total = sums_of_windows(b, self, axes)
+        divisor: int | Tensor | None = divisor_override
+        if divisor is None:
+            divisor = b.cast(places_in_windows(b, axes, count_include_pad), self.dtype)
+        return b.Div(total, divisor)
+    if divisor_override is not None:
+        # The sum of a window is the mean of all its places times their number, so none of
+        # them may lie past the padding, as they can with ceil_mode.
+        if ceil_mode:
+            pads = _pads_to_last_window(b, self, kernel, strides, starts)
+        ceil_mode, count_include_pad = False, True
+    x = batched(b, self, spatial)
+    if pads[:spatial] != pads[spatial:]:
+        x = b.Pad(x, b.shape([0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]))
+        pads = [0] * 2 * spatial
+    result = b.AveragePool(
+        x,
+        kernel_shape=kernel,
+        strides=strides,
+        pads=pads,
+        ceil_mode=int(ceil_mode),
+        count_include_pad=int(count_include_pad),
+    )
+    if divisor_override is not None:
+        result = b.Mul(result, math.prod(kernel) / divisor_override)
+    return unbatched_like(b, result, self, spatial)
 
 
 def _pads_to_last_window(
@@ -186,8 +167,11 @@ def _divides_evenly(x: Tensor, output_size: Sequence[Dim]) -> list[int] | None:
     return kernel
 
 
-def _adaptive_average_pool(b: Builder, x: Tensor, output_size: Sequence[Dim]) -> Tensor:
-    spatial = len(output_size)
+def adaptive_avg_pool(b: Builder, self: Tensor, output_size: Dims, spatial: int) -> Tensor:
+    x = self
+    if not x.is_floating_point:
+        raise b.refuse(f"ONNX averages floating-point tensors only, not {x.dtype}")
+    output_size = output_size * spatial if len(output_size) == 1 else output_size
     has_batch = x.rank == spatial + 2
     if has_batch and x.dtype != torch.float64 and all(count == 1 for count in output_size):
         return b.GlobalAveragePool(x)
@@ -222,50 +206,32 @@ def _average_adaptively(b: Builder, x: Tensor, axis: int, count: Dim) -> Tensor:
     return b.with_shape(mean, dims)
 
 
-def _adaptive_average_pool_over(spatial: int) -> Callable[..., Tensor]:
-    def adaptive_avg_pool(b: Builder, self: Tensor, output_size: Dims) -> Tensor:
-        if not self.is_floating_point:
-            raise b.refuse(f"ONNX averages floating-point tensors only, not {self.dtype}")
-        sizes = output_size * spatial if len(output_size) == 1 else output_size
-        return _adaptive_average_pool(b, self, sizes)
-
-    return adaptive_avg_pool
-
-
-def _adaptive_max_pool_over(spatial: int) -> Callable[..., tuple[Tensor, ...]]:
-    def adaptive_max_pool(b: Builder, self: Tensor, output_size: Dims) -> tuple[Tensor, ...]:
-        sizes = output_size * spatial if len(output_size) == 1 else output_size
-        kernel = _divides_evenly(self, sizes)
-        if kernel is not None and self.dtype in _MAX_POOL_DTYPES:
-            ones, zeros = [1] * spatial, [0] * spatial
-            return _max_pool(b, self, spatial, kernel, kernel, zeros, ones, False, outputs=2)
-        dims = b.dims(self)[-spatial:]
-        positions = [
-            _single_elements(b, size) if size == count else adaptive_positions(b, size, count)[0]
-            for size, count in zip(dims, sizes, strict=True)
-        ]
-        return _largest(b, self, positions)
-
-    return adaptive_max_pool
+def adaptive_max_pool(
+    b: Builder, self: Tensor, output_size: Dims, spatial: int
+) -> tuple[Tensor, ...]:
+    sizes = output_size * spatial if len(output_size) == 1 else output_size
+    kernel = _divides_evenly(self, sizes)
+    if kernel is not None and self.dtype in _MAX_POOL_DTYPES:
+        return max_pool(b, self, kernel, spatial=spatial, outputs=2)
+    positions = [
+        # Windows of one element each, where all of them stay.
+        b.unsqueeze(index_range(b, size), [1])
+        if size == count
+        else adaptive_positions(b, size, count)[0]
+        for size, count in zip(b.dims(self)[-spatial:], sizes, strict=True)
+    ]
+    return _largest(b, self, positions)
 
 
-def _single_elements(b: Builder, size: Dim) -> Tensor:
-    """Windows of one element each."""
-    return b.unsqueeze(index_range(b, size), [1])
-
-
-for _spatial in (1, 2, 3):
-    lowering(
-        f"aten::max_pool{_spatial}d",
-        *([f"aten::mkldnn_max_pool{_spatial}d"] if _spatial > 1 else []),
-    )(first_result(_max_pool_over(_spatial, outputs=1)))
-    lowering(f"aten::max_pool{_spatial}d_with_indices")(_max_pool_over(_spatial, outputs=2))
-    lowering(f"aten::avg_pool{_spatial}d")(_average_pool_over(_spatial))
-    lowering(f"aten::adaptive_max_pool{_spatial}d")(_adaptive_max_pool_over(_spatial))
-    lowering(
-        f"aten::adaptive_avg_pool{_spatial}d",
-        *([f"aten::_adaptive_avg_pool{_spatial}d"] if _spatial > 1 else []),
-    )(_adaptive_average_pool_over(_spatial))
+for _n in (1, 2, 3):
+    lowering(f"aten::max_pool{_n}d", spatial=_n, outputs=1)(first_result(max_pool))
+    lowering(f"aten::max_pool{_n}d_with_indices", spatial=_n, outputs=2)(max_pool)
+    lowering(f"aten::avg_pool{_n}d", spatial=_n)(avg_pool)
+    lowering(f"aten::adaptive_max_pool{_n}d", spatial=_n)(adaptive_max_pool)
+    lowering(f"aten::adaptive_avg_pool{_n}d", spatial=_n)(adaptive_avg_pool)
+for _n in (2, 3):
+    lowering(f"aten::mkldnn_max_pool{_n}d", spatial=_n, outputs=1)(first_result(max_pool))
+    lowering(f"aten::_adaptive_avg_pool{_n}d", spatial=_n)(adaptive_avg_pool)
 
 
 @lowering("aten::max_unpool2d", "aten::max_unpool3d")

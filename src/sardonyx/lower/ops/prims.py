@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.ops import (
-    arithmetic,
-    comparison,
-    conversion,
-    math_functions,
-    reduction,
-    view,
-)
+from sardonyx.lower.ops import arithmetic, comparison, conversion, math_functions, reduction, view
 from sardonyx.lower.registry import LIBRARY, lowering
 from sardonyx.lower.values import Dim, Tensor
 
@@ -25,81 +18,33 @@ _UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp",
     "floor", "log", "neg", "round", "sin", "sinh", "sqrt", "tan", "tanh",
 )  # fmt: skip
-_BINARY = {
-    "add": "add.Tensor",
-    "eq": "eq.Tensor",
-    "ge": "ge.Tensor",
-    "gt": "gt.Tensor",
-    "le": "le.Tensor",
-    "lt": "lt.Tensor",
-    "mul": "mul.Tensor",
-    "ne": "ne.Tensor",
-    "pow": "pow.Tensor_Tensor",
-    "remainder": "remainder.Tensor",
-    "sub": "sub.Tensor",
-}
+_BINARY = ("add", "eq", "ge", "gt", "le", "lt", "mul", "ne", "remainder", "sub")
 
 
-def _aten(b: Builder, name: str, *arguments: Any, **more: Any) -> Tensor:
-    found = LIBRARY.get(f"aten::{name}")
-    assert found is not None, name
-    result: Tensor = found.function(b, *arguments, **more)
-    return result
-
-
-def _register_unary(name: str) -> None:
-    @lowering(f"prims::{name}")
-    def unary(b: Builder, self: Tensor) -> Tensor:
-        return _aten(b, name, self)
-
-
-def _register_binary(name: str, overload: str) -> None:
-    @lowering(f"prims::{name}")
-    def binary(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-        return _aten(b, overload, self, other)
+def _register_as(name: str, aten: str, renamed: Mapping[str, str] | None = None) -> None:
+    """The lowering of an ATen operator for the prim of other names."""
+    found = LIBRARY.get(f"aten::{aten}")
+    assert found is not None, aten
+    lowering(f"prims::{name}", renamed=renamed, **found.given)(found.function)
 
 
 for _name in _UNARY:
-    _register_unary(_name)
-for _name, _overload in _BINARY.items():
-    _register_binary(_name, _overload)
+    _register_as(_name, _name)
+for _name in _BINARY:
+    _register_as(_name, f"{_name}.Tensor")
+_register_as("pow", "pow.Tensor_Tensor", {"other": "exponent"})
+_register_as("where", "where.self", {"pred": "condition", "a": "self", "b": "other"})
+_register_as("convert_element_type", "_to_copy", {"a": "self"})
+_register_as("device_put", "alias", {"a": "self"})
+_register_as("reshape", "reshape", {"a": "self", "shape": "size"})
+_register_as("squeeze", "squeeze.dims", {"a": "self", "dimensions": "dim"})
+_register_as("transpose", "permute", {"a": "self", "permutation": "dims"})
 
 
 @lowering("prims::div")
 def div(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """Of integers: rounded towards zero."""
-    mode = None if self.is_floating_point else "trunc"
-    return _aten(b, "div.Tensor_mode", self, other, mode)
-
-
-@lowering("prims::where")
-def where(b: Builder, pred: Tensor, a: Tensor, b_: Tensor) -> Tensor:
-    return _aten(b, "where.self", pred, a, b_)
-
-
-@lowering("prims::convert_element_type")
-def convert_element_type(b: Builder, a: Tensor, dtype: torch.dtype) -> Tensor:
-    return _aten(b, "_to_copy", a, dtype)
-
-
-@lowering("prims::device_put")
-def device_put(b: Builder, a: Tensor) -> Tensor:
-    return a
-
-
-@lowering("prims::reshape")
-def reshape(b: Builder, a: Tensor, shape: list[Dim]) -> Tensor:
-    return b.reshape(a, shape)
-
-
-@lowering("prims::squeeze")
-def squeeze(b: Builder, a: Tensor, dimensions: list[int]) -> Tensor:
-    return b.squeeze(a, dimensions)
-
-
-@lowering("prims::transpose")
-def transpose(b: Builder, a: Tensor, permutation: list[int]) -> Tensor:
-    return b.Transpose(a, perm=permutation)
+    return arithmetic.div(b, self, other, None if self.is_floating_point else "trunc")
 
 
 @lowering("prims::broadcast_in_dim")
@@ -117,7 +62,7 @@ def broadcast_in_dim(
 def sum_(
     b: Builder, inp: Tensor, dims: list[int] | None, output_dtype: torch.dtype | None = None
 ) -> Tensor:
-    return _aten(b, "sum.dim_IntList", inp, dims, dtype=output_dtype or inp.dtype)
+    return reduction.total(b, inp, dims, dtype=output_dtype or inp.dtype)
 
 
 @lowering("prims::var")
@@ -128,5 +73,5 @@ def var(
     correction: float | None = 1,
     output_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    result = _aten(b, "var.correction", inp, dims, correction=correction)
-    return b.cast(result, output_dtype or inp.dtype)
+    variance, _ = reduction.spread_and_mean(b, inp, dims, correction=correction)
+    return b.cast(variance, output_dtype or inp.dtype)

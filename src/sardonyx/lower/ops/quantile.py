@@ -17,40 +17,37 @@ from sardonyx.lower.values import Dim, Tensor
 _ROUNDED_BY = {"lower": "Floor", "higher": "Ceil", "nearest": "Round"}
 
 
-def _register_quantile(name: str, *, skips_nan: bool) -> None:
-    @lowering(f"aten::{name}", f"aten::{name}.scalar")
-    def quantile(
-        b: Builder,
-        self: Tensor,
-        q: Tensor | float,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Tensor:
-        rows = _rows(b, self, dim)
-        missing = b.IsNaN(rows)
-        ordered = _ascending(b, rows, missing)
-        fractions = b.scalar(q, self.dtype)
-        if skips_nan:
-            present = b.ReduceSum(b.cast(b.Not(missing), self.dtype), [-1], keepdims=1)
-            last = b.Max(b.Sub(present, 1), 0)
-            ranks = b.Mul(at_least_1d(b, fractions), last)
-            is_missing = b.Equal(present, 0)
-        else:
-            last = b.Sub(b.scalar(rows.dim(-1), self.dtype), 1)
-            each = at_least_1d(b, b.Mul(fractions, last))
-            ranks = b.expand(each, [*b.dims(rows)[:-1], -1])
-            # One NaN makes every quantile of its row NaN.
-            found = b.ReduceMax(b.cast(missing, torch.int32), [-1], keepdims=1)
-            is_missing = b.cast(found, torch.bool)
-        values = _at(b, ordered, ranks, interpolation)
-        values = b.Where(is_missing, b.scalar(math.nan, self.dtype), values)
-        return _placed(b, values, self, dim, keepdim, fractions.rank)
-
-
-_register_quantile("quantile", skips_nan=False)
-_register_quantile("nanquantile", skips_nan=True)
+@lowering("aten::quantile", "aten::quantile.scalar")
+@lowering("aten::nanquantile", "aten::nanquantile.scalar", skips_nan=True)
+def quantile(
+    b: Builder,
+    self: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    skips_nan: bool = False,
+) -> Tensor:
+    rows = _rows(b, self, dim)
+    missing = b.IsNaN(rows)
+    ordered = _ascending(b, rows, missing)
+    fractions = b.scalar(q, self.dtype)
+    if skips_nan:
+        present = b.ReduceSum(b.cast(b.Not(missing), self.dtype), [-1], keepdims=1)
+        last = b.Max(b.Sub(present, 1), 0)
+        ranks = b.Mul(at_least_1d(b, fractions), last)
+        is_missing = b.Equal(present, 0)
+    else:
+        last = b.Sub(b.scalar(rows.dim(-1), self.dtype), 1)
+        each = at_least_1d(b, b.Mul(fractions, last))
+        ranks = b.expand(each, [*b.dims(rows)[:-1], -1])
+        # One NaN makes every quantile of its row NaN.
+        found = b.ReduceMax(b.cast(missing, torch.int32), [-1], keepdims=1)
+        is_missing = b.cast(found, torch.bool)
+    values = _at(b, ordered, ranks, interpolation)
+    values = b.Where(is_missing, b.scalar(math.nan, self.dtype), values)
+    return _placed(b, values, self, dim, keepdim, fractions.rank)
 
 
 def _rows(b: Builder, x: Tensor, dim: int | None) -> Tensor:

@@ -17,20 +17,19 @@ from sardonyx.lower.values import Dim, Dims, Tensor
 # -- uniform -----------------------------------------------------------------------------------
 
 
-def _register_noise(
-    name: str, draw: Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
-) -> None:
-    @lowering(f"aten::{name}", f"aten::{name}.generator")
-    def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None) -> Tensor:
-        return draw(b, size, dtype or torch.get_default_dtype())
-
-    @lowering(f"aten::{name}_like", f"aten::{name}_like.generator")
-    def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        return draw(b, b.dims(self), dtype or self.dtype)
+Draw = Callable[[Builder, Sequence[Dim], torch.dtype], Tensor]
 
 
-_register_noise("rand", random_numbers.uniform)
-_register_noise("randn", random_numbers.normal)
+@lowering("aten::rand", "aten::rand.generator", draw=random_numbers.uniform)
+@lowering("aten::randn", "aten::randn.generator", draw=random_numbers.normal)
+def drawn(b: Builder, size: Dims, dtype: torch.dtype | None = None, *, draw: Draw) -> Tensor:
+    return draw(b, size, dtype or torch.get_default_dtype())
+
+
+@lowering("aten::rand_like", "aten::rand_like.generator", draw=random_numbers.uniform)
+@lowering("aten::randn_like", "aten::randn_like.generator", draw=random_numbers.normal)
+def drawn_like(b: Builder, self: Tensor, dtype: torch.dtype | None = None, *, draw: Draw) -> Tensor:
+    return draw(b, b.dims(self), dtype or self.dtype)
 
 
 @lowering("aten::uniform")
@@ -105,21 +104,10 @@ def normal(b: Builder, mean: Tensor | float, std: Tensor | float = 1.0) -> Tenso
     return b.Add(b.Mul(drawn, std), mean)
 
 
-@lowering("aten::log_normal")
-def log_normal(b: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    return b.Exp(normal_functional(b, self, mean, std))
-
-
 @lowering("aten::exponential")
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
     drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
     return b.Div(b.Log(b.Sub(1, drawn)), -lambd)
-
-
-@lowering("aten::cauchy")
-def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    turns = b.Sub(random_numbers.uniform(b, b.dims(self), self.dtype), 0.5)
-    return b.Add(b.Mul(b.Tan(b.Mul(turns, math.pi)), sigma), median)
 
 
 @lowering("aten::geometric")
@@ -152,12 +140,6 @@ def sample_dirichlet(b: Builder, self: Tensor) -> Tensor:
 
 
 # -- choices -----------------------------------------------------------------------------------
-
-
-@lowering("aten::bernoulli")
-def bernoulli(b: Builder, self: Tensor) -> Tensor:
-    drawn = random_numbers.uniform(b, b.dims(self), self.dtype)
-    return b.cast(b.Less(drawn, self), self.dtype)
 
 
 @lowering("aten::bernoulli.p")

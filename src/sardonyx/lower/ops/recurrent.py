@@ -6,7 +6,7 @@ one that the model computes is reordered in the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -152,7 +152,7 @@ def _run_layers(
     b: Builder,
     kind: _Kind,
     x: Tensor,
-    states: Sequence[Tensor],
+    states: list[Tensor] | Tensor,
     params: Sequence[Tensor],
     has_biases: bool,
     num_layers: int,
@@ -162,6 +162,7 @@ def _run_layers(
     lengths: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """Output and last states of all layers; `x` is (time, batch, features)."""
+    states = states if isinstance(states, list) else [states]  # an LSTM has two
     directions = 2 if bidirectional else 1
     layers = _weights_by_layer(b, params, has_biases, num_layers, directions)
     last: list[list[Tensor]] = [[] for _ in states]
@@ -233,55 +234,53 @@ def _stepwise_lstm(
 # -- padded sequences --------------------------------------------------------------------------
 
 
-def _register_layers(name: str, kind: _Kind) -> None:
-    def as_list(hx: list[Tensor] | Tensor) -> list[Tensor]:
-        """An LSTM has two states."""
-        return hx if isinstance(hx, list) else [hx]
-
-    @lowering(f"aten::{name}.input")
-    def recurrent_input(
-        b: Builder,
-        input: Tensor,
-        hx: list[Tensor] | Tensor,
-        params: list[Tensor],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> tuple[Tensor, ...]:
-        x = b.transpose(input, [1, 0, 2]) if batch_first else input
-        output, *states = _run_layers(
-            b, kind, x, as_list(hx), params, has_biases, num_layers, dropout, train, bidirectional
-        )
-        return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
-
-    @lowering(f"aten::{name}.data")
-    def recurrent_data(
-        b: Builder,
-        data: Tensor,
-        batch_sizes: Tensor,
-        hx: list[Tensor] | Tensor,
-        params: list[Tensor],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-    ) -> tuple[Tensor, ...]:
-        padded, mask, lengths = _unpacked(b, data, batch_sizes)
-        output, *states = _run_layers(
-            b, kind, padded, as_list(hx), params, has_biases, num_layers, dropout, train,
-            bidirectional, b.cast(lengths, torch.int32),
-        )  # fmt: skip
-        return _packed(b, output, mask), *states
+@lowering("aten::lstm.input", kind=_LSTM)
+@lowering("aten::gru.input", kind=_GRU)
+@lowering("aten::rnn_tanh.input", kind=_RNN_TANH)
+@lowering("aten::rnn_relu.input", kind=_RNN_RELU)
+def recurrent_input(
+    b: Builder,
+    input: Tensor,
+    hx: list[Tensor] | Tensor,
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    kind: _Kind,
+) -> tuple[Tensor, ...]:
+    x = b.transpose(input, [1, 0, 2]) if batch_first else input
+    output, *states = _run_layers(
+        b, kind, x, hx, params, has_biases, num_layers, dropout, train, bidirectional
+    )
+    return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
 
 
-_KINDS = {"lstm": _LSTM, "gru": _GRU, "rnn_tanh": _RNN_TANH, "rnn_relu": _RNN_RELU}
-
-for _name, _kind in _KINDS.items():
-    _register_layers(_name, _kind)
+@lowering("aten::lstm.data", kind=_LSTM)
+@lowering("aten::gru.data", kind=_GRU)
+@lowering("aten::rnn_tanh.data", kind=_RNN_TANH)
+@lowering("aten::rnn_relu.data", kind=_RNN_RELU)
+def recurrent_data(
+    b: Builder,
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: list[Tensor] | Tensor,
+    params: list[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    kind: _Kind,
+) -> tuple[Tensor, ...]:
+    padded, mask, lengths = _unpacked(b, data, batch_sizes)
+    output, *states = _run_layers(
+        b, kind, padded, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+        b.cast(lengths, torch.int32),
+    )  # fmt: skip
+    return _packed(b, output, mask), *states
 
 
 @lowering("aten::mkldnn_rnn_layer")
@@ -390,10 +389,8 @@ def _gates(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 def _lstm_step(
     b: Builder, x: Tensor, hidden: Tensor, cell: Tensor, weights: _Weights
 ) -> tuple[Tensor, Tensor]:
-    gates = b.Add(
-        _gates(b, x, weights.input, weights.input_bias),
-        _gates(b, hidden, weights.hidden, weights.hidden_bias),
-    )
+    from_input = _gates(b, x, weights.input, weights.input_bias)
+    gates = b.Add(from_input, _gates(b, hidden, weights.hidden, weights.hidden_bias))
     enter, forget, candidate, leave = b.Split(gates, outputs=4, axis=-1, num_outputs=4)
     kept = b.Mul(b.Sigmoid(forget), cell)
     new_cell = b.Add(kept, b.Mul(b.Sigmoid(enter), b.Tanh(candidate)))
@@ -433,21 +430,18 @@ def gru_cell(
     return b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
 
 
-def _rnn_cell(activation: str) -> Callable[..., Tensor]:
-    def rnn_cell(
-        b: Builder,
-        input: Tensor,
-        hx: Tensor,
-        w_ih: Tensor,
-        w_hh: Tensor,
-        b_ih: Tensor | None = None,
-        b_hh: Tensor | None = None,
-    ) -> Tensor:
-        total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
-        return b.op(activation, total)
-
-    return rnn_cell
-
-
-lowering("aten::rnn_tanh_cell")(_rnn_cell("Tanh"))
-lowering("aten::rnn_relu_cell")(_rnn_cell("Relu"))
+@lowering("aten::rnn_tanh_cell", activation="Tanh")
+@lowering("aten::rnn_relu_cell", activation="Relu")
+def rnn_cell(
+    b: Builder,
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+    *,
+    activation: str,
+) -> Tensor:
+    total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
+    return b.op(activation, total)

@@ -20,43 +20,29 @@ from sardonyx.lower.kernels.reductions import (
     vector_norm,
 )
 from sardonyx.lower.registry import first_result, lowering
-from sardonyx.lower.values import Ints, Scalar, Tensor
+from sardonyx.lower.values import Ints, Tensor
 
 # -- sums and products -----------------------------------------------------------------------------
 
 
-def _register_total(name: str, overload: str, op: str) -> None:
-    @lowering(f"aten::{name}", f"aten::{name}.{overload}")
-    def total(
-        b: Builder,
-        self: Tensor,
-        dim: Ints | int | None = None,
-        keepdim: bool = False,
-        *,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        x = b.cast(self, dtype or type_promotion.sum_dtype(self.dtype))
-        return accumulate(b, op, x, dim, keepdim)
-
-
-_register_total("sum", "dim_IntList", "ReduceSum")
-_register_total("prod", "dim_int", "ReduceProd")
-
-
-@lowering("aten::nansum")
-def nansum(
+@lowering("aten::sum", "aten::sum.dim_IntList")
+@lowering("aten::nansum", skips_nan=True)
+@lowering("aten::prod", "aten::prod.dim_int", op="ReduceProd")
+def total(
     b: Builder,
     self: Tensor,
-    dim: Ints | None = None,
+    dim: Ints | int | None = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
+    op: str = "ReduceSum",
+    skips_nan: bool = False,
 ) -> Tensor:
     x = self
-    if self.is_floating_point:
+    if skips_nan and self.is_floating_point:
         x = b.Where(b.IsNaN(self), b.scalar(0, self.dtype), self)
     x = b.cast(x, dtype or type_promotion.sum_dtype(x.dtype))
-    return accumulate(b, "ReduceSum", x, dim, keepdim)
+    return accumulate(b, op, x, dim, keepdim)
 
 
 @lowering("aten::mean", "aten::mean.dim")
@@ -77,12 +63,6 @@ def mean(
     return b.cast(b.Div(total, b.scalar(reduced_count(x, dim), wide.dtype)), x.dtype)
 
 
-@lowering("aten::count_nonzero", "aten::count_nonzero.dim_IntList")
-def count_nonzero(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
-    nonzero = b.cast(b.cast(self, torch.bool), torch.int64)
-    return reduce_dims(b, "ReduceSum", nonzero, dim)
-
-
 @lowering("aten::logsumexp", "aten::special_logsumexp")
 def logsumexp(b: Builder, self: Tensor, dim: Ints | int, keepdim: bool = False) -> Tensor:
     x = b.cast(self, type_promotion.float_dtype(self))
@@ -92,25 +72,17 @@ def logsumexp(b: Builder, self: Tensor, dim: Ints | int, keepdim: bool = False) 
 # -- any and all -----------------------------------------------------------------------------------
 
 
-@lowering("aten::any", "aten::any.dim", "aten::any.dims")
-def any_(b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:
-    return _test_dims(b, self, dim, keepdim, for_all=False)
-
-
-@lowering("aten::all", "aten::all.dim", "aten::all.dims")
-def all_(b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:
-    return _test_dims(b, self, dim, keepdim, for_all=True)
-
-
-def _test_dims(
-    b: Builder, x: Tensor, dim: Ints | int | None, keepdim: bool, for_all: bool
+@lowering("aten::any", "aten::any.dim", "aten::any.dims", for_all=False)
+@lowering("aten::all", "aten::all.dim", "aten::all.dims", for_all=True)
+def any_or_all(
+    b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False, *, for_all: bool
 ) -> Tensor:
     # ATen answers uint8 for uint8, bool for everything else.
-    answer = torch.uint8 if x.dtype == torch.uint8 else torch.bool
-    true = b.cast(x, torch.bool)
+    answer = torch.uint8 if self.dtype == torch.uint8 else torch.bool
+    true = b.cast(self, torch.bool)
     if dim == []:  # unlike in other reductions, no dims at all
         return b.cast(true, answer)
-    if not may_be_empty(x, dim):
+    if not may_be_empty(self, dim):
         op = "ReduceMin" if for_all else "ReduceMax"
         return b.cast(reduce_dims(b, op, true, dim, keepdim), answer)
     counted = b.cast(b.Not(true) if for_all else true, torch.int64)
@@ -121,67 +93,45 @@ def _test_dims(
 # -- extremes --------------------------------------------------------------------------------------
 
 
-def _extreme(b: Builder, op: str, x: Tensor, dim: Ints | int | None, keepdim: bool) -> Tensor:
-    wide = b.cast(x, torch.int32) if x.dtype == torch.int16 else x
-    return b.cast(reduce_dims(b, op, wide, dim, keepdim), x.dtype)
+@lowering("aten::amax", "aten::max", op="ReduceMax")
+@lowering("aten::amin", "aten::min", op="ReduceMin")
+def extreme(
+    b: Builder, self: Tensor, dim: Ints | int | None = None, keepdim: bool = False, *, op: str
+) -> Tensor:
+    wide = b.cast(self, torch.int32) if self.dtype == torch.int16 else self
+    return b.cast(reduce_dims(b, op, wide, dim, keepdim), self.dtype)
 
 
-def _extreme_index(b: Builder, op: str, x: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """The first index of the extreme along `dim`."""
-    if x.rank == 0:
-        return b.scalar(0, torch.int64)
-    wide = b.cast(x, torch.uint8) if x.dtype == torch.bool else x
-    return b.op(op, wide, axis=dim % x.rank, keepdims=int(keepdim))
-
-
-def _register_extreme(name: str, op: str, of_bools: str) -> None:
-    @lowering(f"aten::a{name}", f"aten::{name}")
-    def extreme(b: Builder, self: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _extreme(b, f"Reduce{op}", self, dim, keepdim)
-
-    @lowering(f"aten::{name}.dim")
-    def extreme_of_dim(
-        b: Builder, self: Tensor, dim: int, keepdim: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        values = _extreme(b, f"Reduce{op}", self, dim, keepdim)
-        return values, _extreme_index(b, f"Arg{op}", self, dim, keepdim)
-
-    @lowering(f"aten::arg{name}")
-    def index(b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        return _flat_or_dim_index(b, f"Arg{op}", self, dim, keepdim)
-
-    @lowering(f"aten::{name}.other")
-    def of_two(b: Builder, self: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-        left, right = b.promote(self, other)
-        return b.op(of_bools if left.dtype == torch.bool else op, left, right)
-
-
-_register_extreme("max", "Max", "Or")
-_register_extreme("min", "Min", "And")
-
-
-@lowering("aten::aminmax")
-def aminmax(
-    b: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False
+@lowering("aten::max.dim", op="Max")
+@lowering("aten::min.dim", op="Min")
+def extreme_of_dim(
+    b: Builder, self: Tensor, dim: int, keepdim: bool = False, *, op: str
 ) -> tuple[Tensor, Tensor]:
-    return (
-        _extreme(b, "ReduceMin", self, dim, keepdim),
-        _extreme(b, "ReduceMax", self, dim, keepdim),
-    )
+    values = extreme(b, self, dim, keepdim, op=f"Reduce{op}")
+    return values, index_of_extreme(b, self, dim, keepdim, op=f"Arg{op}")
 
 
-def _flat_or_dim_index(b: Builder, op: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
-    if dim is not None:
-        return _extreme_index(b, op, x, dim, keepdim)
-    index = _extreme_index(b, op, b.reshape(x, [-1]), 0, keepdim=False)
-    return b.reshape(index, [1] * x.rank) if keepdim else index
+@lowering("aten::argmax", op="ArgMax")
+@lowering("aten::argmin", op="ArgMin")
+def index_of_extreme(
+    b: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False, *, op: str
+) -> Tensor:
+    """The first index of the extreme along `dim`."""
+    if self.rank == 0:
+        return b.scalar(0, torch.int64)
+    if dim is None:
+        index = index_of_extreme(b, b.reshape(self, [-1]), 0, op=op)
+        return b.reshape(index, [1] * self.rank) if keepdim else index
+    wide = b.cast(self, torch.uint8) if self.dtype == torch.bool else self
+    return b.op(op, wide, axis=dim % self.rank, keepdims=int(keepdim))
 
 
 # -- moments ---------------------------------------------------------------------------------------
 
 
 @lowering("aten::var_mean", "aten::var_mean.dim", "aten::var_mean.correction")
-def var_mean(
+@lowering("aten::std_mean", "aten::std_mean.dim", "aten::std_mean.correction", root=True)
+def spread_and_mean(
     b: Builder,
     self: Tensor,
     dim: Ints | None = None,
@@ -189,28 +139,16 @@ def var_mean(
     keepdim: bool = False,
     *,
     correction: float | None = None,
+    root: bool = False,
 ) -> tuple[Tensor, Tensor]:
     variance, average = _moments(b, self, dim, unbiased, keepdim, correction)
-    return b.cast(variance, self.dtype), b.cast(average, self.dtype)
+    spread = b.Sqrt(variance) if root else variance
+    return b.cast(spread, self.dtype), b.cast(average, self.dtype)
 
 
-@lowering("aten::std_mean", "aten::std_mean.dim", "aten::std_mean.correction")
-def std_mean(
-    b: Builder,
-    self: Tensor,
-    dim: Ints | None = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    variance, average = _moments(b, self, dim, unbiased, keepdim, correction)
-    return b.cast(b.Sqrt(variance), self.dtype), b.cast(average, self.dtype)
-
-
-for _name, _with_mean in {"var": var_mean, "std": std_mean}.items():
-    _names = (f"aten::{_name}{overload}" for overload in ("", ".dim", ".correction"))
-    lowering(*_names)(first_result(_with_mean))
+_spread = first_result(spread_and_mean)
+lowering("aten::var", "aten::var.dim", "aten::var.correction")(_spread)
+lowering("aten::std", "aten::std.dim", "aten::std.correction", root=True)(_spread)
 
 
 def _moments(
@@ -245,12 +183,9 @@ def _moments(
 # -- norms -----------------------------------------------------------------------------------------
 
 
-@lowering(
-    "aten::norm.Scalar",
-    "aten::norm.ScalarOpt_dim",
-    "aten::norm.ScalarOpt_dtype",
-    "aten::norm.ScalarOpt_dim_dtype",
-)
+@lowering("aten::norm.Scalar")
+@lowering(*(f"aten::norm.ScalarOpt_{given}" for given in ("dim", "dtype", "dim_dtype")))
+@lowering("aten::linalg_vector_norm", renamed={"ord": "p"})
 def norm(
     b: Builder,
     self: Tensor,
@@ -261,25 +196,6 @@ def norm(
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     return vector_norm(b, b.cast(self, dtype), 2.0 if p is None else p, dim, keepdim)
-
-
-@lowering("aten::linalg_vector_norm")
-def linalg_vector_norm(
-    b: Builder,
-    self: Tensor,
-    ord: float = 2.0,
-    dim: Ints | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    return vector_norm(b, b.cast(self, dtype), ord, dim, keepdim)
-
-
-@lowering("aten::dist")
-def dist(b: Builder, self: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
-    left, right = b.promote(self, other)
-    return vector_norm(b, b.Sub(left, right), p, None)
 
 
 @lowering("aten::linalg_matrix_norm", "aten::linalg_matrix_norm.str_ord")
@@ -301,15 +217,15 @@ def linalg_matrix_norm(
     summed, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = vector_norm(b, x, 1.0, summed, keepdim=True)
     if ord > 0:
-        extreme = _largest_or_zero(b, sums, compared, keepdim=True)
+        norm = _largest_or_zero(b, sums, compared, keepdim=True)
     else:
-        extreme = _extreme(b, "ReduceMin", sums, compared, keepdim=True)
-    return extreme if keepdim else b.squeeze(extreme, [rows, columns])
+        norm = extreme(b, sums, compared, keepdim=True, op="ReduceMin")
+    return norm if keepdim else b.squeeze(norm, [rows, columns])
 
 
 def _largest_or_zero(b: Builder, sizes: Tensor, dim: int, keepdim: bool) -> Tensor:
     """The largest of what is not negative, 0 where there is none."""
-    largest = _extreme(b, "ReduceMax", sizes, dim, keepdim)
+    largest = extreme(b, sizes, dim, keepdim, op="ReduceMax")
     return b.Max(largest, 0) if may_be_empty(sizes, dim) else largest
 
 
@@ -336,8 +252,7 @@ def linalg_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    if ord is None:
-        return vector_norm(b, b.cast(self, dtype), 2.0, dim, keepdim)
-    if isinstance(ord, str) or (len(dim) if dim is not None else self.rank) == 2:
+    is_of_matrix = (len(dim) if dim is not None else self.rank) == 2
+    if isinstance(ord, str) or (ord is not None and is_of_matrix):
         return linalg_matrix_norm(b, self, ord, dim, keepdim, dtype=dtype)
-    return vector_norm(b, b.cast(self, dtype), ord, dim, keepdim)
+    return norm(b, self, ord, dim, keepdim, dtype=dtype)

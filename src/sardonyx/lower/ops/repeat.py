@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import arange, axis_of, is_number
+from sardonyx.lower.kernels.axes import arange, is_number
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Tensor
 
@@ -27,22 +27,6 @@ def tile(b: Builder, self: Tensor, dims: Dims) -> Tensor:
     return repeat(b, self, [*[1] * (self.rank - len(dims)), *dims])
 
 
-@lowering("aten::repeat_interleave.self_int")
-def repeat_interleave(
-    b: Builder,
-    self: Tensor,
-    repeats: Dim,
-    dim: int | None = None,
-    *,
-    output_size: Dim | None = None,
-) -> Tensor:
-    x = b.reshape(self, [b.numel(self)]) if dim is None or self.rank == 0 else self
-    axis = axis_of(x, dim or 0)
-    dims = b.dims(x)
-    copies = b.expand(b.unsqueeze(x, [axis + 1]), [*dims[: axis + 1], repeats, *dims[axis + 1 :]])
-    return b.reshape(copies, [*dims[:axis], dims[axis] * repeats, *dims[axis + 1 :]])
-
-
 @lowering("aten::repeat_interleave.Tensor")
 def repeat_interleave_indices(
     b: Builder, repeats: Tensor, *, output_size: Dim | None = None
@@ -55,21 +39,3 @@ def repeat_interleave_indices(
     # NonZero lists its hits row by row, so each row's index comes as often as it is wanted.
     rows = b.Gather(b.NonZero(wanted), 0, axis=0)
     return b.cast(rows, repeats.dtype)
-
-
-@lowering("aten::repeat_interleave.self_Tensor")
-def repeat_interleave_each(
-    b: Builder,
-    self: Tensor,
-    repeats: Tensor,
-    dim: int | None = None,
-    *,
-    output_size: Dim | None = None,
-) -> Tensor:
-    x = b.reshape(self, [b.numel(self)]) if dim is None or self.rank == 0 else self
-    axis = axis_of(x, dim or 0)
-    # One number of repeats counts for all elements.
-    if repeats.rank == 0 or is_number(repeats.dim(0), 1):
-        repeats = b.expand(b.reshape(repeats, [1]), [x.dim(axis)])
-    indices = b.cast(repeat_interleave_indices(b, repeats), torch.int64)
-    return b.Gather(x, indices, axis=axis)

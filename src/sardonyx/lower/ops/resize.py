@@ -393,57 +393,38 @@ def _scaled(size: Dim, scale: float) -> Dim:
     return sympy.floor(size * sympy.Float(scale))
 
 
-def _register_nearest(name: str, mode: _Mode) -> None:
-    @lowering(*(f"aten::{name}{spatial}d.vec" for spatial in (1, 2, 3)))
-    def nearest_vec(
-        b: Builder, input: Tensor, output_size: Dims | None, scale_factors: list[float] | None
-    ) -> Tensor:
-        return _resize(b, input, mode, *_sizes_and_scales(b, input, output_size, scale_factors))
-
-    @lowering(*(f"aten::{name}{spatial}d" for spatial in (1, 2, 3)))
-    def nearest(
-        b: Builder,
-        self: Tensor,
-        output_size: Dims,
-        scales: float | None = None,
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Tensor:
-        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
-        return _resize(b, self, mode, output_size, given[-len(output_size) :])
+def interpolate_vec(
+    b: Builder,
+    input: Tensor,
+    output_size: Dims | None,
+    align_corners: bool = False,
+    scale_factors: list[float] | None = None,
+    *,
+    mode: _Mode,
+) -> Tensor:
+    sizes, scales = _sizes_and_scales(b, input, output_size, scale_factors)
+    return _resize(b, input, mode, sizes, scales, align_corners)
 
 
-def _register_interpolation(name: str, mode: _Mode) -> None:
-    @lowering(f"aten::{name}.vec")
-    def interpolate_vec(
-        b: Builder,
-        input: Tensor,
-        output_size: Dims | None,
-        align_corners: bool,
-        scale_factors: list[float] | None,
-    ) -> Tensor:
-        sizes, scales = _sizes_and_scales(b, input, output_size, scale_factors)
-        return _resize(b, input, mode, sizes, scales, align_corners)
-
-    @lowering(f"aten::{name}")
-    def interpolate(
-        b: Builder,
-        self: Tensor,
-        output_size: Dims,
-        align_corners: bool,
-        scales: float | None = None,
-        scales_d: float | None = None,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Tensor:
-        given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
-        return _resize(b, self, mode, output_size, given[-len(output_size) :], align_corners)
+def interpolate(
+    b: Builder,
+    self: Tensor,
+    output_size: Dims,
+    align_corners: bool = False,
+    scales: float | None = None,
+    scales_d: float | None = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+    *,
+    mode: _Mode,
+) -> Tensor:
+    given = [scales] if len(output_size) == 1 else [scales_d, scales_h, scales_w]
+    return _resize(b, self, mode, output_size, given[-len(output_size) :], align_corners)
 
 
-_register_nearest("upsample_nearest", _NEAREST)
-_register_nearest("_upsample_nearest_exact", _NEAREST_EXACT)
 for _name, _mode in {
+    **{f"upsample_nearest{spatial}d": _NEAREST for spatial in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{spatial}d": _NEAREST_EXACT for spatial in (1, 2, 3)},
     "upsample_linear1d": _LINEAR,
     "upsample_bilinear2d": _LINEAR,
     "upsample_trilinear3d": _LINEAR,
@@ -451,4 +432,5 @@ for _name, _mode in {
     "_upsample_bilinear2d_aa": _LINEAR_ANTIALIASED,
     "_upsample_bicubic2d_aa": _CUBIC_ANTIALIASED,
 }.items():
-    _register_interpolation(_name, _mode)
+    lowering(f"aten::{_name}.vec", mode=_mode)(interpolate_vec)
+    lowering(f"aten::{_name}", mode=_mode)(interpolate)

@@ -139,11 +139,6 @@ def index_add(
     return _scatter_slices(b, self, dim, index, updates, "add")
 
 
-@lowering("aten::index_copy")
-def index_copy(b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    return _scatter_slices(b, self, dim, index, b.cast(source, self.dtype), None)
-
-
 def _scatter_slices(
     b: Builder, x: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str | None
 ) -> Tensor:

@@ -68,13 +68,9 @@ def split_at_sizes(b: Builder, x: Tensor, sizes: Sequence[Dim], axis: int) -> li
     "aten::unsafe_split_with_sizes",
     "aten::split_with_sizes_copy",
 )
+@lowering("aten::split.sizes", renamed={"split_size": "split_sizes"})
 def split_with_sizes(b: Builder, self: Tensor, split_sizes: Dims, dim: int = 0) -> list[Tensor]:
     return split_at_sizes(b, self, split_sizes, axis_of(self, dim))
-
-
-@lowering("aten::split.sizes")
-def split_sizes(b: Builder, self: Tensor, split_size: Dims, dim: int = 0) -> list[Tensor]:
-    return split_at_sizes(b, self, split_size, axis_of(self, dim))
 
 
 @lowering("aten::split.Tensor", "aten::unsafe_split.Tensor", "aten::split_copy.Tensor")
@@ -169,23 +165,6 @@ def tensor_split_by_tensor(
     return [b.slice(self, axis, s, e) for s, e in zip(starts, [*bounds, None], strict=True)]
 
 
-def _register_split(name: str, dim: int) -> None:
-    def dim_of(x: Tensor) -> int:
-        return min(dim, x.rank - 1)  # hsplit splits the only dim there is
-
-    @lowering(f"aten::{name}.int")
-    def of_sections(b: Builder, self: Tensor, sections: int) -> list[Tensor]:
-        return tensor_split(b, self, sections, dim_of(self))
-
-    @lowering(f"aten::{name}.array")
-    def at_indices(b: Builder, self: Tensor, indices: Ints) -> list[Tensor]:
-        return tensor_split_at(b, self, list(indices), dim_of(self))
-
-
-for _name, _dim in {"vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
-    _register_split(_name, _dim)
-
-
 @lowering("aten::unbind.int", "aten::unbind_copy.int")
 def unbind(b: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
     axis = axis_of(self, dim)
@@ -206,21 +185,6 @@ def flip(b: Builder, self: Tensor, dims: Ints) -> Tensor:
     if not axes or self.rank == 0:
         return self
     return b.Slice(self, [-1] * len(axes), [-(2**63)] * len(axes), axes, [-1] * len(axes))
-
-
-@lowering("aten::rot90")
-def rot90(b: Builder, self: Tensor, k: int, dims: Ints) -> Tensor:
-    first, second = (axis_of(self, d) for d in dims)
-    perm = list(range(self.rank))
-    perm[first], perm[second] = second, first
-    turns = k % 4
-    if turns == 1:
-        return b.transpose(flip(b, self, [second]), perm)
-    if turns == 2:
-        return flip(b, self, [first, second])
-    if turns == 3:
-        return b.transpose(flip(b, self, [first]), perm)
-    return self
 
 
 @lowering("aten::roll")

@@ -12,24 +12,23 @@ from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
 
-@lowering("aten::softmax.int", "aten::special_softmax")
-def softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    return _along(b, "Softmax", b.cast(self, dtype), dim)
-
-
-@lowering("aten::log_softmax.int", "aten::special_log_softmax")
-def log_softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    return _along(b, "LogSoftmax", b.cast(self, dtype), dim)
-
-
-@lowering("aten::_softmax")
-def softmax_of_half(b: Builder, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return softmax(b, self, dim, torch.float32 if half_to_float else None)
-
-
-@lowering("aten::_log_softmax")
-def log_softmax_of_half(b: Builder, self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return log_softmax(b, self, dim, torch.float32 if half_to_float else None)
+@lowering("aten::softmax.int", "aten::special_softmax", "aten::_softmax", op="Softmax")
+@lowering(
+    "aten::log_softmax.int", "aten::special_log_softmax", "aten::_log_softmax", op="LogSoftmax"
+)
+def softmax(
+    b: Builder,
+    self: Tensor,
+    dim: int,
+    dtype: torch.dtype | None = None,
+    half_to_float: bool = False,
+    *,
+    op: str,
+) -> Tensor:
+    x = b.cast(self, torch.float32 if half_to_float else dtype)
+    if x.rank == 0:
+        return b.squeeze(b.op(op, b.unsqueeze(x, [0]), axis=0), [0])
+    return b.op(op, x, axis=dim % x.rank if dim != -1 else -1)
 
 
 @lowering("aten::_safe_softmax")
@@ -37,10 +36,4 @@ def safe_softmax(b: Builder, self: Tensor, dim: int, dtype: torch.dtype | None =
     x = b.cast(self, dtype)
     # Where everything is masked the weights are 0, not NaN.
     masked = b.Equal(reduce_dims(b, "ReduceMax", x, dim, keepdim=True), -math.inf)
-    return b.Where(masked, b.scalar(0, x.dtype), _along(b, "Softmax", x, dim))
-
-
-def _along(b: Builder, op: str, x: Tensor, dim: int) -> Tensor:
-    if x.rank == 0:
-        return b.squeeze(b.op(op, b.unsqueeze(x, [0]), axis=0), [0])
-    return b.op(op, x, axis=dim % x.rank if dim != -1 else -1)
+    return b.Where(masked, b.scalar(0, x.dtype), softmax(b, x, dim, op="Softmax"))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import elementwise, series
 from sardonyx.lower.kernels.elementwise import Unary
-from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
 # -- J and Y -----------------------------------------------------------------------------------
@@ -201,13 +200,7 @@ _OF_X: dict[str, Unary] = {
 """Whose schemas call their argument x."""
 
 
-def _register_of_x(name: str, function: Unary) -> None:
-    @lowering(f"aten::{name}")
-    def of_x(b: Builder, x: Tensor) -> Tensor:
-        return elementwise.in_floats(b, function, x)
-
-
 for _name, _function in _OF_SELF.items():
     elementwise.lowering_in_floats(f"aten::{_name}")(_function)
 for _name, _function in _OF_X.items():
-    _register_of_x(_name, _function)
+    elementwise.lowering_in_floats(f"aten::{_name}", renamed={"x": "self"})(_function)

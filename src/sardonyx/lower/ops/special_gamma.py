@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -193,14 +194,10 @@ _MOST_STEPS = 20_000
 """The series and the fraction need less than 9 sqrt(a) terms."""
 
 
-@lowering("aten::igamma")
-def igamma(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return elementwise.in_floats(b, lambda b, a, x: _incomplete(b, a, x, upper=False), self, other)
-
-
-@lowering("aten::igammac")
-def igammac(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return elementwise.in_floats(b, lambda b, a, x: _incomplete(b, a, x, upper=True), self, other)
+@lowering("aten::igamma", upper=False)
+@lowering("aten::igammac", upper=True)
+def igamma(b: Builder, self: Tensor, other: Tensor, upper: bool) -> Tensor:
+    return elementwise.in_floats(b, partial(_incomplete, upper=upper), self, other)
 
 
 def _incomplete(b: Builder, a: Tensor, x: Tensor, *, upper: bool) -> Tensor:

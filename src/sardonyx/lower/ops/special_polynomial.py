@@ -42,7 +42,7 @@ class _Family:
 # -- evaluation --------------------------------------------------------------------------------
 
 
-def _evaluate(b: Builder, family: _Family, x: Tensor | Scalar, n: Tensor | Scalar) -> Tensor:
+def evaluate(b: Builder, x: Tensor | Scalar, n: Tensor | Scalar, family: _Family) -> Tensor:
     def place(x: Tensor) -> Tensor:
         return b.Sub(b.Add(x, x), 1) if family.shifted else x
 
@@ -202,15 +202,6 @@ _FAMILIES = {
 }
 
 
-def _register(name: str, family: _Family) -> None:
-    @lowering(
-        f"aten::special_{name}",
-        f"aten::special_{name}.x_scalar",
-        f"aten::special_{name}.n_scalar",
-    )
-    def polynomial(b: Builder, x: Tensor | Scalar, n: Tensor | Scalar) -> Tensor:
-        return _evaluate(b, family, x, n)
-
-
 for _name, _family in _FAMILIES.items():
-    _register(_name, _family)
+    _overloads = (f"aten::special_{_name}{suffix}" for suffix in ("", ".x_scalar", ".n_scalar"))
+    lowering(*_overloads, family=_family)(evaluate)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from functools import reduce
 
 import torch
@@ -27,14 +26,10 @@ from sardonyx.lower.values import Dims, Ints, Tensor
     "aten::_reshape_alias",
     "aten::_reshape_alias_copy",
 )
+@lowering("aten::reshape", renamed={"shape": "size"})
 def view(b: Builder, self: Tensor, size: Dims, stride: Dims | None = None) -> Tensor:
     # The strides are those of a contiguous result over the same memory.
     return b.reshape(self, size)
-
-
-@lowering("aten::reshape")
-def reshape(b: Builder, self: Tensor, shape: Dims) -> Tensor:
-    return b.reshape(self, shape)
 
 
 @lowering("aten::reshape_as", "aten::view_as")
@@ -92,59 +87,24 @@ def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return b.expand(self, b.dims(other))
 
 
-@lowering("aten::squeeze", "aten::squeeze_copy")
-def squeeze(b: Builder, self: Tensor) -> Tensor:
-    return _squeeze_axes(b, self, range(self.rank))
-
-
-@lowering("aten::squeeze.dim", "aten::squeeze_copy.dim")
-def squeeze_dim(b: Builder, self: Tensor, dim: int) -> Tensor:
-    return _squeeze_axes(b, self, [axis_of(self, dim)] if self.rank else [])
-
-
-@lowering("aten::squeeze.dims", "aten::squeeze_copy.dims")
-def squeeze_dims(b: Builder, self: Tensor, dim: Ints) -> Tensor:
-    return _squeeze_axes(b, self, [axis_of(self, d) for d in dim] if self.rank else [])
-
-
-def _squeeze_axes(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+@lowering("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
+@lowering("aten::squeeze_copy", "aten::squeeze_copy.dim", "aten::squeeze_copy.dims")
+def squeeze(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
+    dims = range(self.rank) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = [axis_of(self, d) for d in dims] if self.rank else []
     for axis in axes:
-        if x.static_dim(axis) is None:
+        if self.static_dim(axis) is None:
+            size = b.sizes.dim_name(self.dim(axis))
             raise b.refuse(
-                f"dim {axis} has the dynamic size {b.sizes.dim_name(x.dim(axis))}: squeezing drops "
-                "it where that is 1, and an ONNX tensor has one rank. Squeeze other dims only, or "
-                "make this one static"
+                f"dim {axis} has the dynamic size {size}: squeezing drops it where that is 1, and "
+                "an ONNX tensor has one rank. Squeeze other dims only, or make this one static"
             )
-    return b.squeeze(x, [axis for axis in axes if x.static_dim(axis) == 1])
+    return b.squeeze(self, [axis for axis in axes if self.static_dim(axis) == 1])
 
 
 @lowering("aten::unsqueeze", "aten::unsqueeze_copy")
 def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
     return b.unsqueeze(self, [dim % (self.rank + 1)])
-
-
-@lowering("aten::atleast_2d")
-def atleast_2d(b: Builder, self: Tensor) -> Tensor:
-    if self.rank == 0:
-        return b.reshape(self, [1, 1])
-    return b.unsqueeze(self, [0]) if self.rank == 1 else self
-
-
-@lowering("aten::atleast_3d")
-def atleast_3d(b: Builder, self: Tensor) -> Tensor:
-    if self.rank == 0:
-        return b.reshape(self, [1, 1, 1])
-    return b.unsqueeze(self, {1: [0, 2], 2: [2]}.get(self.rank, []))
-
-
-def _register_each(name: str, of_one: Callable[[Builder, Tensor], Tensor]) -> None:
-    @lowering(f"aten::{name}.Sequence")
-    def of_each(b: Builder, tensors: list[Tensor]) -> list[Tensor]:
-        return [of_one(b, t) for t in tensors]
-
-
-for _function in (atleast_2d, atleast_3d):
-    _register_each(_function.__name__, _function)
 
 
 # -- order of dims ---------------------------------------------------------------------------------
@@ -155,18 +115,15 @@ def permute(b: Builder, self: Tensor, dims: Ints) -> Tensor:
     return b.transpose(self, dims)
 
 
-def swap_axes(b: Builder, x: Tensor, first: int, second: int) -> Tensor:
-    if x.rank == 0:
-        return x
-    perm = list(range(x.rank))
-    first, second = first % x.rank, second % x.rank
-    perm[first], perm[second] = perm[second], perm[first]
-    return b.transpose(x, perm)
-
-
 @lowering("aten::transpose.int", "aten::transpose_copy.int")
+@lowering("aten::mT", "aten::mT.a", dim0=-2, dim1=-1)
 def transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
-    return swap_axes(b, self, dim0, dim1)
+    if self.rank == 0:
+        return self
+    perm = list(range(self.rank))
+    first, second = axis_of(self, dim0), axis_of(self, dim1)
+    perm[first], perm[second] = second, first
+    return b.transpose(self, perm)
 
 
 @lowering("aten::t", "aten::t_copy")
@@ -179,14 +136,9 @@ def reversed_dims(b: Builder, self: Tensor) -> Tensor:
     return b.transpose(self, list(reversed(range(self.rank))))
 
 
-@lowering("aten::mT", "aten::mT.a")
-def matrix_transpose(b: Builder, self: Tensor) -> Tensor:
-    return swap_axes(b, self, -2, -1)
-
-
 @lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
 def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return conjugate(b, swap_axes(b, self, -2, -1))
+    return conjugate(b, transpose(b, self, -2, -1))
 
 
 @lowering("aten::pixel_shuffle")
@@ -202,29 +154,11 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     return reshape_to(b, woven, [*batch, deep, height * r, width * r])
 
 
-@lowering("aten::pixel_unshuffle")
-def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    r = downscale_factor
-    *batch, channels, height, width = b.dims(self)
-    n = len(batch)
-    rows, columns = quotient(b, height, r), quotient(b, width, r)
-    split = reshape_to(b, self, [*batch, channels, rows, r, columns, r])
-    parted = b.transpose(split, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return reshape_to(b, parted, [*batch, channels * r * r, rows, columns])
-
-
-@lowering("aten::channel_shuffle", "aten::native_channel_shuffle")
-def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
-    dims = b.dims(self)
-    split = reshape_to(b, self, [dims[0], groups, quotient(b, dims[1], groups), *dims[2:]])
-    return b.reshape(swap_axes(b, split, 1, 2), dims)
-
-
 # -- diagonals and windows -------------------------------------------------------------------------
 
 
 @lowering("aten::diagonal", "aten::diagonal_copy")
-def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal_of(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     flat, positions = matrices_flat(b, self, offset, dim1, dim2)
     return b.Gather(flat, positions, axis=-1)
 
@@ -270,21 +204,13 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
         matrices = b.And(on_diagonal, spread)
     else:
         matrices = b.Where(on_diagonal, spread, b.scalar(0, self.dtype))
-    rank = self.rank + 1
-    perm = [0] * rank
-    for place, axis in enumerate(
-        [*(a for a in range(rank) if a not in (dim1 % rank, dim2 % rank)), dim1 % rank, dim2 % rank]
-    ):
-        perm[axis] = place
-    return b.transpose(matrices, perm)
+    perm = diagonal_perm(matrices, dim1, dim2)
+    return b.transpose(matrices, [perm.index(axis) for axis in range(matrices.rank)])
 
 
 @lowering("aten::diag")
 def diag(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-    if self.rank == 1:
-        return diag_embed(b, self, diagonal)
-    flat, positions = matrices_flat(b, self, diagonal, 0, 1)
-    return b.Gather(flat, positions, axis=-1)
+    return diag_embed(b, self, diagonal) if self.rank == 1 else diagonal_of(b, self, diagonal)
 
 
 @lowering("aten::unfold", "aten::unfold_copy")

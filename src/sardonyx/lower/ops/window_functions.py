@@ -59,30 +59,30 @@ _WINDOWS: dict[str, tuple[Callable[..., torch.Tensor], Form, tuple[str, ...]]] =
 }
 
 
-def _register_window(
-    names: tuple[str, ...], function: Callable[..., torch.Tensor], form: Form
-) -> None:
-    @lowering(*names)
-    def window(
-        b: Builder,
-        window_length: Dim,
-        periodic: bool = True,
-        alpha: float | None = None,
-        beta: float | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> Tensor:
-        if isinstance(window_length, int):
-            shape = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v is not None}
-            return b.const(function(window_length, periodic, **shape, dtype=dtype))
-        dtype = dtype or torch.get_default_dtype()
-        index = b.cast(index_range(b, window_length), torch.float64)
-        last = b.scalar(window_length if periodic else window_length - 1, torch.float64)
-        # Places are exact to the digits of float64; what is made of them need not be.
-        place = b.cast(b.Div(index, last), torch.promote_types(dtype, torch.float32))
-        is_single = b.Equal(b.scalar(window_length, torch.int64), 1)
-        values = b.Where(is_single, b.scalar(1, place.dtype), form(b, place, alpha, beta))
-        return b.with_shape(b.cast(values, dtype), [window_length])
+def window(
+    b: Builder,
+    window_length: Dim,
+    periodic: bool = True,
+    alpha: float | None = None,
+    beta: float | None = None,
+    dtype: torch.dtype | None = None,
+    *,
+    function: Callable[..., torch.Tensor],
+    form: Form,
+) -> Tensor:
+    if isinstance(window_length, int):
+        shape = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v is not None}
+        return b.const(function(window_length, periodic, **shape, dtype=dtype))
+    dtype = dtype or torch.get_default_dtype()
+    index = b.cast(index_range(b, window_length), torch.float64)
+    last = b.scalar(window_length if periodic else window_length - 1, torch.float64)
+    # Places are exact to the digits of float64; what is made of them need not be.
+    place = b.cast(b.Div(index, last), torch.promote_types(dtype, torch.float32))
+    is_single = b.Equal(b.scalar(window_length, torch.int64), 1)
+    values = b.Where(is_single, b.scalar(1, place.dtype), form(b, place, alpha, beta))
+    return b.with_shape(b.cast(values, dtype), [window_length])
 
 
 for _name, (_function, _form, _overloads) in _WINDOWS.items():
-    _register_window(tuple(f"aten::{_name}{o}" for o in _overloads), _function, _form)
+    _names = (f"aten::{_name}{overload}" for overload in _overloads)
+    lowering(*_names, function=_function, form=_form)(window)

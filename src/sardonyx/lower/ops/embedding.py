@@ -1,4 +1,4 @@
-"""Embedding bags: the sums, means or maxima of the embeddings in each bag."""
+"""Embedding bags, the sums, means or maxima of the embeddings in each bag; tables within a norm."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.reductions import vector_norm
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
@@ -20,17 +21,13 @@ def embedding_bag(
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor,
-    scale_grad_by_freq: bool = False,
     mode: int = _SUM,
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, None, None, None]:
-    """The bags; what else ATen returns serves the backward pass and is not computed.
-
-    `scale_grad_by_freq` and `sparse` concern gradients only.
-    """
+    """The bags; what else ATen returns serves the backward pass and is not computed."""
     offsets = b.cast(offsets, torch.int64)
     bags = offsets.dim(0) - 1 if include_last_offset else offsets.dim(0)
     if include_last_offset:
@@ -58,41 +55,6 @@ def embedding_bag(
     return total, None, None, None
 
 
-@lowering("aten::embedding_bag.padding_idx")
-def embedding_bag_with_padding(
-    b: Builder,
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    scale_grad_by_freq: bool,
-    mode: int,
-    sparse: bool,
-    per_sample_weights: Tensor | None,
-    include_last_offset: bool,
-    padding_idx: int | None,
-) -> tuple[Tensor, None, None, None]:
-    """As embedding_bag, but a negative `padding_idx` counts from the end of the table."""
-    if padding_idx is None:
-        row = -1
-    elif padding_idx >= 0:
-        row = padding_idx
-    else:
-        rows = weight.static_dim(0)
-        if rows is None:
-            raise b.refuse("a negative padding_idx needs a table of known length")
-        row = rows + padding_idx
-    return embedding_bag(
-        b,
-        weight,
-        indices,
-        offsets,
-        mode=mode,
-        per_sample_weights=per_sample_weights,
-        include_last_offset=include_last_offset,
-        padding_idx=row,
-    )
-
-
 def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:
     """The bag of each index: how many bags have begun by then, less one."""
     # One place more than there are indices, for empty bags at the end.
@@ -105,3 +67,16 @@ def _bag_of_each(b: Builder, indices: Tensor, offsets: Tensor) -> Tensor:
 
 def _sums(b: Builder, rows: Tensor, bag_of: Tensor, bags: Dim, size: Dim) -> Tensor:
     return b.ScatterND(b.full([bags, size], 0, rows.dtype), bag_of, rows, reduction="add")
+
+
+@lowering("aten::embedding_renorm")
+def embedding_renorm(
+    b: Builder, self: Tensor, indices: Tensor, max_norm: float, norm_type: float
+) -> Tensor:
+    """The table, with those of the rows that `indices` names shortened which are too long."""
+    named = b.reshape(b.cast(indices, torch.int64), [b.numel(indices)])
+    rows = b.Gather(self, named, axis=0)
+    norm = vector_norm(b, rows, norm_type, 1, keepdim=True)
+    shorter = b.Mul(rows, b.Div(b.scalar(max_norm, self.dtype), b.Add(norm, 1e-7)))
+    kept = b.Where(b.Greater(norm, max_norm), shorter, rows)
+    return b.ScatterND(self, b.unsqueeze(named, [1]), kept)

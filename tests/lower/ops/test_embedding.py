@@ -1,4 +1,4 @@
-"""Embedding bags against eager PyTorch: modes, weights, padding and empty bags."""
+"""Embedding bags against eager PyTorch: modes, weights, padding, empty bags and norms."""
 
 from __future__ import annotations
 
@@ -59,3 +59,28 @@ def test_dynamic_number_of_bags_with_the_last_offset(mode: str) -> None:
         dynamic={0: [0], 1: [0]},
         others=[inputs(0, 0, 1, 1, 7), inputs(0, 3), inputs(0, 0)],
     )
+
+
+# -- max_norm --------------------------------------------------------------------------------------
+
+LONG_TABLE = torch.randn(7, 4, generator=GENERATOR) * 3
+
+
+@pytest.mark.parametrize("norm_type", [1.0, 2.0, 3.0])
+def test_rows_are_shortened(norm_type):
+    def read(indices, table):
+        rows = F.embedding(indices, table, max_norm=2.0, norm_type=norm_type)
+        return rows, table
+
+    check(
+        read,
+        torch.tensor([[0, 2, 2], [5, 6, 0]]),
+        LONG_TABLE,
+        dynamic={0: (0,)},
+        others=[(torch.tensor([[1, 1, 3]]), LONG_TABLE)],
+    )
+
+
+def test_bags_of_shortened_rows():
+    bags = torch.tensor([[0, 2, 2], [5, 6, 0]])
+    check(lambda i, t: F.embedding_bag(i, t, max_norm=1.5, mode="sum"), bags, LONG_TABLE)
