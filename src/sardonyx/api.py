@@ -88,8 +88,8 @@ def export(
             one node `prim::PythonOp`, instead of the operators that its `forward` runs.
         kwargs: Keyword arguments of the example, instead of a dict at the end of `args`.
         capture: How the model is recorded: "export", "trace", "script" (as a TorchScript program),
-            or "auto": TorchScript as what it is, anything else by the first of the former two that
-            can.
+            or "auto": TorchScript as what it is; anything else as "export", where data decides a
+            branch or a loop as "script", and as "trace" if no value of the example is kept.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
         external_data: Weights in a separate file: True, False, None (above 2 GB), or a
             `sardonyx.ExternalData` that says how.

@@ -88,8 +88,11 @@ def reads_a_value(x):
 
 
 def test_auto_refuses_what_tracing_would_bake():
+    def with_options(x, **options):
+        return reads_a_value(x)
+
     with pytest.raises(CaptureError) as caught:
-        sardonyx.export(reads_a_value, (torch.ones(3),))
+        sardonyx.export(with_options, (torch.ones(3),))
     message = str(caught.value)
     assert "cannot be recorded faithfully" in message
     assert "a tensor decides a Python branch (True) at" in message

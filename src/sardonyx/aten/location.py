@@ -57,6 +57,16 @@ def _callers(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def model_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The running frames of the user's code, from the innermost to the model's own."""
+    for caller in _callers(frame):
+        kind = _kind_of_file(caller.f_code.co_filename)
+        if kind == "boundary":
+            return
+        if kind == "user":
+            yield caller
+
+
 def _innermost(frames: Iterable[tuple[str, int]]) -> Place:
     fallback: tuple[str, int] | None = None
     for file, line in frames:

@@ -27,7 +27,7 @@ class Branch:
 
     keys: tuple[str, ...]
     children: tuple[Structure, ...]
-    make: Callable[[list[Any]], Any]
+    make: Callable[[list[Any]], Any] = dataclasses.field(compare=False)
     type_name: str
 
 

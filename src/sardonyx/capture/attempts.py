@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import torch
 
-from sardonyx.capture.flat_model import Recorded
+from sardonyx.aten.location import place_text
+from sardonyx.capture.capture_errors import DataDependentError, result_on_copies
+from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.entry_points import (
     record_by_example,
@@ -16,7 +18,7 @@ from sardonyx.capture.recorder.entry_points import (
     record_symbolically,
 )
 from sardonyx.capture.recorder.model_run import ComparedByIdentityError
-from sardonyx.capture.torchscript.program import capture_by_script
+from sardonyx.capture.torchscript.program import capture_by_script, compiled_script
 from sardonyx.errors import (
     CaptureError,
     DynamicDimError,
@@ -24,6 +26,7 @@ from sardonyx.errors import (
     InvalidOptionError,
     format_message,
 )
+from sardonyx.notes import Note
 
 Record: TypeAlias = Callable[[Any, PreparedInputs], Recorded]
 
@@ -52,11 +55,43 @@ UNBAKED = replace(
 )
 SCRIPT = Attempt("script", capture_by_script, "a TorchScript program is read, not run")
 
+
+def _read_as_script(model: Any, inputs: PreparedInputs) -> Recorded:
+    """A model that torch.jit.script compiles, if that gives the same: code may ask whether it runs
+    as a script."""
+    program = compiled_script(model)
+    recorded = capture_by_script(program, inputs)
+    if not _gives_the_same(model, program, inputs):
+        raise CaptureError("as a script the model gives other results than as Python code")
+    return recorded
+
+
+def _gives_the_same(model: Any, program: Any, inputs: PreparedInputs) -> bool:
+    """Whether a model and its script agree on the example."""
+    found = OutputRecord(), OutputRecord()
+    for runnable, output in zip((model, program), found, strict=True):
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            output.note(result_on_copies(runnable, inputs, inputs.leaves)[0])
+    if found[0].structure != found[1].structure:
+        return False
+    try:
+        for leaves in zip(found[0].leaves, found[1].leaves, strict=True):
+            torch.testing.assert_close(*leaves, equal_nan=True)
+    except (AssertionError, TypeError):
+        return False
+    return True
+
+
+COMPILED_SCRIPT = Attempt(
+    "script", _read_as_script, "branches and loops that data decides are in the source alone"
+)
+
 ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
     "export": (SYMBOLIC, COMPILED),
     "trace": (BY_EXAMPLE, COMPILED),
     "script": (SCRIPT,),
-    "auto": (SYMBOLIC, COMPILED, UNBAKED),
+    "auto": (SYMBOLIC, COMPILED, COMPILED_SCRIPT, UNBAKED),
 }
 """By the option `capture`."""
 
@@ -74,7 +109,7 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
     """By the first attempt that succeeds; the error of the first where none does."""
     refusals: list[tuple[Attempt, CaptureError]] = []
     for attempt in ATTEMPTS[way]:
-        if attempt is COMPILED and not _may_compile(refusals):
+        if not _may_record_more(attempt, [error for _, error in refusals]):
             continue
         try:
             recorded = attempt.record(model, inputs)
@@ -85,34 +120,40 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
             if isinstance(error, DynamicDimError):
                 break
             continue
+        if attempt is COMPILED_SCRIPT:
+            recorded = replace(recorded, notes=(_read_instead(refusals[0][1]), *recorded.notes))
         if attempt.accepts_baked or not recorded.baked:
             return recorded
-        raise _baked(refusals[0][1], recorded) from refusals[0][1]
+        raise _baked(refusals, recorded) from refusals[0][1]
     raise refusals[0][1]
 
 
-def _may_compile(refusals: list[tuple[Attempt, CaptureError]]) -> bool:
-    """Whether compiled bytecode may record more than a run: no specialized dims, and no comparisons
-    by `is`."""
-    return not any(
-        isinstance(error, (DynamicDimError, ComparedByIdentityError)) for _, error in refusals
+def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
+    """Whether an attempt may record what those before it were refused for. Compiled bytecode has
+    the same sizes, and cannot compare by `is`; a script is worth a try for branches and loops."""
+    if attempt is COMPILED:
+        return not any(isinstance(e, (DynamicDimError, ComparedByIdentityError)) for e in refused)
+    return attempt is not COMPILED_SCRIPT or isinstance(refused[0], DataDependentError)
+
+
+def _read_instead(refusal: CaptureError) -> Note:
+    place = refusal.place
+    return Note(
+        f"{refusal.headline} at {place_text(place)}: the model is read as a TorchScript program"
+        if place
+        else f"{refusal.headline}: the model is read as a TorchScript program",
+        place=place,
     )
 
 
-def _baked(refusal: CaptureError, recorded: Recorded) -> CaptureError:
+def _baked(refusals: list[tuple[Attempt, CaptureError]], recorded: Recorded) -> CaptureError:
     return CaptureError(
         format_message(
             "the model cannot be recorded faithfully",
             [
-                ("export", refusal.headline),
+                *((attempt.name, error.headline) for attempt, error in refusals),
                 ("trace", [str(value) for value in recorded.baked]),
-                (
-                    "try",
-                    [
-                        'capture="script", if torch.jit.script compiles the model',
-                        'capture="trace" to accept the baked values',
-                    ],
-                ),
+                ("try", 'capture="trace" to accept the baked values'),
             ],
         )
     )

@@ -32,6 +32,10 @@ def result_on_copies(
         return model(*args, **kwargs), buffers.assigned()
 
 
+class DataDependentError(CaptureError):
+    """The model's code branches on a value that data decides, or loops over one."""
+
+
 class SizesRejectedError(DynamicDimError):
     """The model takes the sizes of the example, but not those that it is recorded with."""
 

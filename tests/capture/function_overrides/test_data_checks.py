@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import sardonyx
 from tests.lower.ops.harness import check
 
 
@@ -22,3 +23,80 @@ def test_a_mask_stays_an_input_where_the_example_is_causal(capture):
 def test_variances_are_not_looked_at():
     x, y, variance = torch.randn(3, 4), torch.randn(3, 4), torch.rand(3, 4)
     check(nn.GaussianNLLLoss(full=True), x, y, variance, others=[(y, x, variance * 0)])
+
+
+def asserted(x):
+    assert (x > -100).all(), f"too small: {x}"
+    return x + 1
+
+
+def finite(x):
+    if not torch.isfinite(x).all():
+        raise ValueError(f"not finite: {x}")
+    return x + 1
+
+
+def in_range(x):
+    if (x.sum() > 1e6) or x.max() > 1e5:
+        message = "too large"
+        raise ValueError(message)
+    return x * 2
+
+
+def not_too_many(x):
+    kept = x[x != 0]
+    if not (kept.shape[0] > 0 and kept.shape[0] < 1000):
+        raise ValueError("none, or too many")
+    return kept * kept.shape[0]
+
+
+def least_item(x):
+    if x.min().item() < -1e9:
+        raise ValueError
+    else:
+        x = x - 1
+    return x
+
+
+CHECKS = [asserted, finite, in_range, not_too_many, least_item]
+
+
+@pytest.mark.parametrize("capture", ["export", "trace", "auto"])
+@pytest.mark.parametrize("model", CHECKS)
+def test_a_check_that_only_raises_is_a_note(model, capture):
+    x = torch.arange(-3.0, 3.0).reshape(2, 3)
+    program = sardonyx.export(model, (x,), capture=capture)
+    for other in (x, x + 0.5, -x):
+        torch.testing.assert_close(program(other), model(other))
+    (note,) = program.notes
+    assert note.startswith("the model raises an error for some data at ")
+
+
+def caught(x):
+    try:
+        if x.sum() > 0:
+            raise ValueError
+        return x
+    except ValueError:
+        return x * 2
+
+
+def caught_outside(x):
+    try:
+        return finite(x)
+    except ValueError:
+        return x
+
+
+def more_than_raised(x):
+    if x.sum() > 0:
+        x = x + 1
+    elif x.sum() < -100:
+        raise ValueError
+    return x
+
+
+@pytest.mark.parametrize("model", [caught, caught_outside, more_than_raised])
+def test_errors_that_may_be_caught_are_branches(model):
+    with pytest.raises(sardonyx.CaptureError, match="looks at a value that data decides"):
+        sardonyx.export(model, (torch.ones(2, 2),), capture="export")

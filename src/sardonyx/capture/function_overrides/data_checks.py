@@ -1,17 +1,23 @@
-"""Checks of data inside of torch.nn, answered so that the recording holds for all inputs."""
+"""Checks of data in Python code, answered so that the recording holds for all valid inputs."""
 
 from __future__ import annotations
 
+import ast
+import dis
+import itertools
+import linecache
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 from torch.nn.modules import transformer
 
 from sardonyx.aten.graph import SourceLocation
-from sardonyx.aten.location import running_model_code
+from sardonyx.aten.location import model_frames, running_model_code
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
 
 _ANSWERED_NO = {
@@ -36,6 +42,62 @@ def is_either_branch_right(frame: FrameType) -> bool:
     return any(
         code.co_name == name and code.co_filename.endswith(file) for file, name in _EQUAL_BRANCHES
     )
+
+
+def answer_that_does_not_raise(frame: FrameType) -> bool | None:
+    """What a condition is where the model's code goes on, if all that it does for the other answer
+    is to raise: `assert ok`, `if not ok: raise ValueError`. None for other conditions, and where an
+    error may be caught."""
+    frames = list(model_frames(frame))
+    if not frames or any(f.f_lineno in _statements(f.f_code.co_filename).caught for f in frames):
+        return None
+    answers = _statements(frames[0].f_code.co_filename).answers
+    return next((answers[p] for p in _evaluated(frames[0]) if p in answers), None)
+
+
+def _evaluated(frame: FrameType) -> Iterator[Any]:
+    """Where the expression is whose truth a frame asks for, if it does: it ends right before the
+    running instruction, which has its position or that of the statement."""
+    instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if "JUMP" in instruction or instruction in ("UNARY_NOT", "TO_BOOL"):
+        *before, running = list(frame.f_code.co_positions())[: frame.f_lasti // 2 + 1]
+        yield from itertools.islice((p for p in reversed(before) if p != running), 1)
+        yield running
+
+
+class _Statements(NamedTuple):
+    answers: Mapping[Any, bool]
+    """By the position of a part of a condition, what it must be not to raise."""
+    caught: frozenset[int]
+    """Lines whose errors are caught."""
+
+
+@cache
+def _statements(file: str) -> _Statements:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return _Statements({}, frozenset())
+    answers: dict[Any, bool] = {}
+    caught: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            answers.update(_answers(node.test, True))
+        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+            answers.update(_answers(node.test, False))
+        elif isinstance(node, ast.Try) and node.handlers:
+            caught.update(range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1))
+    return _Statements(answers, frozenset(caught))
+
+
+def _answers(test: ast.expr, wanted: bool) -> Iterator[tuple[Any, bool]]:
+    """A condition and its parts, each with the answer that makes the whole `wanted`."""
+    yield (test.lineno, test.end_lineno, test.col_offset, test.end_col_offset), wanted
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _answers(test.operand, not wanted)
+    elif isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from _answers(part, wanted)
 
 
 _ASKED_OF_MASK = "(mask == causal_comparison).all()"

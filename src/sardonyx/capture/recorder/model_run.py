@@ -20,6 +20,7 @@ from sardonyx.capture.autograd_functions import note_shared_writes
 from sardonyx.capture.capture_errors import (
     KEEP_SYMBOLIC,
     KEEP_TENSOR,
+    DataDependentError,
     fixed_dim_error,
     model_raises,
     place_of,
@@ -363,7 +364,7 @@ class Recording:
         names = {s: o.name for s, o in self._origins.items()}
         if _torch_private.is_data_dependent_error(error):
             return error_at(
-                CaptureError,
+                DataDependentError,
                 place_of(error),
                 "the model's code looks at a value that data decides",
                 [

@@ -7,11 +7,15 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import sympy
+from sympy.logic.boolalg import Boolean
 
 from sardonyx import _torch_private
-from sardonyx.aten.location import Place, innermost_user_place
+from sardonyx.aten.location import Place, innermost_user_place, place_text
 from sardonyx.capture.flat_model import SizeCondition
-from sardonyx.capture.function_overrides.data_checks import is_either_branch_right
+from sardonyx.capture.function_overrides.data_checks import (
+    answer_that_does_not_raise,
+    is_either_branch_right,
+)
 from sardonyx.errors import CaptureError
 from sardonyx.notes import error_at
 
@@ -79,8 +83,9 @@ class SizeGuards:
         except Exception as error:
             if not _torch_private.is_data_dependent_error(error, expression):
                 raise
-            if is_either_branch_right(frame):
-                return sympy.false
+            answer = self._answer_for_all_data(expression, frame)
+            if answer is not None:
+                return sympy.sympify(answer)
             if not self._recorder.example.follows and not self.in_operator:
                 self._recorder.refuse(error)
             return self._recorder.example.answer(expression, error, frame)
@@ -96,6 +101,20 @@ class SizeGuards:
             self.zero_one_answers.setdefault(
                 _holds(expression, answer), innermost_user_place(frame)
             )
+        return answer
+
+    def _answer_for_all_data(self, expression: sympy.Basic, frame: FrameType) -> bool | None:
+        """Of a condition that data decides, where the other answer gives nothing else."""
+        if self.in_operator or not isinstance(expression, Boolean):
+            return None
+        if is_either_branch_right(frame):
+            return False
+        answer = answer_that_does_not_raise(frame)
+        if answer is not None:
+            place = innermost_user_place(frame)
+            self._recorder.notes[
+                f"the model raises an error for some data at {place_text(place)}: the file does not"
+            ] = None
         return answer
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard, TypeVar
 import sympy
 
 from sardonyx import _torch_private
-from sardonyx.aten.location import Place, is_users, place_text
+from sardonyx.aten.location import Place, is_users, model_frames, place_text
 from sardonyx.aten.size_printing import text_of
 from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.errors import DynamicDimError
@@ -41,9 +41,10 @@ def text_place(frame: FrameType) -> Place | None:
 
 def only_reports(frame: FrameType | None) -> bool:
     """Whether the model's code is in an assertion or an error, or prints or logs something."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame is not None and frame.f_lineno in _reporting_lines(frame.f_code.co_filename)
+    innermost = next(model_frames(frame), None)
+    if innermost is None:
+        return False
+    return innermost.f_lineno in _reporting_lines(innermost.f_code.co_filename)
 
 
 @cache

@@ -34,7 +34,7 @@ from sardonyx.errors import CaptureError, InvalidOptionError, format_message
 
 
 def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
-    program = _scripted(model)
+    program = compiled_script(model)
     record = OutputRecord()
     flat = FlatModel(program, inputs, record)
     reader = GraphReader(flat, ModuleNames.of(model))
@@ -123,7 +123,7 @@ def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
     return next((place for place in places if place.file), SourceLocation())
 
 
-def _scripted(model: Any) -> Any:
+def compiled_script(model: Any) -> Any:
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return model
     try:
