@@ -33,6 +33,12 @@ class InvalidOptionError(SardonyxError, ValueError):
     """An argument of `export` that cannot be honoured."""
 
 
+class UnknownNameError(InvalidOptionError):
+    """`dynamic_axes` names neither an input nor an output."""
+
+    name: str = ""
+
+
 class UnknownOptionError(InvalidOptionError, TypeError):
     """An option that does not exist."""
 
@@ -47,6 +53,9 @@ class FinalCaptureError(CaptureError):
 
 class DynamicDimError(CaptureError):
     """A dim that is declared dynamic is specialized by the model."""
+
+    dim: tuple[str, int] | None = None
+    """The input or output and the axis, where it is one dim."""
 
 
 @dataclass(frozen=True, slots=True)

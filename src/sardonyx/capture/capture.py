@@ -36,7 +36,13 @@ from sardonyx.capture.symbolic_shapes.guard_boundaries import guard_conditions
 from sardonyx.capture.symbolic_shapes.guards import SmallComputedSizeError, are_special
 from sardonyx.capture.symbolic_shapes.rank_guards import notes_on_ranks
 from sardonyx.capture.symbolic_shapes.zero_one_specialization import checked_at_example
-from sardonyx.errors import CaptureError, DynamicDimError, InvalidOptionError, format_message
+from sardonyx.errors import (
+    CaptureError,
+    DynamicDimError,
+    InvalidOptionError,
+    UnknownNameError,
+    format_message,
+)
 from sardonyx.functionalization.conditional_copies import notes_on_copies
 from sardonyx.functionalization.functionalize import functionalize
 from sardonyx.notes import Note, NoteKind
@@ -268,12 +274,14 @@ def _signature(
     names = name_outputs([*kept, *state_paths], options.output_names, taken)
     unknown = [name for name in inputs.output_axes if name not in names]
     if unknown:
-        raise InvalidOptionError(
+        refusal = UnknownNameError(
             format_message(
                 f"dynamic_axes names {unknown[0]!r}, which is neither an input nor an output",
                 [("inputs", ", ".join(s.name for s in input_specs)), ("outputs", ", ".join(names))],
             )
         )
+        refusal.name = unknown[0]
+        raise refusal
     found = iter(names)
     leaves: list[OutputSpec | ConstantLeaf] = [
         OutputSpec(next(found), ".".join(path), id(leaf) in output.lists)

@@ -119,7 +119,9 @@ def fixed_dim_error(
         f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the model fixes it to"
         f" {size}"
     )
-    return DynamicDimError(format_message(headline, [("by", places[:3]), ("try", advice)]))
+    error = DynamicDimError(format_message(headline, [("by", places[:3]), ("try", advice)]))
+    error.dim = name, axis
+    return error
 
 
 def with_constant_numbers(

@@ -38,10 +38,12 @@ def _name_output_dims(name: str, value: ir.Value, axes: Mapping[int, str]) -> No
                 f"dynamic axis {axis} of output {name!r} does not exist: it has {len(dims)} dims"
             )
         if isinstance(dims[axis], int):
-            raise DynamicDimError(
+            refusal = DynamicDimError(
                 f"dim {axis} of output {name!r} was asked to be dynamic ({dim_name!r}), but is"
                 f" {dims[axis]} for every input: make the input dim it comes from dynamic"
             )
+            refusal.dim = name, axis
+            raise refusal
         dims[axis] = dim_name
     value.shape = ir.Shape(dims)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -16,6 +17,7 @@ import sardonyx
 
 
 def test_export_is_ours_and_then_pytorchs_again(tmp_path: Path) -> None:
+    importlib.import_module("torch.onnx.operators")  # which PyTorch's compiler imports
     before = dict(vars(torch.onnx))
     modules = {name: sys.modules.get(f"torch.onnx.{name}") for name in ("utils", "symbolic_helper")}
     with sardonyx.installed():
@@ -122,3 +124,26 @@ def test_a_script_is_run(tmp_path: Path) -> None:
     )
     assert run.stdout.strip() == "['--flag', '-x']"
     assert onnx.load(tmp_path / "out.onnx").producer_name == "sardonyx"
+
+
+@pytest.mark.parametrize("as_lists", [False, True])
+def test_labels_in_dynamic_axes_that_do_not_hold_are_warnings(as_lists: bool) -> None:
+    class Fixed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.view(2, 6, -1) + 1
+
+    axes: Any = {"x": {0: "batch", 2: "n"}, "nothing": {0: "batch"}, "y": {0: "batch", 2: "n"}}
+    if as_lists:
+        axes = {name: list(dims) for name, dims in axes.items()}
+    options: dict[str, Any] = {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": axes}
+    x = torch.randn(2, 6, 3)
+    with sardonyx.installed(), pytest.warns(sardonyx.OnnxExporterWarning) as shown:
+        program: Any = torch.onnx.export(Fixed(), (x,), **options)
+    said = [str(warning.message) for warning in shown]
+    assert sum(text.startswith("dynamic_axes: ") for text in said) == len(said) == 3
+    (value,) = program.model.graph.inputs
+    assert value.shape[0] == 2 and not isinstance(value.shape[2], int)
+    other = torch.randn(2, 6, 5)
+    torch.testing.assert_close(program(other), Fixed()(other))
+    with pytest.raises(sardonyx.DynamicDimError):
+        sardonyx.export(Fixed(), (x,), **options)

@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sardonyx import api
-from sardonyx.errors import InvalidOptionError, OnnxExporterWarning
+from sardonyx.errors import (
+    DynamicDimError,
+    InvalidOptionError,
+    OnnxExporterWarning,
+    UnknownNameError,
+)
 from sardonyx.option_names import OF_OTHER_EXPORTERS, refuse_unknown
 from sardonyx.options import OperatorExportTypes
 from sardonyx.serialize.text import to_text
@@ -18,8 +23,35 @@ _ABSENT = object()
 
 def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) -> Any:
     """`sardonyx.export` for callers of `torch.onnx.export` of any version: options of that exporter
-    alone are accepted, and a warning explains what became of them."""
-    return api.export(model, args, f, **_options_here(_by_name(more, _places(more), given)))
+    alone are accepted, and a warning explains what became of them. A name in `dynamic_axes` that
+    does not exist, and a dim there that the model fixes, are a warning, too."""
+    options = _options_here(_by_name(more, _places(more), given))
+    while True:
+        try:
+            return api.export(model, args, f, **options)
+        except (UnknownNameError, DynamicDimError) as error:
+            left = _axes_without(options.get("dynamic_axes"), error)
+            if left is None:
+                raise
+            warnings.warn(f"dynamic_axes: {error.headline}", OnnxExporterWarning, 2)
+            options["dynamic_axes"] = left
+
+
+def _axes_without(
+    axes: Any, error: UnknownNameError | DynamicDimError
+) -> dict[str, dict[int, Any] | list[int]] | None:
+    """`dynamic_axes` without what the error is about; None where that is not in it."""
+    if not isinstance(axes, Mapping):
+        return None
+    if isinstance(error, UnknownNameError):
+        return {name: dims for name, dims in axes.items() if name != error.name}
+    name, axis = error.dim or ("", 0)
+    if name not in axes or axis not in axes[name]:
+        return None
+    dims = axes[name]
+    if isinstance(dims, Mapping):
+        return {**axes, name: {a: label for a, label in dims.items() if a != axis}}
+    return {**axes, name: [a for a in dims if a != axis]}
 
 
 def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: Any) -> str:
