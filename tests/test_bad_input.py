@@ -363,3 +363,27 @@ def test_what_cannot_be_written_to(refused):
 def test_the_values_of_a_sparse_tensor(capture: str) -> None:
     with pytest.raises(UnsupportedOperatorError, match=r"aten::_to_sparse .*aten::values"):
         sardonyx.export(lambda x: x.to_sparse().values(), (torch.eye(3),), capture=capture)
+
+
+def test_a_null_character_in_a_path_is_refused() -> None:
+    with pytest.raises(sardonyx.InvalidOptionError, match="null character"):
+        sardonyx.export(torch.nn.ReLU(), (torch.ones(2),), "a\0b.onnx")
+
+
+def test_autocast_around_an_export_is_refused() -> None:
+    with torch.autocast("cpu"), pytest.raises(sardonyx.InvalidOptionError, match="autocast"):
+        sardonyx.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+
+
+@CAPTURES
+def test_one_element_of_a_weight(capture: str) -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.arange(12.0).reshape(3, 4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight[1:2, 2]
+
+    program = sardonyx.export(Scaled(), (torch.ones(2, 3),), capture=capture)
+    torch.testing.assert_close(program(torch.ones(2, 3)), torch.full((2, 3), 6.0))

@@ -12,11 +12,12 @@ from typing import Any, BinaryIO
 
 from torch.export import ExportedProgram
 
+from sardonyx import _torch_private
 from sardonyx.capture.capture import Captured
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless, names_of_tied_weights
 from sardonyx.capture.inputs.wrappers import unwrapped
-from sardonyx.errors import InternalError
+from sardonyx.errors import InternalError, InvalidOptionError
 from sardonyx.garbage_collection import older_objects_set_aside
 from sardonyx.legalize import supported_opset
 from sardonyx.option_names import OF_OTHER_EXPORTERS, suggests_options
@@ -118,6 +119,11 @@ def _export(
 ) -> ONNXProgram:
     if f is not None:
         check_destination(f)
+    if autocast := _torch_private.autocast_devices():
+        raise InvalidOptionError(
+            f"autocast is enabled for {autocast[0]} around the export: export outside of it, and"
+            " let forward enter it where the model is to compute in lower precision"
+        )
     stage = StageTimes(options.progress)
     with captured_model(model, args, kwargs, options, stage) as (captured, lowering):
         eager = _eager(model, args, kwargs, captured, options)

@@ -44,3 +44,12 @@ def holds_memory(tensor: torch.Tensor) -> bool:
         and storage.nbytes() > 0
         and (storage.device.type != "cpu" or tensor.data_ptr() != 0)
     )
+
+
+def bytes_of(tensor: torch.Tensor) -> memoryview:
+    """The bytes in row-major order, read where they lie if the tensor is contiguous."""
+    if not tensor.numel():
+        return memoryview(b"")
+    # A single element counts as contiguous whatever its stride is, but is not viewed as bytes then.
+    line = tensor.contiguous().as_strided((tensor.numel(),), (1,))
+    return array_of(line.view(torch.uint8)).data

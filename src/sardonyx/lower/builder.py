@@ -16,7 +16,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, SymbolSource, Value
-from sardonyx.aten.storage import array_of
+from sardonyx.aten.storage import bytes_of
 from sardonyx.errors import InternalError
 from sardonyx.lower import type_promotion
 from sardonyx.lower.complex.values import COMPLEX_OPERATORS, ComplexTensor
@@ -230,7 +230,7 @@ class Builder:
             return ComplexTensor(self.const(tensor.real), self.const(tensor.imag))
         key = None
         if tensor.numel() <= 1024 and tensor.device.type == "cpu":
-            key = (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
+            key = (tensor.dtype, tuple(tensor.shape), bytes(bytes_of(tensor)))
             if key in self._constants:
                 return self._constants[key]
         name = self._constant_name()
@@ -490,11 +490,3 @@ def _with_axes_from_front(name: str, inputs: Sequence[Input]) -> Sequence[Input]
     if not isinstance(data, Tensor) or data.shape is None:
         return inputs
     return [data, [axis % max(data.rank, 1) for axis in inputs[1]], *inputs[2:]]
-
-
-def _bytes_of(tensor: torch.Tensor) -> bytes:
-    if not tensor.numel():
-        return b""
-    # A single element counts as contiguous whatever its stride is, but is not viewed as bytes then.
-    line = tensor.contiguous().as_strided((tensor.numel(),), (1,))
-    return array_of(line.view(torch.uint8)).tobytes()

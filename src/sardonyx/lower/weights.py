@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from sardonyx.aten.storage import array_of, holds_memory
+from sardonyx.aten.storage import array_of, bytes_of, holds_memory
 from sardonyx.errors import SerializeError, UnsupportedDtypeError
 from sardonyx.lower.values import TORCH_TO_ONNX
 
@@ -82,7 +82,7 @@ class TorchTensor(ir.Tensor[torch.Tensor]):
         tensor = self.raw.detach()
         for block in _host_blocks(tensor if carrier is None else tensor.view(carrier)):
             if block.numel():
-                yield array_of(block.reshape(-1).view(torch.uint8)).data
+                yield bytes_of(block)
 
     def tobytes(self) -> bytes:
         buffer = io.BytesIO()

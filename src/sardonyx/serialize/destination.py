@@ -80,6 +80,8 @@ def check_destination(destination: Destination) -> None:
 def path_of(destination: str | os.PathLike[str]) -> str:
     """The path to write to. A link is followed, as `open` would."""
     path = os.fspath(destination)
+    if "\0" in path:
+        raise InvalidOptionError(f"f has a null character, which no path may have: {path!r}")
     return os.path.realpath(path) if os.path.islink(path) else path
 
 
