@@ -35,7 +35,9 @@ NAMES = [line for line in LIST.read_text().splitlines() if not line.startswith("
 WITH_A_FORM = {name.split(".")[0] for name in LIBRARY.names()}
 READ_OF_TORCHSCRIPT = {
     *calls._CALLS,
-    *dict_calls._DICT_CALLS,
+    *dict_calls._NEW,
+    *dict_calls._READS,
+    *dict_calls._CHANGES,
     *number_calls._NUMBER_CALLS,
     *tensor_queries._QUESTIONS,
     *tensor_queries.OF_TYPES,

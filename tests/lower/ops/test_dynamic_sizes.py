@@ -31,6 +31,7 @@ OF_A_LENGTH = {
     "linspace of integers": lambda x: torch.linspace(-3, 17, x.shape[0], dtype=torch.int64),
     "linspace between tensors": lambda x: torch.linspace(x.sum(), 3, steps=x.shape[0]),
     "linspace up to a size": lambda x: torch.linspace(0, x.shape[0] - 0.5, x.shape[0] * 2),
+    "logspace": lambda x: torch.logspace(-1, 2, x.shape[0], base=2.0),
     "bartlett": lambda x: torch.bartlett_window(x.shape[0]),
     "blackman": lambda x: torch.blackman_window(x.shape[0], periodic=False),
     "hann": lambda x: x * torch.hann_window(x.shape[0]),
@@ -40,12 +41,14 @@ OF_A_LENGTH = {
     "kaiser": lambda x: torch.kaiser_window(x.shape[0]),
     "kaiser of a number": lambda x: torch.kaiser_window(x.shape[0], False, 6.0),
     "triu_indices": lambda x: torch.triu_indices(x.shape[0], x.shape[0], 1),
+    "vander": lambda x: torch.vander(x, 4),
+    "vander, increasing": lambda x: torch.vander(x, increasing=True),
 }
 
 
 @pytest.mark.parametrize("name", OF_A_LENGTH)
 def test_of_a_length(name):
-    sizes = _vectors(0, 1, 2, 8, 13)
+    sizes = _vectors(1, 2, 8, 13) + ([] if name == "vander, increasing" else _vectors(0))
     check(OF_A_LENGTH[name], torch.randn(5), dynamic={0: [0]}, others=sizes, rtol=2e-4)
 
 
@@ -74,13 +77,13 @@ OF_A_MATRIX = {
     "norm 1": lambda x: torch.linalg.norm(x, 1),
     "norm inf": lambda x: torch.linalg.matrix_norm(x, math.inf),
     "norm of columns": lambda x: torch.linalg.norm(x, 3, dim=0, keepdim=True),
+    "multi_dot": lambda x: torch.linalg.multi_dot([x, x.T, x, torch.ones(x.shape[1])]),
 }
 
 
 @pytest.mark.parametrize("name", OF_A_MATRIX)
 def test_of_a_matrix(name):
-    empty = [] if name.startswith(("norm", "trapezoid")) else [(0, 3), (3, 0)]
-    shapes = [(1, 4), (3, 1), (6, 7), (2, 2), *empty]
+    shapes = [(1, 4), (3, 1), (6, 7), (2, 2), *([] if "norm" in name else [(0, 3), (3, 0)])]
     check(
         OF_A_MATRIX[name],
         torch.randn(5, 4),
@@ -88,23 +91,6 @@ def test_of_a_matrix(name):
         others=_matrices(*shapes),
         atol=1e-4,
     )
-
-
-REFUSED = {
-    "combinations": lambda x: torch.combinations(x[:, 0]),
-    "logspace": lambda x: torch.logspace(-1, 2, x.shape[0], base=2.0),
-    "multi_dot": lambda x: torch.linalg.multi_dot([x, x.T, x, torch.ones(x.shape[1])]),
-    "_chunk_cat": lambda x: torch._chunk_cat([x, x[..., :1]], 1, 4),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_pytorch_takes_apart_at_known_sizes_only(name):
-    check(REFUSED[name], torch.randn(5, 4))
-    with pytest.raises(
-        sardonyx.UnsupportedOperatorError, match=rf"{name} .*\n.*\n.*decomposition holds where"
-    ):
-        check(REFUSED[name], torch.randn(5, 4), dynamic={0: [0, 1]})
 
 
 @pytest.mark.parametrize("order", [-1, -math.inf, 2, -2, "nuc", "fro"])
@@ -121,25 +107,35 @@ def test_matrix_norm(order):
 @pytest.mark.parametrize(
     "model",
     [
-        lambda x: torch.gradient(x, spacing=[0.5, 2.0], edge_order=2),
-        lambda x: torch.gradient(x, spacing=(torch.arange(5) ** 2.0,), dim=0),
-        lambda x: torch.vander(x[:, 0]),
+        lambda x: torch.gradient(x),
+        lambda x: torch.gradient(x, spacing=2.0, dim=1),
+        lambda x: torch.gradient(x, spacing=[0.5, 2.0]),
+        lambda x: torch.gradient(x, edge_order=2),
+        lambda x: torch.gradient(x, spacing=(torch.arange(x.shape[0]) ** 2.0,), dim=0),
+        lambda x: torch.gradient(
+            x, spacing=(torch.arange(x.shape[1]) ** 2.0,), dim=-1, edge_order=2
+        ),
     ],
-    ids=["gradient", "gradient at places", "vander"],
 )
-def test_functions_of_fixed_sizes_alone(model):
-    check(model, torch.randn(5, 4))
-    with pytest.raises(sardonyx.DynamicDimError, match=r"test_dynamic_sizes\.py:"):
-        sardonyx.export(model, (torch.randn(5, 4),), dynamic_axes={"x": [0]}, input_names=["x"])
+def test_gradient(model):
+    check(model, torch.randn(5, 4), dynamic={0: [0, 1]}, others=_matrices((3, 3), (9, 4), (3, 8)))
 
 
-def test_product_of_two_inputs():
+def test_products_of_several_inputs():
     check(
         torch.kron,
         torch.randn(3, 4),
         torch.randn(2, 5),
         dynamic={0: [0, 1], 1: [0, 1]},
         others=_each([(1, 1), (1, 1)], [(2, 3), (5, 1)], [(0, 2), (3, 3)]),
+    )
+    check(
+        lambda *x: torch.linalg.multi_dot(x),
+        torch.randn(3, 4),
+        torch.randn(4, 2),
+        torch.randn(2, 5),
+        dynamic={0: [0, 1], 1: [0, 1], 2: [0, 1]},
+        others=_each([(1, 1)] * 3, [(2, 7), (7, 3), (3, 1)], [(0, 2), (2, 2), (2, 3)]),
     )
 
 

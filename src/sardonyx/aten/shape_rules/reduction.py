@@ -11,6 +11,19 @@ import torch
 aten = torch.ops.aten
 
 
+def _mean(
+    self: torch.Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    wanted = dtype or self.dtype
+    if not (wanted.is_floating_point or wanted.is_complex):
+        raise RuntimeError(f"mean(): the dtype of the result is floating point, not {wanted}")
+    return _without(self, dim, keepdim, wanted)
+
+
 def _norm(
     self: torch.Tensor,
     ord: float | str | None,
@@ -63,6 +76,8 @@ def _edges(self: torch.Tensor, bins: Sequence[int], **options: Any) -> list[torc
 
 
 SHAPE_RULES: dict[Any, Callable[..., Any]] = {
+    aten.mean.default: _mean,
+    aten.mean.dim: _mean,
     aten.linalg_norm.default: _norm,
     aten.linalg_norm.ord_str: _norm,
     aten.linalg_matrix_norm.default: _norm,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
 import torch
@@ -11,7 +11,12 @@ from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
 from sardonyx.capture.flat_model import SizeCondition
-from sardonyx.capture.symbolic_shapes.guards import SymbolOrigin, check_conditions, readable
+from sardonyx.capture.symbolic_shapes.guards import (
+    SymbolOrigin,
+    at_sizes,
+    check_conditions,
+    readable,
+)
 from sardonyx.notes import Note, guard_note
 
 
@@ -24,18 +29,14 @@ def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]
     notes = check_conditions(conditions, origins, _torch_private.hints_of(program))
     known = [condition.expression for condition in conditions]
     asserted = [c for c in _asserted(program) if c not in known and c.free_symbols <= names.keys()]
+    known += asserted
     said = [
         *(readable(condition, origins) for condition in asserted),
-        *_ranges(program, names),
+        *_ranges(program, names, known),
+        *_remainders(program, names, known),
     ]
-    if not notes:
-        # A program that was read from a file: PyTorch writes what it checks of inputs as text.
-        said += filter(_REMAINDER.fullmatch, _torch_private.texts_of_guards(program))
     notes += [guard_note(text, "the ExportedProgram says so") for text in said]
     return list(dict.fromkeys(notes))
-
-
-_REMAINDER = re.compile(r"\(?L\S+ % \d+\)? == \d+")
 
 
 def _recorded(program: ExportedProgram) -> Iterator[SizeCondition]:
@@ -75,13 +76,63 @@ def _is_remainder(side: sympy.Basic) -> bool:
 _REMAINDERS = ("Mod", "PythonMod")
 
 
-def _ranges(program: ExportedProgram, names: Mapping[sympy.Symbol, str]) -> Iterator[str]:
-    """PyTorch assumes sizes of at least 2 anyway; that alone is no bound."""
+def _ranges(
+    program: ExportedProgram,
+    names: Mapping[sympy.Symbol, str],
+    conditions: Sequence[sympy.Basic],
+) -> Iterator[str]:
+    """The bounds of sizes that no condition implies. PyTorch assumes sizes of at least 2 anyway;
+    that alone is no bound."""
     for symbol, allowed in program.range_constraints.items():
         if symbol not in names:
             continue
         least = int(allowed.lower) if allowed.lower.is_Integer else 0
-        if allowed.upper.is_Integer:
-            yield f"{f'{least} <= ' if least else ''}{names[symbol]} <= {allowed.upper}"
-        elif least > 2:
+        most = int(allowed.upper) if allowed.upper.is_Integer else None
+        own = [c for c in conditions if _is_inequality(c) and c.free_symbols == {symbol}]
+        bounds_below = least > 2 and not _is_bound(own, symbol, least, least - 1)
+        if most is not None and not _is_bound(own, symbol, most, most + 1):
+            yield f"{f'{least} <= ' if least else ''}{names[symbol]} <= {most}"
+        elif bounds_below:
             yield f"{names[symbol]} >= {least}"
+
+
+def _is_inequality(condition: sympy.Basic) -> bool:
+    return isinstance(condition, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge))
+
+
+def _is_bound(
+    conditions: Sequence[sympy.Basic], symbol: sympy.Symbol, last: int, beyond: int
+) -> bool:
+    return any(
+        at_sizes(condition, {symbol: last}) == sympy.true
+        and at_sizes(condition, {symbol: beyond}) == sympy.false
+        for condition in conditions
+    )
+
+
+def _remainders(
+    program: ExportedProgram,
+    names: Mapping[sympy.Symbol, str],
+    conditions: Sequence[sympy.Basic],
+) -> Iterator[str]:
+    """Of what PyTorch writes to a file with a program: the plainest, where it is all that is left
+    of what was noted."""
+    recorded = set(map(str, conditions))
+    inputs = {
+        node.name: node.meta.get("val") for node in program.graph.find_nodes(op="placeholder")
+    }
+    for text in _torch_private.texts_of_guards(program):
+        found = _REMAINDER_OF_SIZE.fullmatch(text)
+        tensor = inputs.get(found["input"]) if found is not None else None
+        if found is None or not isinstance(tensor, torch.Tensor):
+            continue
+        symbol = _torch_private.dim_of(tensor.shape[int(found["axis"])])
+        condition = f"Mod({{}}, {found['by']}) == {found['left']}"
+        written = f"Eq(Mod({symbol}, {found['by']}), {found['left']})"
+        if symbol in names and written not in recorded:
+            yield condition.format(names[symbol])
+
+
+_REMAINDER_OF_SIZE = re.compile(
+    r"\(?L\['(?P<input>\w+)'\]\.size\(\)\[(?P<axis>\d+)\] % (?P<by>\d+)\)? == (?P<left>\d+)"
+)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations as choices
+from itertools import combinations_with_replacement as choices_with_replacement
+from itertools import pairwise
+
+import torch
+
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import is_number
+from sardonyx.lower.kernels.axes import arange, is_number
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Tensor
+from sardonyx.lower.values import Dim, Tensor
 
 
 @lowering("aten::cat", "aten::concat", "aten::concatenate")
@@ -25,3 +31,26 @@ def stack(b: Builder, tensors: list[Tensor], dim: int = 0) -> Tensor:
     if len(operands) == 1:
         return operands[0]
     return b.Concat(*operands, axis=axis)
+
+
+@lowering("aten::combinations")
+def combinations(b: Builder, self: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    if r == 0:
+        return b.full([0], 0, self.dtype)
+    size = self.dim(0)
+    if isinstance(size, int):
+        chosen = list((choices_with_replacement if with_replacement else choices)(range(size), r))
+        indices = b.const(torch.tensor(chosen, dtype=torch.int64).reshape(-1, r))
+    else:
+        indices = _rising(b, size, r, strictly=not with_replacement)
+    return b.Gather(self, indices, axis=0)
+
+
+def _rising(b: Builder, size: Dim, count: int, strictly: bool) -> Tensor:
+    """All rows of `count` indices below `size`, each larger than the one before."""
+    index = arange(b, size)
+    lines = [b.unsqueeze(index, [a for a in range(count) if a != k]) for k in range(count)]
+    rises = b.expand(b.scalar(True), [size] * count)
+    for left, right in pairwise(lines):
+        rises = b.And(rises, b.op("Less" if strictly else "LessOrEqual", left, right))
+    return b.transpose(b.NonZero(rises), [1, 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import sympy
 import torch
@@ -149,15 +150,47 @@ def linspace(
     steps: Dim,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Both ends are included; each number is counted from the nearer one, in float64."""
     dtype = dtype or torch.get_default_dtype()
-    if (
-        isinstance(start, (int, float))
-        and isinstance(end, (int, float))
-        and isinstance(steps, int)
-        and steps <= SMALL_COUNT
-    ):
-        return b.const(torch.linspace(start, end, steps, dtype=dtype))
+    table = _small_table(torch.linspace, start, end, steps, dtype=dtype)
+    if table is not None:
+        return b.const(table)
+    return b.with_shape(b.cast(_evenly_spaced(b, start, end, steps, dtype), dtype), [steps])
+
+
+@lowering("aten::logspace", "aten::logspace.Tensor_Tensor")
+@lowering("aten::logspace.Tensor_Scalar", "aten::logspace.Scalar_Tensor")
+def logspace(
+    b: Builder,
+    start: Tensor | Scalar,
+    end: Tensor | Scalar,
+    steps: Dim,
+    base: float = 10.0,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    dtype = dtype or torch.get_default_dtype()
+    table = _small_table(torch.logspace, start, end, steps, base=base, dtype=dtype)
+    if table is not None:
+        return b.const(table)
+    exponents = _evenly_spaced(b, start, end, steps, dtype)
+    powers = b.Pow(b.scalar(base, torch.float64), exponents)
+    return b.with_shape(b.cast(powers, dtype), [steps])
+
+
+def _small_table(
+    make: Any, start: Tensor | Scalar, end: Tensor | Scalar, steps: Dim, **options: Any
+) -> torch.Tensor | None:
+    """What PyTorch gives, where the ends are numbers and there are few steps."""
+    are_known = isinstance(start, (int, float)) and isinstance(end, (int, float))
+    if not are_known or not isinstance(steps, int) or steps > SMALL_COUNT:
+        return None
+    table: torch.Tensor = make(start, end, steps, **options)
+    return table
+
+
+def _evenly_spaced(
+    b: Builder, start: Tensor | Scalar, end: Tensor | Scalar, steps: Dim, dtype: torch.dtype
+) -> Tensor:
+    """Both ends are included; each number is counted from the nearer one, in float64."""
     # The ends of integers lose their fractions, what lies between not yet.
     first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
     gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
@@ -165,8 +198,7 @@ def linspace(
     from_start = b.Add(b.Mul(index, gap), first)
     from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
     middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
-    spaced = b.Where(b.Less(index, middle), from_start, from_end)
-    return b.with_shape(b.cast(spaced, dtype), [steps])
+    return b.Where(b.Less(index, middle), from_start, from_end)
 
 
 # -- triangles and the diagonal ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache, partial, reduce
 
 import torch
 
@@ -36,6 +37,44 @@ def matmul_(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 @lowering("aten::mm", "aten::bmm", "aten::mm.dtype", "aten::bmm.dtype")
 def mm(b: Builder, self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None) -> Tensor:
     return matmul(b, b.cast(self, out_dtype), b.cast(mat2, out_dtype))
+
+
+@lowering("aten::linalg_multi_dot")
+def linalg_multi_dot(b: Builder, tensors: list[Tensor]) -> Tensor:
+    first, last = tensors[0], tensors[-1]
+    ends = [first if first.rank == 2 else b.unsqueeze(first, [0])]
+    ends.append(last if last.rank == 2 else b.unsqueeze(last, [1]))
+    product = _chain(b, [ends[0], *tensors[1:-1], ends[1]])
+    return b.squeeze(product, [axis for axis, end in enumerate((first, last)) if end.rank == 1])
+
+
+def _chain(b: Builder, matrices: list[Tensor]) -> Tensor:
+    """The product of matrices, in the order that takes the fewest multiplications. Where that
+    depends on dynamic sizes: from the right to the left if the last has one column."""
+    sizes = [m.static_dim(0) for m in matrices] + [matrices[-1].static_dim(1)]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        if sizes[-1] == 1:
+            return reduce(lambda right, left: matmul(b, left, right), reversed(matrices))
+        return reduce(partial(matmul, b), matrices)
+
+    @cache
+    def best(start: int, end: int) -> tuple[int, int]:
+        """The cost of matrices `start` to `end`, and before which of them to cut."""
+        if end - start == 1:
+            return 0, start
+        return min(
+            (best(start, k)[0] + best(k, end)[0] + known[start] * known[k] * known[end], k)
+            for k in range(start + 1, end)
+        )
+
+    def product(start: int, end: int) -> Tensor:
+        if end - start == 1:
+            return matrices[start]
+        cut = best(start, end)[1]
+        return matmul(b, product(start, cut), product(cut, end))
+
+    return product(0, len(matrices))
 
 
 @lowering("aten::_int_mm")
