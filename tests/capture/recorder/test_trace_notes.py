@@ -137,17 +137,17 @@ def test_numbers_that_only_go_into_operators_are_not_baked(model):
     torch.testing.assert_close(program(x), model(x))
 
 
-def test_a_loop_over_as_many_values_as_there_are_is_not_recorded():
+def branch_on_equality(x):
+    return x + 1 if torch.allclose(x, x.abs()) else x - 1
+
+
+@pytest.mark.parametrize("model", [loop_over_selection, branch_on_equality])
+def test_what_values_decide_is_not_taken_for_granted(model):
     with pytest.raises(sardonyx.SardonyxError):
-        sardonyx.export(loop_over_selection, (torch.ones(3),), capture="auto")
-
-
-def test_a_branch_on_equality_is_not_taken_for_granted():
-    def model(x):
-        return x + 1 if torch.allclose(x, x.abs()) else x - 1
-
-    with pytest.raises(sardonyx.SardonyxError):
-        sardonyx.export(model, (torch.tensor([1.0, -2.0]),), capture="auto")
+        sardonyx.export(model, (torch.ones(3),), capture="export")
+    program = sardonyx.export(model, (torch.ones(3),))
+    for x in (torch.ones(3), torch.tensor([2.0, -1.0, 3.0]), -torch.ones(3)):
+        torch.testing.assert_close(program(x), model(x))
 
 
 def test_a_dim_that_is_unpacked_cannot_be_dynamic():
