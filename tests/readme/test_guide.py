@@ -35,6 +35,7 @@ def test_every_page_of_the_guide_is_here():
         "first_export",
         "dynamic_shapes",
         "control_flow",
+        "detection",
         "custom_operators",
         "large_models",
         "verification",
