@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -18,6 +19,29 @@ def scripted_class(module: torch.nn.Module) -> str:
     name = str(module._c._type().qualified_name())  # type: ignore[operator,union-attr]
     parts = name.removeprefix("__torch__.").split(".")
     return ".".join(part for part in parts if not part.startswith("___torch_mangle_"))
+
+
+def files_of_script(program: Any) -> set[str]:
+    """The files of Python source that a script was compiled from."""
+    files: set[str] = set()
+    graph = program.inlined_graph  # which owns the nodes
+    blocks = [graph]
+    while blocks:
+        for node in blocks.pop().nodes():
+            files.update(_SOURCE_FILE.findall(node.sourceRange()))
+            blocks += node.blocks()
+    return files
+
+
+_SOURCE_FILE = re.compile(r'File "([^"]+)", line \d+')
+
+
+def has_hooks(module: Any = None) -> bool:
+    """Whether hooks are registered for the calls of a module, or of all."""
+    if module is not None:
+        return bool(module._forward_hooks or module._forward_pre_hooks)
+    every: Any = torch.nn.modules.module
+    return bool(every._global_forward_hooks or every._global_forward_pre_hooks)
 
 
 def inlined_subgraph(node: Any) -> Any:

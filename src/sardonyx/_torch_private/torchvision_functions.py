@@ -23,12 +23,14 @@ def batch_images(self: Any, images: list[torch.Tensor], size_divisible: int = 32
 
 
 def infer_scale(feature: torch.Tensor, original_size: list[int]) -> float:
-    """The power of two by which a feature map is smaller than its image: found by comparisons,
-    which say for which sizes it is that one; torchvision takes a logarithm of numbers."""
+    """The power of two nearest to the scale of a feature map: found by comparisons, which say for
+    which sizes it is that one; torchvision takes a logarithm of numbers."""
     size, of_image = feature.shape[-2], original_size[0]
     scale = 1.0
     while size * 2**0.5 < of_image * scale:
         scale /= 2
+    while size > of_image * scale * 2**0.5:
+        scale *= 2
     return scale
 
 

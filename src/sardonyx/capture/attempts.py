@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import torch
 
 from sardonyx.aten.location import place_text
-from sardonyx.capture.capture_errors import DataDependentError, result_on_copies
-from sardonyx.capture.flat_model import OutputRecord, Recorded
+from sardonyx.capture.capture_errors import DataDependentError
+from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.entry_points import (
     record_by_example,
@@ -18,7 +18,8 @@ from sardonyx.capture.recorder.entry_points import (
     record_symbolically,
 )
 from sardonyx.capture.recorder.model_run import ComparedByIdentityError
-from sardonyx.capture.torchscript.program import capture_by_script, compiled_script
+from sardonyx.capture.torchscript.compiled_models import read_compiled
+from sardonyx.capture.torchscript.program import capture_by_script
 from sardonyx.errors import (
     CaptureError,
     DynamicDimError,
@@ -56,35 +57,8 @@ UNBAKED = replace(
 SCRIPT = Attempt("script", capture_by_script, "a TorchScript program is read, not run")
 
 
-def _read_as_script(model: Any, inputs: PreparedInputs) -> Recorded:
-    """A model that torch.jit.script compiles, if that gives the same: code may ask whether it runs
-    as a script."""
-    program = compiled_script(model)
-    recorded = capture_by_script(program, inputs)
-    if not _gives_the_same(model, program, inputs):
-        raise CaptureError("as a script the model gives other results than as Python code")
-    return recorded
-
-
-def _gives_the_same(model: Any, program: Any, inputs: PreparedInputs) -> bool:
-    """Whether a model and its script agree on the example."""
-    found = OutputRecord(), OutputRecord()
-    for runnable, output in zip((model, program), found, strict=True):
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(0)
-            output.note(result_on_copies(runnable, inputs, inputs.leaves)[0])
-    if found[0].structure != found[1].structure:
-        return False
-    try:
-        for leaves in zip(found[0].leaves, found[1].leaves, strict=True):
-            torch.testing.assert_close(*leaves, equal_nan=True)
-    except (AssertionError, TypeError):
-        return False
-    return True
-
-
 COMPILED_SCRIPT = Attempt(
-    "script", _read_as_script, "branches and loops that data decides are in the source alone"
+    "script", read_compiled, "branches and loops that data decides are in the source alone"
 )
 
 ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
@@ -130,9 +104,13 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
 
 def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
     """Whether an attempt may record what those before it were refused for. Compiled bytecode has
-    the same sizes, and cannot compare by `is`; a script is worth a try for branches and loops."""
+    the same sizes and the same branches, and cannot compare by `is`; a script has both branches."""
     if attempt is COMPILED:
-        return not any(isinstance(e, (DynamicDimError, ComparedByIdentityError)) for e in refused)
+        return not any(
+            isinstance(error, (DynamicDimError, ComparedByIdentityError))
+            or (isinstance(error, DataDependentError) and error.is_condition)
+            for error in refused
+        )
     return attempt is not COMPILED_SCRIPT or isinstance(refused[0], DataDependentError)
 
 

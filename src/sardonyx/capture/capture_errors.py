@@ -35,6 +35,9 @@ def result_on_copies(
 class DataDependentError(CaptureError):
     """The model's code branches on a value that data decides, or loops over one."""
 
+    is_condition = False
+    """Whether it is the truth of a condition that is needed, not a number."""
+
 
 class SizesRejectedError(DynamicDimError):
     """The model takes the sizes of the example, but not those that it is recorded with."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+
 import pytest
 import torch
 from torch import nn
@@ -69,7 +72,7 @@ def test_a_check_that_only_raises_is_a_note(model, capture):
     for other in (x, x + 0.5, -x):
         torch.testing.assert_close(program(other), model(other))
     (note,) = program.notes
-    assert note.startswith("the model raises an error for some data at ")
+    assert note.startswith("the file does not raise what the model raises for some data at ")
 
 
 def caught(x):
@@ -79,6 +82,14 @@ def caught(x):
         return x
     except ValueError:
         return x * 2
+
+
+def caught_assertion(x):
+    try:
+        assert x.sum() > 0
+        return x
+    except AssertionError:
+        return x * 4
 
 
 def caught_outside(x):
@@ -96,7 +107,85 @@ def more_than_raised(x):
     return x
 
 
-@pytest.mark.parametrize("model", [caught, caught_outside, more_than_raised])
+def suppressed(x):
+    y = x
+    with contextlib.suppress(ValueError):
+        if x.sum() > 0:
+            raise ValueError
+        y = x * 2
+    return y
+
+
+def left_in_finally(x):
+    y = x
+    try:
+        if x.sum() > 0:
+            raise ValueError
+        y = x * 2
+    finally:
+        return y  # noqa: B012
+
+
+def may_return(x, early=True):
+    if x.sum() > 0:
+        if early:
+            return x * 2
+        raise ValueError
+    return x
+
+
+class Positive:
+    def __init__(self, x):
+        self.left = x[x > 0].shape[0]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.left <= 0:
+            raise StopIteration
+        self.left -= 1
+        return 1
+
+
+def iterated(x):
+    return x + sum(Positive(x))
+
+
+def second_part_computes(x):
+    y = x
+    if not (x.sum() > 0 or ((y := x * 7) is not None)):
+        raise ValueError
+    return y
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(caught, caught_assertion, caught_outside, more_than_raised, suppressed, left_in_finally),
+        *(may_return, iterated, second_part_computes),
+    ],
+)
 def test_errors_that_may_be_caught_are_branches(model):
     with pytest.raises(sardonyx.CaptureError, match="looks at a value that data decides"):
         sardonyx.export(model, (torch.ones(2, 2),), capture="export")
+
+
+@pytest.mark.parametrize("capture", ["export", "trace", "auto"])
+def test_an_example_that_does_not_pass_a_check_is_refused(capture):
+    with pytest.raises(sardonyx.CaptureError, match=r"AssertionError|value that data decides"):
+        sardonyx.export(asserted, (torch.full((2, 2), -200.0),), capture=capture)
+
+
+def test_a_check_is_that_of_the_file_as_it_is_now(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    source = tmp_path / "edited_checks.py"
+    source.write_text(
+        "def model(x):\n    if x.sum() > 0:\n        raise ValueError\n    return x\n"
+    )
+    module = importlib.import_module("edited_checks")
+    assert sardonyx.export(module.model, (-torch.ones(2),), capture="export").notes
+    source.write_text("def model(x):\n    if x.sum() > 0:\n        x = x * 2\n    return x - 1\n")
+    module = importlib.reload(module)
+    with pytest.raises(sardonyx.CaptureError, match="looks at a value that data decides"):
+        sardonyx.export(module.model, (-torch.ones(2),), capture="export")

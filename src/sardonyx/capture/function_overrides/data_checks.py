@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dis
 import itertools
-import linecache
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from types import FrameType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -19,6 +16,7 @@ from torch.nn.modules import transformer
 from sardonyx.aten.graph import SourceLocation
 from sardonyx.aten.location import model_frames, running_model_code
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
+from sardonyx.capture.function_overrides.source_statements import statements_of
 
 _ANSWERED_NO = {
     (functional.__file__, "gaussian_nll_loss"),
@@ -49,9 +47,13 @@ def answer_that_does_not_raise(frame: FrameType) -> bool | None:
     is to raise: `assert ok`, `if not ok: raise ValueError`. None for other conditions, and where an
     error may be caught."""
     frames = list(model_frames(frame))
-    if not frames or any(f.f_lineno in _statements(f.f_code.co_filename).caught for f in frames):
+    sources = [statements_of(f.f_code.co_filename) for f in frames]
+    for running, source in zip(frames, sources, strict=True):
+        if source is None or running.f_lineno in source.guarded_lines:
+            return None
+    if not frames or sources[0] is None:
         return None
-    answers = _statements(frames[0].f_code.co_filename).answers
+    answers = sources[0].answers
     return next((answers[p] for p in _evaluated(frames[0]) if p in answers), None)
 
 
@@ -63,41 +65,6 @@ def _evaluated(frame: FrameType) -> Iterator[Any]:
         *before, running = list(frame.f_code.co_positions())[: frame.f_lasti // 2 + 1]
         yield from itertools.islice((p for p in reversed(before) if p != running), 1)
         yield running
-
-
-class _Statements(NamedTuple):
-    answers: Mapping[Any, bool]
-    """By the position of a part of a condition, what it must be not to raise."""
-    caught: frozenset[int]
-    """Lines whose errors are caught."""
-
-
-@cache
-def _statements(file: str) -> _Statements:
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return _Statements({}, frozenset())
-    answers: dict[Any, bool] = {}
-    caught: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assert):
-            answers.update(_answers(node.test, True))
-        elif isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-            answers.update(_answers(node.test, False))
-        elif isinstance(node, ast.Try) and node.handlers:
-            caught.update(range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1))
-    return _Statements(answers, frozenset(caught))
-
-
-def _answers(test: ast.expr, wanted: bool) -> Iterator[tuple[Any, bool]]:
-    """A condition and its parts, each with the answer that makes the whole `wanted`."""
-    yield (test.lineno, test.end_lineno, test.col_offset, test.end_col_offset), wanted
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _answers(test.operand, not wanted)
-    elif isinstance(test, ast.BoolOp):
-        for part in test.values:
-            yield from _answers(part, wanted)
 
 
 _ASKED_OF_MASK = "(mask == causal_comparison).all()"

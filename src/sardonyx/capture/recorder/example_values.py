@@ -206,6 +206,13 @@ class ExampleValues:
         values = {s: self._number(s) for s in expression.free_symbols}
         return _torch_private.plain_number(sympy.sympify(expression.xreplace(values)))
 
+    def fails(self, condition: sympy.Basic, wanted: bool) -> bool:
+        """Whether a condition is known to be another one in the example."""
+        try:
+            return bool(self.value_of(condition)) != wanted
+        except Exception:  # the recording has no values, or operators do not take them
+            return False
+
     def sees_the_same(self, other: ExampleValues, looked: Any) -> bool:
         """Whether what the code looked at is that with other inputs, too; not where the calls that
         lead to it do not take those."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 import torch
+from sympy.logic.boolalg import Boolean
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import Place, place_text
@@ -363,7 +364,8 @@ class Recording:
     def _refusal(self, error: Exception) -> CaptureError:
         names = {s: o.name for s, o in self._origins.items()}
         if _torch_private.is_data_dependent_error(error):
-            return error_at(
+            condition = _torch_private.condition_of(error)
+            refusal = error_at(
                 DataDependentError,
                 place_of(error),
                 "the model's code looks at a value that data decides",
@@ -372,8 +374,10 @@ class Recording:
                     'or capture="trace", which takes the value of the example',
                     KEEP_TENSOR if self._reads.has_read_items else "",
                 ],
-                self._text(_torch_private.condition_of(error)),
+                self._text(condition),
             )
+            refusal.is_condition = isinstance(condition, Boolean)
+            return refusal
         own = model_raises(self._model, self._inputs)
         if own is not None:
             return own

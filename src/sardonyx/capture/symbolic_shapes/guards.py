@@ -3,15 +3,13 @@ only restricts one."""
 
 from __future__ import annotations
 
-import ast
 import linecache
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from types import FrameType
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import sympy
 
@@ -19,6 +17,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.location import Place, is_users, model_frames, place_text
 from sardonyx.aten.size_printing import text_of
 from sardonyx.capture.flat_model import SizeCondition
+from sardonyx.capture.function_overrides.source_statements import is_only_reported
 from sardonyx.errors import DynamicDimError
 from sardonyx.notes import Note, error_at, guard_note
 
@@ -40,44 +39,9 @@ def text_place(frame: FrameType) -> Place | None:
 
 
 def only_reports(frame: FrameType | None) -> bool:
-    """Whether the model's code is in an assertion or an error, or prints or logs something."""
+    """Whether the model's code makes the message of an error, or prints or logs something."""
     innermost = next(model_frames(frame), None)
-    if innermost is None:
-        return False
-    return innermost.f_lineno in _reporting_lines(innermost.f_code.co_filename)
-
-
-@cache
-def _reporting_lines(file: str) -> frozenset[int]:
-    """Lines of such statements."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return frozenset()
-    spans = (
-        range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for node in ast.walk(tree)
-        if _reports(node)
-    )
-    return frozenset(line for span in spans for line in span)
-
-
-def _reports(node: ast.AST) -> TypeGuard[ast.stmt]:
-    if isinstance(node, (ast.Assert, ast.Raise)):
-        return True
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return False
-    function = node.value.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in _REPORTING
-
-
-_REPORTING = frozenset(
-    {
-        "print", "_assert", "_check", "_check_value", "_check_type", "_check_index", "warn", "log",
-        "debug", "info", "warning", "warning_once", "error", "critical", "exception",
-    }
-)  # fmt: skip
+    return innermost is not None and is_only_reported(innermost)
 
 
 def _is_of_python(file: str) -> bool:

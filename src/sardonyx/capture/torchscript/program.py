@@ -126,6 +126,8 @@ def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
 def compiled_script(model: Any) -> Any:
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return model
+    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    before = [set(vars(module)) for module in modules]
     try:
         return torch.jit.script(model)
     except Exception as error:
@@ -135,6 +137,10 @@ def compiled_script(model: Any) -> Any:
                 [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
             )
         ) from error
+    finally:
+        for module, names in zip(modules, before, strict=True):
+            for name in vars(module).keys() - names:  # PyTorch keeps overloads of methods there
+                del vars(module)[name]
 
 
 def _arguments(
