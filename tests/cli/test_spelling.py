@@ -32,8 +32,8 @@ def _failure(folder: Path, name: str, *options: str) -> str:
 
 
 def test_the_ways_of_recording(tmp_path: Path) -> None:
-    message = _failure(tmp_path, "Decides")
-    assert "--capture script" in message and "--capture trace" in message
+    message = _failure(tmp_path, "Decides", "--capture", "export")
+    assert "--capture trace" in message
     assert 'capture="' not in message
 
 
