@@ -39,7 +39,7 @@ import sardonyx  # noqa: E402
 from benchmarks.compatibility_page import LINES, PAGE, SECONDS, Line, page, read_lines  # noqa: E402
 from benchmarks.model_families import FAMILIES, Case, declare_torchvision_operators  # noqa: E402
 
-EAGER_SECONDS = 10
+EAGER_SECONDS = 20
 
 
 class Disagreement(Exception):
