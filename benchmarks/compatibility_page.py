@@ -1,0 +1,139 @@
+"""docs/compatibility.md, from the lines that benchmarks/compatibility.py writes."""
+
+import importlib.metadata
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.model_families import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[1]
+LINES = ROOT / "build/compatibility.jsonl"
+PAGE = ROOT / "docs/compatibility.md"
+SECONDS = 60
+OUTCOMES = ("passed", "refused", "wrong", "does not run", "eager fails")
+RIVALS = {"dynamo": "torch.onnx, dynamo=True", "torchscript": "torch.onnx, dynamo=False"}
+REASONS = {
+    "aimv2": "the model itself: while it is recorded it builds a causal mask, which in eager it"
+    " leaves out where there is no padding",
+    "muse_spark": "by 1.3e-4, likely rounding: eager moves by 8e-5 with the weights' last bit",
+}
+"""Of outcomes that were looked into."""
+HEAD = """\
+# Compatibility
+
+Published models, exported with `sardonyx.export(..., verify=True)` and otherwise default options.
+Written by `python benchmarks/compatibility.py`, with {versions}.
+
+Models have random weights and, in transformers, tiny configurations made by rule; where the rule
+makes no model that runs, the model is listed and not counted. The batch is dynamic, text has a
+dynamic sequence, and the images of detectors have dynamic height and width. One-stage detectors
+return at most 10 boxes: random weights give many boxes nearly equal scores, and with the default of
+300 retinanet counts as wrong, as rounding exchanges neighbours. Models are tried in a random order,
+so that a part of a family is a sample of it.
+
+- *Passed*: ONNX Runtime computes what PyTorch does, at the example and at inputs of other sizes.
+- *Refused*: an error, and no file.
+- *Wrong*: verification finds another result; it raises, so that no file is written here either.
+- *Does not run*: ONNX Runtime cannot load or run the file, the process dies, or it takes more than
+  {seconds} s.
+
+Where PyTorch's exporters stand beside, their files are compared at the example and at one other
+size.
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one exporter made of one model."""
+
+    family: str
+    name: str
+    exporter: str
+    outcome: str
+    cause: str = ""
+    seconds: float = 0.0
+    """Of the export and its verification."""
+    inputs: tuple[str, ...] = ()
+
+
+def read_lines() -> list[Line]:
+    if not LINES.exists():
+        return []
+    return [Line(**json.loads(text)) for text in LINES.read_text().splitlines()]
+
+
+def general(cause: str) -> str:
+    """A cause without what is the model's own: numbers, names in quotes, places."""
+    cause = re.sub(r"(disagree) on .*", r"\1", cause.partition(";")[0])
+    cause = re.sub(r"'[^']*'|`[^`]*`|\"[^\"]*\"", "_", cause)
+    cause = re.sub(r"\b\w*\d[\w.]*\b", "N", cause)
+    return cause.replace("|", "\\|").replace("<", "&lt;").strip()[:160]
+
+
+def page(lines: list[Line]) -> str:
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("torch", "transformers", "timm", "torchvision", "onnxruntime")
+    )
+    parts = [HEAD.format(versions=versions, seconds=SECONDS)]
+    for family in FAMILIES:
+        own = [line for line in lines if line.family == family]
+        if own:
+            parts.append(section(family, own))
+    return "\n".join(parts)
+
+
+def section(family: str, lines: list[Line]) -> str:
+    ours = sorted((line for line in lines if line.exporter == "sardonyx"), key=lambda x: x.name)
+    counts = Counter(line.outcome for line in ours)
+    known = len(FAMILIES[family].names())
+    run = len(ours) - counts["eager fails"]
+    text = [f"## {family}\n"]
+    text.append(
+        f"{len(ours)} of {known} models were tried, {run} run in eager; "
+        f"{counts['passed']} of these {run} pass.\n"
+    )
+    text += ["| outcome | cause | models |", "|---|---|---|"]
+    text.append(f"| passed | | {counts['passed']} |")
+    for outcome in OUTCOMES[1:-1]:
+        groups: dict[str, list[str]] = {}
+        for line in ours:
+            if line.outcome == outcome:
+                groups.setdefault(general(line.cause), []).append(line.name)
+        for why, names in sorted(groups.items(), key=lambda item: -len(item[1])):
+            names = [f"{name} ({REASONS[name]})" if name in REASONS else name for name in names]
+            text.append(f"| {outcome} | {why} | {len(names)}: {', '.join(names)} |")
+    passed = [line.name for line in ours if line.outcome == "passed"]
+    inputs = Counter(", ".join(line.inputs) for line in ours if line.inputs)
+    if inputs:
+        counted = "; ".join(f"{names} ({count})" for names, count in inputs.most_common())
+        text.append(f"\nThe inputs that they run with: {counted}.")
+    text.append(f"\nPassed: {', '.join(passed)}.\n")
+    failing = [line.name for line in ours if line.outcome == "eager fails"]
+    if failing:
+        text.append(f"Not built, or not run in eager, so not counted: {', '.join(failing)}.\n")
+    return "\n".join(text + rivals(lines))
+
+
+def rivals(lines: list[Line]) -> list[str]:
+    """The three exporters on the models that all of them were tried on."""
+    by_name: dict[str, dict[str, str]] = {}
+    for line in lines:
+        by_name.setdefault(line.name, {})[line.exporter] = line.outcome
+    shared = [
+        outcomes
+        for outcomes in by_name.values()
+        if len(outcomes) == 1 + len(RIVALS) and "eager fails" not in outcomes.values()
+    ]
+    if not shared:
+        return []
+    text = [f"Side by side on {len(shared)} of these models:\n"]
+    text += ["| exporter | passed | refused | wrong | does not run |", "|---|---|---|---|---|"]
+    for exporter, title in {"sardonyx": "Sardonyx", **RIVALS}.items():
+        counts = Counter(outcomes[exporter] for outcomes in shared)
+        cells = " | ".join(str(counts[outcome]) for outcome in OUTCOMES[:-1])
+        text.append(f"| {title} | {cells} |")
+    return [*text, ""]
