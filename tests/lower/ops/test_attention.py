@@ -210,3 +210,12 @@ def test_masks_of_nothing(queries: int, keys: int, as_bias: bool) -> None:
 
     check(attended, *given(QUERIES, KEYS), dynamic={0: [2], 1: [2], 2: [2], 3: [2, 3]},
           others=[given(queries, keys)], opsets=(17, 20))  # fmt: skip
+
+
+@pytest.mark.parametrize(("key_heads", "value_heads"), [(2, 4), (4, 2), (1, 4), (1, 2)])
+def test_keys_and_values_with_other_numbers_of_heads(key_heads: int, value_heads: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(2, 4, 5, 8, generator=generator)
+    key = torch.randn(2, key_heads, 6, 8, generator=generator)
+    value = torch.randn(2, value_heads, 6, 8, generator=generator)
+    check(lambda q, k, v: attend(q, k, v, enable_gqa=True), query, key, value)

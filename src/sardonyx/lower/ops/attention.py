@@ -37,6 +37,8 @@ def scaled_dot_product_attention(
         q, scale = b.Mul(q, scale), 1.0
     rank = q.rank
     q, k, v = (_four_dims(b, x) for x in (q, k, v))
+    if enable_gqa and k.dim(1) != v.dim(1):  # ONNX has one number of heads for both
+        k, v = _repeated_heads(b, k, q), _repeated_heads(b, v, q)
     causal = 1 if is_causal else None
     if dropout_p == 0:
         out = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
@@ -155,6 +157,6 @@ def _repeated_heads(b: Builder, x: Tensor, query: Tensor) -> Tensor:
         return x
     heads, shared_by = x.static_dim(1), query.static_dim(1)
     if heads is None or shared_by is None:
-        raise b.refuse("the numbers of heads must be known for grouped attention with dropout")
+        raise b.refuse("the numbers of heads must be known for this grouped attention")
     source = torch.arange(heads).repeat_interleave(shared_by // heads)
     return b.Gather(x, source, axis=1)
