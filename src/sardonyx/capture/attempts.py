@@ -104,11 +104,12 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
 
 def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
     """Whether an attempt may record what those before it were refused for. Compiled bytecode has
-    the same sizes and the same branches, and cannot compare by `is`; a script has both branches."""
+    the same sizes, cannot compare by `is`, and loses assertions that are caught; a script has both
+    branches."""
     if attempt is COMPILED:
         return not any(
             isinstance(error, (DynamicDimError, ComparedByIdentityError))
-            or (isinstance(error, DataDependentError) and error.is_condition)
+            or (isinstance(error, DataDependentError) and error.may_be_caught)
             for error in refused
         )
     return attempt is not COMPILED_SCRIPT or isinstance(refused[0], DataDependentError)

@@ -35,8 +35,8 @@ def result_on_copies(
 class DataDependentError(CaptureError):
     """The model's code branches on a value that data decides, or loops over one."""
 
-    is_condition = False
-    """Whether it is the truth of a condition that is needed, not a number."""
+    may_be_caught = False
+    """Whether the model's code may catch errors there."""
 
 
 class SizesRejectedError(DynamicDimError):

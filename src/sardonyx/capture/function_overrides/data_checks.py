@@ -57,6 +57,12 @@ def answer_that_does_not_raise(frame: FrameType) -> bool | None:
     return next((answers[p] for p in _evaluated(frames[0]) if p in answers), None)
 
 
+def may_be_caught(frame: FrameType) -> bool:
+    """Whether the model's code is where it may catch an error."""
+    sources = ((f.f_lineno, statements_of(f.f_code.co_filename)) for f in model_frames(frame))
+    return any(source is not None and line in source.guarded_lines for line, source in sources)
+
+
 def _evaluated(frame: FrameType) -> Iterator[Any]:
     """Where the expression is whose truth a frame asks for, if it does: it ends right before the
     running instruction, which has its position or that of the statement."""

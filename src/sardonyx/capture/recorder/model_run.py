@@ -11,7 +11,6 @@ from typing import Any
 
 import sympy
 import torch
-from sympy.logic.boolalg import Boolean
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import Place, place_text
@@ -376,7 +375,7 @@ class Recording:
                 ],
                 self._text(condition),
             )
-            refusal.is_condition = isinstance(condition, Boolean)
+            refusal.may_be_caught = getattr(error, "may_be_caught", False)
             return refusal
         own = model_raises(self._model, self._inputs)
         if own is not None:

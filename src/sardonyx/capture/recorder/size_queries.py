@@ -15,6 +15,7 @@ from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.function_overrides.data_checks import (
     answer_that_does_not_raise,
     is_either_branch_right,
+    may_be_caught,
 )
 from sardonyx.errors import CaptureError
 from sardonyx.notes import error_at
@@ -86,6 +87,7 @@ class SizeGuards:
             answer = self._answer_for_all_data(expression, frame)
             if answer is not None:
                 return sympy.sympify(answer)
+            error.may_be_caught = may_be_caught(frame)  # type: ignore[attr-defined]
             if not self._recorder.example.follows and not self.in_operator:
                 self._recorder.refuse(error)
             return self._recorder.example.answer(expression, error, frame)
