@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import sardonyx
+from tests.cost import function_calls
 
 
 class Net(nn.Module):
@@ -81,17 +81,11 @@ def _long_program(path: Path, operators: int) -> Any:
     return torch.jit.script(module.long)
 
 
-def _seconds(program: Any) -> float:
-    start = time.process_time()
-    sardonyx.export(program, (torch.randn(3, 4),))
-    return time.process_time() - start
-
-
-def test_time_grows_with_the_length_of_the_program(tmp_path: Path) -> None:
-    short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (400, 800))
-    # In turns: what else runs on the machine slows down both.
-    runs = [(_seconds(short), _seconds(long)) for _ in range(3)]
-    assert min(second for _, second in runs) < 2.5 * min(first for first, _ in runs)
+def test_twice_the_program_is_twice_the_work(tmp_path: Path) -> None:
+    short, long = (_long_program(tmp_path / f"long_{n}.py", n) for n in (200, 400))
+    x = torch.randn(3, 4)
+    calls = [function_calls(lambda p=p: sardonyx.export(p, (x,))) for p in (short, long)]
+    assert calls[1] < 2.2 * calls[0]
 
 
 class Unusual(nn.Module):
