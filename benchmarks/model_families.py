@@ -77,10 +77,33 @@ def fast_roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> torch.Tensor:
-    from torchvision.ops.roi_align import _roi_align
+    regions = []
+    for roi in rois:
+        x1, y1, x2, y2 = roi[1:] * spatial_scale - 0.5 * aligned
+        width, height = x2 - x1, y2 - y1
+        if not aligned:
+            width, height = width.clamp(min=1), height.clamp(min=1)
+        rows = sampling_weights(y1, height, pooled_height, sampling_ratio, input.shape[2])
+        columns = sampling_weights(x1, width, pooled_width, sampling_ratio, input.shape[3])
+        regions.append(rows @ input[int(roi[0])] @ columns.T)
+    return (
+        torch.stack(regions)
+        if regions
+        else input.new_zeros(0, input.shape[1], pooled_height, pooled_width)
+    )
 
-    plain = _roi_align.__wrapped__  # the function itself is compiled at its first call
-    return plain(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned)
+
+def sampling_weights(
+    start: torch.Tensor, length: torch.Tensor, cells: int, ratio: int, size: int
+) -> torch.Tensor:
+    """The weights of `size` pixels in each cell along an axis. As in torchvision's C++ kernels,
+    places more than a pixel outside are 0; its Python kernel takes the border there."""
+    count = ratio if ratio > 0 else int((length / cells).ceil())
+    at = start + (torch.arange(cells * count) + 0.5) * (length / (cells * max(count, 1)))
+    inside = (at >= -1) & (at <= size)
+    distance = at.clamp(0, size - 1)[:, None] - torch.arange(size)
+    weights = (1 - distance.abs()).clamp(min=0) * inside[:, None]
+    return weights.view(cells, count, size).sum(1) / max(count, 1)
 
 
 # -- transformers --------------------------------------------------------------------------------

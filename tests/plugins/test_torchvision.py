@@ -96,6 +96,18 @@ def test_roi_align(aligned: bool, sampling_ratio: int) -> None:
     )
 
 
+def test_a_thin_region_at_the_border_is_sampled_as_zero_outside() -> None:
+    """It counts as a pixel wide; torchvision's Python kernel takes the border outside."""
+
+    def function(x: torch.Tensor, rois: torch.Tensor) -> torch.Tensor:
+        return torch.ops.torchvision.roi_align(x, rois, 0.25, 4, 4, 2, False)
+
+    right, bottom = [0.0, 35.0, 3.0, 36.0, 30.0], [0.0, 3.0, 31.0, 30.0, 32.0]
+    x, rois = seeded(1, 3, 8, 9), torch.tensor([right, bottom])
+    assert not function(x, rois)[0, :, :, 2:].any()
+    check(function, x, rois, opsets=REGION_OPSETS)
+
+
 def test_roi_pool() -> None:
     def function(x: torch.Tensor, rois: torch.Tensor) -> torch.Tensor:
         return torch.ops.torchvision.roi_pool(x, rois, 0.5, 3, 2)[0]

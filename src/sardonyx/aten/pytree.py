@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import dis
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.errors import CaptureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
 def _type_name(tree: Any) -> str:
     if is_named_tuple(tree):  # TorchScript makes new classes: the field names count
         return "NamedTuple"
+    if (holder := _cache_or_layer(tree)) is not None:
+        return f"{type(holder).__qualname__}({_settings(holder)})"
     return f"{type(tree).__module__}.{type(tree).__qualname__}"
 
 
@@ -154,53 +160,106 @@ def leaves_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-# The key-value caches of Hugging Face Transformers, which models take and return as
-# `past_key_values`, are not registered as pytrees.
+# The caches of Hugging Face Transformers, which models take and return as `past_key_values`: not
+# registered as pytrees, but objects that hold tensors and counters among their settings.
 
-_TENSORS = {"key": "keys", "value": "values"}
-_FIELDS = {
-    "DynamicLayer": _TENSORS,
-    # The number of tokens it has seen does not follow from what it still holds.
-    "DynamicSlidingWindowLayer": {**_TENSORS, "cumulative_length": "cumulative_length"},
-}
-"""By the class of a layer: the name of each field, and its attribute."""
+_NAMES = {"keys": "key", "values": "value"}
 
 
-def _open_cache(cache: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
-    """Keys, children and constructor of a cache; None for everything else."""
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One of a cache's layers, whose classes have no base in common."""
+
+    layer: Any
+
+
+def _cache_or_layer(tree: Any) -> Any:
     library = sys.modules.get("transformers.cache_utils")
-    if library is None:
+    is_cache = library is not None and isinstance(tree, library.Cache)
+    return tree.layer if type(tree) is _Layer else tree if is_cache else None
+
+
+def _open_cache(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
+    """Keys, children and constructor of a cache or of a layer in one; None for everything else."""
+    holder = _cache_or_layer(tree)
+    if holder is None:
         return None
-    kind = type(cache)
-    if kind is getattr(library, "EncoderDecoderCache", None):
-        parts = ["self_attention_cache", "cross_attention_cache"]
-        return parts, [getattr(cache, part) for part in parts], lambda items: kind(*items)
-    layers = getattr(cache, "layers", None)
-    if kind is not getattr(library, "DynamicCache", None) or not isinstance(layers, list):
-        return None
-    if any(type(layer).__name__ not in _FIELDS for layer in layers):
-        return None
-    empty = copy.copy(cache)
-    empty.layers = [_filled(layer, dict.fromkeys(_TENSORS)) for layer in layers]
+    layers = vars(holder).get("layers", [])
+    state = {name: value for name, value in vars(holder).items() if _is_state(holder, name, value)}
+    names, count = list(state), len(layers)
+    numbers = {name: source for name in vars(holder) if (source := _number_in(holder, name))}
+    empty = _copied(holder, {*names, *numbers, *(["layers"] if layers else [])})
 
     def make(items: list[Any]) -> Any:
-        made = copy.copy(empty)
-        made.layers = [_filled(*pair) for pair in zip(empty.layers, items, strict=True)]
+        made = _copied(empty, set())
+        constants = {name: torch.tensor(getattr(made, source)) for name, source in numbers.items()}
+        vars(made).update(constants, **dict(zip(names, items[count:], strict=True)))
+        if count:
+            made.layers = items[:count]
         return made
 
-    return [str(i) for i in range(len(layers))], [_content(layer) for layer in layers], make
+    keys = [*map(str, range(count)), *(_NAMES.get(name, name) for name in names)]
+    return keys, [*map(_Layer, layers), *state.values()], make
 
 
-def _content(layer: Any) -> dict[str, Any]:
-    fields = _FIELDS[type(layer).__name__]
-    return {name: getattr(layer, attribute) for name, attribute in fields.items()}
+def _is_state(holder: Any, name: str, value: Any) -> bool:
+    """Whether a run may change an attribute: of numbers, those in containers, and those that
+    methods assign; what the constructor alone assigns is a setting."""
+    if name == "layers" or _number_in(holder, name):
+        return False
+    parts = list(leaves_in(value))
+    if any(isinstance(p, torch.Tensor) or _cache_or_layer(p) is not None for p in parts):
+        return True
+    for part in parts:
+        if any(isinstance(p, torch.Tensor) for p in leaves_in(getattr(part, "__dict__", ()))):
+            raise CaptureError(
+                f"the attribute {name!r} of a {type(holder).__qualname__} is a"
+                f" {type(part).__qualname__} that holds tensors: of a cache, tensors, numbers and"
+                " tuples, lists and dicts of those can be inputs and outputs"
+            )
+    if not any(isinstance(p, _NUMBERS) and not isinstance(p, bool) for p in parts):
+        return False
+    kind: Any = type(holder)
+    return isinstance(value, (dict, list)) or name in _assigned_by_methods(kind)
 
 
-def _filled(layer: Any, content: dict[str, Any]) -> Any:
-    made = copy.copy(layer)
-    for name, item in content.items():
-        setattr(made, _FIELDS[type(layer).__name__][name], item)
-    made.is_initialized = made.keys is not None
-    if made.is_initialized:
-        made.dtype, made.device = made.keys.dtype, made.keys.device
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+def _number_in(holder: Any, name: str) -> str | None:
+    """`window` for `_window_tensor`, which is that setting as a tensor."""
+    source = name[1:].removesuffix("_tensor")
+    return source if name == f"_{source}_tensor" and source in vars(holder) else None
+
+
+@functools.cache
+def _assigned_by_methods(kind: type) -> frozenset[str]:
+    functions = [
+        inspect.unwrap(method)
+        for base in kind.__mro__
+        for name, method in vars(base).items()
+        if inspect.isfunction(method) and name != "__init__"
+    ]
+    steps = (step for function in functions for step in dis.get_instructions(function))
+    return frozenset(step.argval for step in steps if step.opname == "STORE_ATTR")
+
+
+def _settings(holder: Any) -> str:
+    """The attributes that a run does not change, in text: numbers, flags and words."""
+    kept = {
+        name: value
+        for name, value in vars(holder).items()
+        if all(isinstance(p, (bool, int, float, str)) for p in leaves_in(value))
+        and not _is_state(holder, name, value)
+    }
+    return ", ".join(f"{name}={value}" for name, value in kept.items())
+
+
+def _copied(holder: Any, without: set[str]) -> Any:
+    made = copy.copy(holder)
+    for name, value in vars(holder).items():
+        if name in without:
+            vars(made)[name] = None
+        elif isinstance(value, (dict, list, set)):
+            vars(made)[name] = copy.deepcopy(value)
     return made

@@ -74,7 +74,9 @@ def _escaped_numbers(
     recorder: Recorder, results: Sequence[Any], numbers: Sequence[weakref.ref[Any]]
 ) -> list[Any]:
     """Those that are referenced outside of our own containers."""
-    found = {id(n): n for reference in numbers if (n := reference()) is not None}
+    alive = [number for reference in numbers for number in (reference(),)]
+    found = {id(number): number for number in alive if number is not None}
+    del alive
     if not found:
         return []
     counts: Counter[int] = Counter()
@@ -149,8 +151,10 @@ class _EscapedTensors:
         is_frozen = bool(gc.get_freeze_count())
         gc.unfreeze()  # a cache is older than the export
         try:
-            self._clear_caches()
-            for holder in self._holders_of(self._escaped.values()):
+            holders = self._holders_of([*self._escaped.values()])
+            if self._clear_caches(holders):
+                holders = self._holders_of([*self._escaped.values()])
+            for holder in holders:
                 try:
                     self._replace(holder)
                 except (AttributeError, TypeError) as error:  # of a slice, a partial
@@ -159,8 +163,10 @@ class _EscapedTensors:
             if is_frozen:
                 gc.freeze()
 
-    def _holders_of(self, items: Iterable[Any]) -> list[Any]:
-        return [holder for holder in gc.get_referrers(*items) if not self._is_own(holder)]
+    def _holders_of(self, items: list[Any]) -> list[Any]:
+        """By a search of the whole heap: a tenth of a second, or more."""
+        found = gc.get_referrers(*items) if items else ()
+        return [holder for holder in found if holder is not items and not self._is_own(holder)]
 
     def _is_own(self, holder: Any) -> bool:
         kind = type(holder)
@@ -171,15 +177,16 @@ class _EscapedTensors:
             or self._recorder.tensors.is_own_container(holder)
         )
 
-    def _clear_caches(self) -> None:
+    def _clear_caches(self, holders: list[Any]) -> bool:
         """Those of functools.lru_cache with an entry that holds an item, or whose key does."""
-        holders = self._holders_of(self._escaped.values())
-        holders += self._holders_of([h for h in holders if isinstance(h, tuple)])
+        holders = holders + self._holders_of([h for h in holders if isinstance(h, tuple)])
         entries = [h for h in holders if type(h).__name__ == "_lru_list_elem"]
         tables = self._holders_of(entries)
-        for holder in (*holders, *entries, *tables, *self._holders_of(tables)):
-            if isinstance(holder, functools._lru_cache_wrapper):
-                holder.cache_clear()
+        found = (*holders, *entries, *tables, *self._holders_of(tables))
+        caches = [h for h in found if isinstance(h, functools._lru_cache_wrapper)]
+        for cache in caches:
+            cache.cache_clear()
+        return bool(caches)
 
     def _replace(self, holder: Any, steps: int = 3) -> None:
         if isinstance(holder, dict):
