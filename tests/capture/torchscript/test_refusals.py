@@ -38,6 +38,20 @@ def rank_that_grows(x, n: int):
     return x * 2
 
 
+def scalar_at_first(x, n: int):
+    total = torch.zeros(())
+    for _ in range(n):  # here
+        total = total + x
+    return total
+
+
+def empty_at_first(x, n: int):
+    out = torch.empty(0)
+    for i in range(n):  # here
+        out = x if i == 0 else torch.cat([out, x])
+    return out
+
+
 def sizes_of_computed_number(x, n: int):
     sizes: list[int] = []
     for i in range(n):
@@ -123,6 +137,13 @@ def keys_of_some_iterations(x, n: int):
     return entries["all"], len(entries)
 
 
+def key_of_the_first_iteration(x, n: int):
+    entries: dict[str, Tensor] = {}
+    for i in range(n):  # here
+        entries["all"] = x * i
+    return len(entries)
+
+
 # -- lists of dynamic length that hold more than tensors -------------------------------------------
 
 
@@ -168,6 +189,14 @@ def tuples_returned(x, n: int):
     return kept
 
 
+def unequal_items_reversed(x, n: int):
+    parts: list[Tensor] = []
+    for i in range(n):
+        parts.append(x[:i])
+    parts.reverse()  # here
+    return len(parts)
+
+
 def list_of_bytes_split(x, n: int):
     return x.to(torch.uint8).split(n + 1)[0]  # here
 
@@ -205,6 +234,13 @@ def chosen_object_changed(x, n: int):
     return one.tokens * 2  # here
 
 
+def returned_from_an_endless_loop(x, n: int):
+    while True:  # here
+        x = x + n
+        if bool(x.sum() > 10):
+            return x
+
+
 def shape_of_a_chosen_tensor_changed(x, n: int):
     y = x.clone()
     chosen = y if n > 1 else x + 1
@@ -217,6 +253,13 @@ def shape_changed_in_one_branch(x, n: int):
     if n > 1:
         y.unsqueeze_(0)  # here
     return y * 2
+
+
+def shape_of_a_written_tensor_changed(x, n: int):
+    y = x.clone()
+    written = y.add_(n)
+    written.t_()  # here
+    return y, written
 
 
 def shape_of_a_tensor_in_a_list_changed(x, n: int):
@@ -250,6 +293,8 @@ def shape_of_an_item_changed(x, n: int):
 
 REFUSED = [
     (rank_that_grows, "a tensor has 2 dims here and 3 there", "reshape()"),
+    (scalar_at_first, "a tensor has 0 dims here and 2 there", "reshape()"),
+    (empty_at_first, "a tensor has", "reshape()"),
     (sizes_of_computed_number, "a list whose length is computed", "a fixed number of items"),
     (list_of_computed_length_padded, "a list whose length is computed", "a fixed number of items"),
     (rank_by_an_argument, "depends on an argument that is computed", "an if around two calls"),
@@ -262,19 +307,23 @@ REFUSED = [
     (computed_key_read, "the key of a dict is computed", "use a list or a tensor"),
     (computed_key_set, "the key of a dict is computed", "use a list or a tensor"),
     (keys_of_some_iterations, "a dict with the keys", "set all keys before"),
+    (key_of_the_first_iteration, "a dict with the keys", "set all keys before"),
     (list_of_dicts, "a list of dicts is computed", "a list of tensors for each key"),
     (list_of_lists, "a list of lists is computed", "a list of tuples"),
     (list_of_objects, "a list of objects is computed", "for each attribute of the objects"),
     (list_of_optionals, "a list of optionals is computed", "that are not None"),
     (list_of_strings, "a list of strings or constants is computed", "a list of numbers"),
+    (unequal_items_reversed, "of different shapes, is reversed", "a loop over the indices"),
     (tuples_returned, "returns a list of tuples", "a list for each element"),
     (list_of_bytes_split, "does not split a tensor of uint8", "torch.int32"),
     (chosen_list_changed, "another variable", "copy it"),
     (list_changed_under_its_own_name, "another variable", "copy it"),
     (lists_swapped_and_changed, "another variable", "copy it"),
     (chosen_object_changed, "another variable", "copy it"),
+    (returned_from_an_endless_loop, "returns None for some inputs", "in both cases"),
     (shape_of_a_chosen_tensor_changed, "another variable may hold too", "without `_`"),
     (shape_changed_in_one_branch, "another variable may hold too", "without `_`"),
+    (shape_of_a_written_tensor_changed, "another variable may hold too", "without `_`"),
     (shape_of_a_tensor_in_a_list_changed, "another variable may hold too", "without `_`"),
     (shape_of_what_may_be_the_input_changed, "another variable may hold too", "without `_`"),
     (shape_of_a_carried_tensor_changed, "another variable may hold too", "without `_`"),

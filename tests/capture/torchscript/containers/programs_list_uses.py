@@ -276,7 +276,7 @@ def read_backwards(x: Tensor, n: int):
     parts: list[Tensor] = []
     numbers: list[int] = []
     for i in range(n):
-        parts.append(x[:i])
+        parts.append(x * i)
         numbers.append(i)
     joined = x[:0]
     for part in parts[::-1]:

@@ -290,16 +290,6 @@ def while_true_break(x, n: int):
     return x, i
 
 
-def while_true_return(x, n: int):
-    i = 0
-    while True:
-        i += 2
-        x = x + i
-        if i >= n:
-            return x
-        x = x * 0.5
-
-
 def break_and_continue(x, n: int):
     for i in range(n):
         if i == 1:
@@ -660,7 +650,6 @@ FLOW: list[Typed] = [
     (for_over_rows_enumerated, SIZES),
     (while_on_data, [(ONES,), (100 * ONES,), (7 * ONES,)]),
     (while_true_break, COUNTS),
-    (while_true_return, COUNTS),
     (break_and_continue, COUNTS),
     (grows, COUNTS),
     (doubles, COUNTS),

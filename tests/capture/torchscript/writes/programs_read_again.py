@@ -152,19 +152,6 @@ def optional_set_in_a_loop(x, n: int):
     return y, z
 
 
-def entry_set_in_a_loop(x, n: int):
-    y = x * 1.0
-    d: dict[str, Tensor] = {}
-    for _ in range(n):
-        d["k"] = y
-    y = y.flip(0)
-    y = torch.cat([y, x])
-    z = torch.zeros(2)
-    if "k" in d:
-        z = z + d["k"].sum(0)
-    return y, z
-
-
 def optional_list_of_numbers(x, n: int):
     found: list[int] | None = None
     if n > 2:
@@ -211,7 +198,6 @@ ABSENT_VALUES = [
     for program in (
         optional_of_a_dynamic_size,
         optional_set_in_a_loop,
-        entry_set_in_a_loop,
         optional_list_of_numbers,
         size_below_zero_where_absent,
         size_divided_by_zero_where_absent,
@@ -220,25 +206,6 @@ ABSENT_VALUES = [
 ]
 
 # -- entries that an earlier iteration sets -------------------------------------------------------
-
-
-def first_iteration_sets(x, n: int):
-    d: dict[str, Tensor] = {}
-    for i in range(n):
-        if i == 0:
-            d["a"] = x
-        else:
-            d["a"] = d["a"] + x
-    return d["a"] if n > 0 else x
-
-
-def entry_of_the_iteration_before(x, n: int):
-    d: dict[str, Tensor] = {}
-    for i in range(n):
-        if i > 0:
-            x = x + d["before"]
-        d["before"] = x
-    return x
 
 
 def known_count(x, n: int):
@@ -251,11 +218,4 @@ def known_count(x, n: int):
     return d["a"]
 
 
-EARLIER_ENTRIES = [
-    (program, SIZED)
-    for program in (
-        first_iteration_sets,
-        entry_of_the_iteration_before,
-        known_count,
-    )
-]
+EARLIER_ENTRIES = [(program, SIZED) for program in (known_count,)]

@@ -504,16 +504,6 @@ LENGTHS = [
 PAIRS = [(ONES, ROWS), (-ONES, ROWS), (0 * ONES, ROWS)]
 
 
-def reshaped_by_its_rank(x):
-    y = x.clone()
-    if y.dim() == 2:
-        y.unsqueeze_(0)
-        row = x[0] if x.sum() > 0 else x
-    else:
-        row = x
-    return y * 2, row + 1
-
-
 def reshaped_on_each_path(x):
     y = x.clone()
     total = y.sum()
@@ -524,13 +514,6 @@ def reshaped_on_each_path(x):
     y.unsqueeze_(0)
     y.transpose_(0, 1)
     return row * 2, y + total, y.dim()
-
-
-def reshaped_by_its_other_name(x):
-    y = x.clone()
-    written = y.add_(1)
-    written.t_()
-    return y, written, x.relu().unsqueeze_(1)
 
 
 def reshaped_and_appended(x):
@@ -617,9 +600,7 @@ def row_views_in_nested_loops(x, n: int):
 
 
 WRITES: list[Typed] = [
-    (reshaped_by_its_rank, SIGNS),
     (reshaped_on_each_path, SIGNS),
-    (reshaped_by_its_other_name, SIGNS),
     (reshaped_and_appended, SIZES),
     (reshaped_under_two_names, SIGNS),
     (previous_row, SIZES),

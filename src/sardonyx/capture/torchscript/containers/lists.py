@@ -333,18 +333,15 @@ class ScriptLists(ListContents):
         content = items.content
         if items.of_numbers:
             return DynamicItems(self._reader.emit(_aten.flip.default, [content, [0]])[0], True)
-        if not items.is_sequence:
-            made = self._reader.emit_typed(
-                sequences.ITEMS_REVERSE, [content], content.dtype, content.shape
+        if items.is_sequence:
+            raise ScriptRefusal(
+                "a list of dynamic length, of tensors of different shapes, is reversed",
+                "a loop over the indices of its items",
             )
-            return DynamicItems(made, of_numbers=False)
-        held, numbers = items, self._reader.numbers
-
-        def item(iteration: Argument) -> Argument:
-            place = numbers.compute("aten::sub", [-1, iteration], torch.int64)
-            return self.at(held, place)
-
-        return self._gathered(self.length(items), item)
+        made = self._reader.emit_typed(
+            sequences.ITEMS_REVERSE, [content], content.dtype, content.shape
+        )
+        return DynamicItems(made, of_numbers=False)
 
 
 def _dynamic(items: ListItems) -> Dynamic:

@@ -75,7 +75,6 @@ class ScriptBranches:
             try:
                 with (
                     _torch_private.without_replacements(reader.inference.mode),
-                    reader.path(),
                     reader.heap.frame() as changes,
                     reader.block() as block,
                 ):

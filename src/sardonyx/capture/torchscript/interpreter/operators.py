@@ -17,6 +17,7 @@ from sardonyx.capture.torchscript.containers.list_operators import ListOperators
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import dtype_of
 from sardonyx.capture.torchscript.interpreter.nodes import node_inputs, node_outputs
+from sardonyx.capture.torchscript.interpreter.shape_writes import use_view_after
 from sardonyx.capture.torchscript.interpreter.tensor_queries import READ_NUMBERS, TensorQueries
 from sardonyx.capture.torchscript.refusals import (
     CannotJoin,
@@ -159,26 +160,16 @@ class OperatorCalls:
         if self._quantized.concerns(op, arguments):
             return self._by_output(node, self._quantized.read(op, arguments, reader.here))
         if name in METADATA_WRITES:
-            view = reader.emit(METADATA_WRITES[name](op), list(arguments.values()))[0]
-            return [reader.reshape(node, view)]
+            use_view_after(node)
+            return list(reader.emit(METADATA_WRITES[name](op), list(arguments.values())))
         if not all(_is_of_tensors(result.type) for result in op._schema.returns):
             raise no_form(node.kind(), reader.here)
-        if op is torch.ops.aten.fill_diagonal_.default and is_symbolic(
-            list(arguments["self"].shape)
-        ):
-            self._fill_open_diagonal(*arguments.values())
-            return [arguments["self"]]
-        return self._by_output(node, list(reader.emit_node(node, op, arguments)))
-
-    def _fill_open_diagonal(self, tensor: Value, fill_value: Argument, wrap: bool) -> None:
-        """PyTorch decomposes it for the sizes of the example."""
-        if len(tensor.shape) != 2 or wrap:
+        if name == "aten::fill_diagonal_" and is_symbolic(list(arguments["self"].shape)):
+            # PyTorch decomposes it for the sizes of the example.
             raise ScriptRefusal(
-                "fill_diagonal_ of more than two dims, or with wrap, needs static sizes",
-                'capture="trace" or capture="export"',
+                "fill_diagonal_ needs static sizes in a script", "x.diagonal().fill_(value)"
             )
-        (diagonal,) = self._reader.emit(torch.ops.aten.diagonal.default, [tensor])
-        self._reader.emit(torch.ops.aten.fill_.Scalar, [diagonal, fill_value])
+        return self._by_output(node, list(reader.emit_node(node, op, arguments)))
 
     def _bool_mask(self, index: Argument) -> Argument:
         """A uint8 mask as a bool mask."""

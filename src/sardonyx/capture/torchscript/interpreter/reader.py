@@ -25,25 +25,17 @@ from sardonyx.capture.side_effects.tensor_state import state_tensors
 from sardonyx.capture.torchscript.containers.lists import ScriptLists
 from sardonyx.capture.torchscript.control_flow.branches import ScriptBranches, known_truth
 from sardonyx.capture.torchscript.control_flow.conform import Conform
-from sardonyx.capture.torchscript.control_flow.loop_exits import constants_at_exit
-from sardonyx.capture.torchscript.control_flow.loops import FOREVER, Body, Loop, ScriptLoops
-from sardonyx.capture.torchscript.control_flow.path_splitting import (
-    SQUEEZES,
-    PathSplitter,
-    squeezed_axes,
-)
+from sardonyx.capture.torchscript.control_flow.loops import Body, Loop, ScriptLoops
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAttributes
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
 from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
 from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
-from sardonyx.capture.torchscript.interpreter.shape_writes import names_of
 from sardonyx.capture.torchscript.refusals import (
     BranchesDiffer,
     CannotJoin,
     ModelRaises,
     ScriptRefusal,
-    TypesChange,
     no_form,
 )
 from sardonyx.capture.torchscript.types.numbers import ScriptNumbers
@@ -54,6 +46,8 @@ from sardonyx.capture.torchscript.types.values import (
 )
 from sardonyx.errors import CaptureError, UnsupportedDtypeError, format_message
 
+_MOST_COPIES = 6
+"""The depth of nested branches that each have a copy of the rest of the program."""
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
 
 
@@ -74,7 +68,6 @@ class GraphReader(NodeWriter):
         self.conform = Conform(self)
         self.branches = ScriptBranches(self)
         self.loops = ScriptLoops(self)
-        self._paths_apart = PathSplitter(self)
         self.attributes = ModuleAttributes(root, self.heap, self._parameter)
         self._quantized = QuantizedReader(
             self.emit, self._held, self._loop, lambda: self.example_sizes
@@ -82,8 +75,8 @@ class GraphReader(NodeWriter):
         self.calls = ScriptCalls(self)
         self._operators = OperatorCalls(self, self.calls, self._quantized)
         self.env: dict[str, Argument] = {}
-        self._reshaped: list[tuple[str, Argument]] = []
-        """Variables that hold a view of the tensor that they held before."""
+        self._copies = 0
+        """Of the rest of the program, around the block that is being read."""
         self._by_storage: dict[Any, Value] = {}
         self._paths = {storage_key(t): path for path, t in state_tensors(root)}
 
@@ -123,13 +116,12 @@ class GraphReader(NodeWriter):
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
         nodes, notes = self.graph.nodes, self.notes
-        counts = len(nodes), len(notes), len(self._reshaped)
+        counts = len(nodes), len(notes)
         try:
             with self.heap.attempt():
                 yield
         except BaseException:
             del nodes[counts[0] :], notes[counts[1] :]
-            self._undo_reshapes(counts[2])
             raise
 
     def read_block(
@@ -142,34 +134,18 @@ class GraphReader(NodeWriter):
     ) -> list[Argument]:
         """Reads nodes into the current block. Returns the values of the outputs, or the result of
         `then`, which reads more after them. `at_end`: the program ends there."""
-
-        def from_place(start: int) -> Callable[[], list[Argument]]:
-            return partial(self.read_block, nodes[start:], outputs, then, at_end=at_end)
-
         for place, node in enumerate(nodes):
             kind = node.kind()
-            if kind in SQUEEZES:
-                operands, rest = self.inputs_of(node), from_place(place + 1)
-                axes = squeezed_axes(operands)
-                if axes is not None:
-                    return self._paths_apart.squeezed(node, operands[0], axes, rest, at_end)
             try:
                 if kind == "prim::If":
                     self._read_branch(node)
-                elif kind == "prim::Loop":
-                    with self.attempt():
-                        self._node(node)
                 else:
                     self._node(node)
-            except TypesChange as refusal:
-                if kind != "prim::Loop":
-                    raise
-                rest = from_place(place + 1)
-                return self._paths_apart.first_iterations(node, refusal, rest, at_end)
             except CannotJoin as reason:
                 if kind != "prim::If":
                     raise
-                return self._read_rest_in_branches(node, reason, from_place(place + 1), at_end)
+                rest = partial(self.read_block, nodes[place + 1 :], outputs, then, at_end=at_end)
+                return self._read_rest_in_branches(node, reason, rest, at_end)
         results = [self.env[o.debugName()] for o in outputs]
         return results if then is None else then(results)
 
@@ -192,33 +168,32 @@ class GraphReader(NodeWriter):
         """The rest of the program is read in each branch, where its types are known."""
         (condition,) = self.inputs_of(node)
         location = self.here = self.location(node)
-        is_open = known_truth(condition) is None
-        if is_open and self._paths_apart.is_at_limit:
+        copies = int(known_truth(condition) is None)
+        if copies and self._copies >= _MOST_COPIES:
             raise BranchesDiffer(reason, location) from reason
-        go_on = partial(self.go_on, node, rest)
+
+        def go_on(results: list[Argument]) -> list[Argument]:
+            self.set_outputs(node, results)
+            return rest()
+
         readings = [
             partial(self._read_side, block, go_on, at_end=at_end) for block in node.blocks()
         ]
-        refused = partial(BranchesDiffer, location=location)
-        return self._paths_apart.branch(
-            condition, readings, location, at_end, refused, copies=int(is_open)
-        )
-
-    def go_on(
-        self, node: Any, rest: Callable[[], list[Argument]], results: Sequence[Argument]
-    ) -> list[Argument]:
-        """Reads the rest after a node with these results."""
-        self.set_outputs(node, results)
-        return rest()
+        self._copies += copies
+        try:
+            return self.branches.branch(condition, readings, location, at_end=at_end)
+        except CannotJoin as cannot:
+            if at_end:
+                raise BranchesDiffer(cannot, location) from cannot
+            raise
+        finally:
+            self._copies -= copies
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
         (block,) = node.blocks()
-        body = partial(self.iteration, block)
+        body = partial(self._iteration, block)
         results = self.loops.loop(Loop(count, condition, start, body, self.here))
-        if count == FOREVER and condition is True:
-            for place, flag in constants_at_exit(block).items():
-                results[place] = flag
         self.set_outputs(node, results)
 
     def either(
@@ -241,12 +216,9 @@ class GraphReader(NodeWriter):
 
         return self.loops.loop(Loop(count, True, start, going_on, self.here))
 
-    def iteration(
-        self, block: Any, place: Argument, carried: Sequence[Argument], done: int = 0
+    def _iteration(
+        self, block: Any, place: Argument, carried: Sequence[Argument]
     ) -> list[Argument]:
-        """Of a loop; `done`: iterations that were read before."""
-        if done:
-            place = self.numbers.compute("aten::add", [place, done], torch.int64)
         for source, argument in zip(block.inputs(), (place, *carried), strict=True):
             self.env[source.debugName()] = argument
         return self.read_block(list(block.nodes()), list(block.outputs()))
@@ -283,29 +255,6 @@ class GraphReader(NodeWriter):
             self.set(node, False)
             return
         self.set_outputs(node, self._operators.results(node, self.inputs_of(node)))
-
-    def reshape(self, node: Any, view: Value) -> Argument:
-        """The tensor whose shape a node changes in place is the view from here on."""
-        for name in names_of(node, self.graph.nodes is self._outermost):
-            if name in self.env:
-                self._reshaped.append((name, self.env[name]))
-                self.env[name] = view
-        return view
-
-    @contextlib.contextmanager
-    def path(self) -> Iterator[None]:
-        """One of several paths through the same nodes: afterwards, tensors have the shapes that
-        they had before."""
-        count = len(self._reshaped)
-        try:
-            yield
-        finally:
-            self._undo_reshapes(count)
-
-    def _undo_reshapes(self, count: int) -> None:
-        while len(self._reshaped) > count:
-            name, before = self._reshaped.pop()
-            self.env[name] = before
 
     def emit_node(self, node: Any, op: Any, arguments: dict[str, Argument]) -> list[Value]:
         return self._added(self._typed(node, op, arguments))
