@@ -14,6 +14,7 @@ from sardonyx.lower.onnx_types.legality import parameters_given, signature_of
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import MOST_SHAPE_DATA, inferred_types
 from sardonyx.lower.onnx_types.subgraphs import graphs_of, subgraphs_of, with_bodies
+from sardonyx.lower.onnx_types.verifier import INPUT_OF_SIZES
 
 # node.meta key of the operator that a replacement node descends from, for error messages.
 ORIGIN = "sardonyx.legalized_from"
@@ -266,18 +267,14 @@ def infer_output_types(node: ir.Node, opset: int) -> None:
         if proto_type is not None:
             output.type = ir.serde.deserialize_type_proto_for_type(proto_type)
             output.shape = ir.serde.deserialize_type_proto_for_shape(proto_type)
-    if node.outputs[0].shape is None and node.op_type in _SHAPE_INPUTS:
+    if node.outputs[0].shape is None and node.op_type in INPUT_OF_SIZES:
         _rank_by_sizes(node)
-
-
-_SHAPE_INPUTS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
-"""Which input of an operator is the shape of its result."""
 
 
 def _rank_by_sizes(node: ir.Node) -> None:
     """ONNX infers no rank from sizes that are computed, though their number says it."""
     rank = rank_of(required_input(node, 0))
-    count = static_dim(required_input(node, _SHAPE_INPUTS[node.op_type]), 0)
+    count = static_dim(required_input(node, INPUT_OF_SIZES[node.op_type]), 0)
     if count is None or (node.op_type == "Expand" and rank is None):
         return
     result = max(count, rank or 0) if node.op_type == "Expand" else count

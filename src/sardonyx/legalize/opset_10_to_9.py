@@ -11,13 +11,10 @@ from sardonyx.legalize.emitter import (
     Emitter,
     constant_int,
     constant_of,
-    input_of,
-    rank_of,
     required_input,
     static_dim,
 )
 from sardonyx.legalize.rewrites.index_arithmetic import chosen, positions
-from sardonyx.legalize.rewrites.mod import float_remainder
 from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, quantized
 from sardonyx.legalize.rewrites.resize import Sampling, resize_by_gathering
 from sardonyx.legalize.rewrites.slicing import constant_slice, slice_by_gathering
@@ -41,10 +38,8 @@ def is_inf(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("Mod")
 def mod(b: Emitter, node: ir.Node) -> ir.Value:
     x, y = required_input(node, 0), required_input(node, 1)
-    if x.dtype is None or x.dtype == ir.DataType.DOUBLE:
-        raise InexpressibleError("remainders of 64-bit floats came with opset 10")
-    if not x.dtype.is_integer():
-        return float_remainder(b, x, y, x.dtype)
+    if x.dtype is None or not x.dtype.is_integer():
+        raise InexpressibleError("remainders of floats came with opset 10")
     # Div takes 32 and 64 bits only.
     wide = x.dtype if x.dtype.bitwidth >= 32 else ir.DataType.INT32
     left, right = b.cast(x, wide), b.cast(y, wide)
@@ -76,20 +71,6 @@ def dropout(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
 
 BOUNDARY.rewrite("QuantizeLinear")(quantized)
 BOUNDARY.rewrite("DequantizeLinear")(dequantized)
-
-
-@BOUNDARY.rewrite("MatMulInteger")
-def matmul_integer(b: Emitter, node: ir.Node) -> ir.Value:
-    factors = []
-    for index in (0, 1):
-        factor = b.cast(required_input(node, index), ir.DataType.INT32)
-        zero_point = input_of(node, index + 2)
-        if zero_point is not None:
-            if rank_of(zero_point) != 0:
-                raise InexpressibleError("its zero points per row or column came with opset 10")
-            factor = b.Sub(factor, b.cast(zero_point, ir.DataType.INT32))
-        factors.append(factor)
-    return b.MatMul(*factors)
 
 
 @BOUNDARY.rewrite("Resize")

@@ -28,7 +28,6 @@ from sardonyx.legalize.rewrites import linear_indexing
 from sardonyx.legalize.rewrites.branch_shapes import with_open_shapes
 from sardonyx.legalize.rewrites.cumsum import cumulated_in_turn
 from sardonyx.legalize.rewrites.index_arithmetic import (
-    chosen,
     divided,
     larger,
     positions,
@@ -36,7 +35,7 @@ from sardonyx.legalize.rewrites.index_arithmetic import (
     reshaped,
     sizes_of,
 )
-from sardonyx.legalize.rewrites.pad import pad_by_gathering, pad_by_joining
+from sardonyx.legalize.rewrites.pad import pad_by_joining
 from sardonyx.legalize.rewrites.quantized_arithmetic import round_half_to_even
 from sardonyx.legalize.rewrites.resize import Sampling, constant_scales, resize_by_gathering
 
@@ -101,24 +100,6 @@ def scan(b: Emitter, node: ir.Node) -> None:
     for name in ("scan_input_axes", "scan_output_axes"):
         if any(axis < 0 for axis in node.attributes.get_ints(name) or ()):
             raise InexpressibleError("a Scan along axes from the end came with opset 11")
-
-
-@BOUNDARY.rewrite("Loop")
-def loop(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
-    """A Loop that carries nothing came with opset 11: it gets something to carry."""
-    if len(node.inputs) > 2:
-        return None
-    trips, condition = input_of(node, 0), input_of(node, 1)
-    body = node.attributes["body"].as_graph()
-    carried = b.graph_input("carried", ir.DataType.INT64, [1])
-    left = b.Identity(carried)
-    kept = b.nodes.pop()
-    body.inputs.append(carried)
-    body.append(kept)
-    body.outputs.insert(1, left)
-    attributes = {"body": body}
-    count = len(node.outputs) + 1
-    return b.node("Loop", [trips, condition, b.ints(0)], attributes, outputs=count)[1:]
 
 
 @BOUNDARY.rewrite("Gather")
@@ -190,20 +171,6 @@ def round_(b: Emitter, node: ir.Node) -> ir.Value:
     return round_half_to_even(b, required_input(node, 0))
 
 
-@BOUNDARY.rewrite("BitShift")
-def bit_shift(b: Emitter, node: ir.Node) -> ir.Value:
-    x, amount = required_input(node, 0), required_input(node, 1)
-    bits = known_dtype(x).bitwidth
-    powers = b.const([1 << bit for bit in range(bits)], ir.DataType.UINT64)
-    wide = ir.DataType.UINT64
-    index = b.cast(amount, ir.DataType.INT64)
-    within = b.Less(index, b.const(bits, ir.DataType.INT64))
-    factor = b.Gather(powers, b.Where(within, index, b.const(0, ir.DataType.INT64)), axis=0)
-    operator = "Mul" if node.attributes["direction"].as_string() == "LEFT" else "Div"
-    shifted = b.node(operator, [b.cast(x, wide), factor])[0]
-    return b.cast(chosen(b, within, shifted, b.const(0, wide)), x.dtype)
-
-
 @BOUNDARY.rewrite("Range")
 def range_(b: Emitter, node: ir.Node) -> ir.Value:
     start, limit, delta = (required_input(node, index) for index in range(3))
@@ -273,7 +240,7 @@ def pad(b: Emitter, node: ir.Node) -> ir.Value:
             attributes = {"pads": [int(amount) for amount in amounts], "value": number or 0.0}
             return b.again([x], **attributes)[0]
     if mode != "constant":
-        return pad_by_gathering(b, x, pads, mode, rank)
+        raise InexpressibleError("padding integers, or by computed amounts, came with opset 11")
     filler = b.const(0, dtype) if filler is None else filler
     return pad_by_joining(b, x, pads, filler, rank)
 
@@ -289,9 +256,8 @@ def resize(b: Emitter, node: ir.Node) -> ir.Value:
         mode=node.attributes.get_string("mode", "nearest"),
         coordinates=node.attributes.get_string("coordinate_transformation_mode", "half_pixel"),
         nearest_mode=node.attributes.get_string("nearest_mode", "round_prefer_floor"),
-        cubic_coeff_a=node.attributes.get_float("cubic_coeff_a", -0.75),
     )
-    if sampling == Sampling(cubic_coeff_a=sampling.cubic_coeff_a):
+    if sampling == Sampling():
         factors = constant_scales(x, scales, sizes, node.outputs[0])
         if factors is not None and (factors >= 1).all():  # runtimes differ on the others
             return b.Resize(x, b.const(factors, ir.DataType.FLOAT), mode="nearest")

@@ -13,7 +13,6 @@ from sardonyx.legalize.emitter import (
     Emitter,
     constant_of,
     input_of,
-    rank_of,
     required_input,
 )
 from sardonyx.legalize.rewrites.index_arithmetic import larger, smaller
@@ -110,30 +109,3 @@ def power(b: Emitter, node: ir.Node) -> ir.Value | None:
     # As runtimes compute powers of integers.
     wide = ir.DataType.DOUBLE
     return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
-
-
-@BOUNDARY.rewrite("Einsum")
-def einsum(b: Emitter, node: ir.Node) -> ir.Value:
-    """The product over all labels, summed over those that the result lacks."""
-    equation = node.attributes["equation"].as_string().replace(" ", "")
-    terms, arrow, result = equation.partition("->")
-    if not arrow or "." in equation:
-        raise InexpressibleError("only an equation without ... and with -> has a form there")
-    operands = [required_input(node, index) for index in range(len(node.inputs))]
-    labels = sorted(set(terms) - {","})
-    product: ir.Value | None = None
-    for term, operand in zip(terms.split(","), operands, strict=True):
-        if len(set(term)) < len(term) or rank_of(operand) != len(term):
-            raise InexpressibleError("its diagonals came with opset 12")
-        ordered_labels = sorted(term)
-        aligned = b.Transpose(operand, perm=[term.index(label) for label in ordered_labels])
-        missing = [axis for axis, label in enumerate(labels) if label not in term]
-        aligned = b.Unsqueeze(aligned, axes=missing) if missing else aligned
-        product = aligned if product is None else b.Mul(product, aligned)
-    assert product is not None
-    summed = [axis for axis, label in enumerate(labels) if label not in result]
-    if summed:
-        product = b.ReduceSum(product, axes=summed, keepdims=0)
-    left = [label for label in labels if label in result]
-    order = [left.index(label) for label in result]
-    return product if order == sorted(order) else b.Transpose(product, perm=order)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import Boundary, InexpressibleError, known_rank
+from sardonyx.legalize.boundary import Boundary, known_rank
 from sardonyx.legalize.emitter import Emitter, input_of, required_input
-from sardonyx.legalize.rewrites.fourier import fourier_transform, framed_fourier_transform
 
 BOUNDARY = Boundary(16)
 
@@ -34,23 +33,3 @@ def layer_normalization(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
     if len(node.outputs) == 1:
         return [out]
     return [out, mean, b.Reciprocal(deviation)][: len(node.outputs)]
-
-
-@BOUNDARY.rewrite("DFT")
-def dft(b: Emitter, node: ir.Node) -> ir.Value:
-    x = required_input(node, 0)
-    rank = known_rank(x)
-    inverse = bool(node.attributes.get_int("inverse", 0))
-    onesided = bool(node.attributes.get_int("onesided", 0))
-    if inverse and onesided:
-        raise InexpressibleError("a onesided inverse transform came with opset 20")
-    axis = node.attributes.get_int("axis", 1) % rank
-    return fourier_transform(b, x, input_of(node, 1), axis, inverse=inverse, onesided=onesided)
-
-
-@BOUNDARY.rewrite("STFT")
-def stft(b: Emitter, node: ir.Node) -> ir.Value:
-    onesided = bool(node.attributes.get_int("onesided", 1))
-    signal, step = required_input(node, 0), required_input(node, 1)
-    window, length = input_of(node, 2), input_of(node, 3)
-    return framed_fourier_transform(b, signal, step, window, length, onesided=onesided)

@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.emitter import Emitter, required_input
-from sardonyx.legalize.rewrites.cubic_weights import cubic_weights
 
 _CUBIC_A = -0.75
 
@@ -91,7 +90,7 @@ class _Sampler:
         b = self.b
         if self.mode == "cubic":
             base = b.Floor(coordinate)
-            weights = cubic_weights(b, b.Sub(coordinate, base), _CUBIC_A)
+            weights = _cubic_weights(b, b.Sub(coordinate, base), _CUBIC_A)
             offsets = [b.Add(base, self.number(offset)) for offset in (-1.0, 0.0, 1.0, 2.0)]
             places = [self._padded(place, axis) for place in offsets]
             return [_Tap(place, weight) for place, weight in zip(places, weights, strict=True)]
@@ -165,3 +164,22 @@ class _Sampler:
 def sample_by_gathering(b: Emitter, node: ir.Node) -> ir.Value:
     """What the node computes, of images with any number of spatial axes."""
     return _Sampler(b, node).sampled()
+
+
+def _cubic_weights(b: Emitter, t: ir.Value, a: float) -> list[ir.Value]:
+    """Of the four elements around a place `t` after the second of them."""
+
+    def polynomial(x: ir.Value, *coefficients: float) -> ir.Value:
+        result = b.const_like(coefficients[0], like=t)
+        for coefficient in coefficients[1:]:
+            result = b.Add(b.Mul(result, x), b.const_like(coefficient, like=t))
+        return result
+
+    def near(x: ir.Value) -> ir.Value:
+        return polynomial(x, a + 2, -(a + 3), 0.0, 1.0)
+
+    def far(x: ir.Value) -> ir.Value:
+        return polynomial(x, a, -5 * a, 8 * a, -4 * a)
+
+    one, two = b.const_like(1.0, like=t), b.const_like(2.0, like=t)
+    return [far(b.Add(t, one)), near(t), near(b.Sub(one, t)), far(b.Sub(two, t))]

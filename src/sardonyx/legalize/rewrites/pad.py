@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import InexpressibleError
 from sardonyx.legalize.emitter import Emitter, constant_of
-from sardonyx.legalize.rewrites.index_arithmetic import clamped, joined, larger, positions, sizes_of
+from sardonyx.legalize.rewrites.index_arithmetic import joined, larger, sizes_of
 
 
 def _amounts(b: Emitter, pads: ir.Value, rank: int) -> list[tuple[ir.Value, ir.Value]]:
@@ -59,24 +58,3 @@ def _filled(
 def _negated(b: Emitter, amount: ir.Value) -> ir.Value:
     constant = constant_of(amount)
     return b.Neg(amount) if constant is None else b.ints(-int(constant[0]))
-
-
-def pad_by_gathering(b: Emitter, x: ir.Value, pads: ir.Value, mode: str, rank: int) -> ir.Value:
-    """Padding with elements of the tensor: its edge, or its mirror image."""
-    if mode not in ("edge", "reflect"):
-        raise InexpressibleError(f"its mode {mode} came later")
-    zero, one, two = b.ints(0), b.ints(1), b.ints(2)
-    for axis, (before, after) in enumerate(_amounts(b, pads, rank)):
-        if _is_known_to_be_zero(before) and _is_known_to_be_zero(after):
-            continue
-        size = b.dim(x, axis)
-        count = b.Add(b.Add(size, before), after)
-        place = b.Sub(positions(b, count), before)
-        last = b.Sub(size, one)
-        if mode == "edge":
-            place = clamped(b, place, zero, last)
-        else:
-            place = b.Where(b.Less(place, zero), b.Neg(place), place)
-            place = b.Where(b.Greater(place, last), b.Sub(b.Mul(last, two), place), place)
-        x = b.Gather(x, place, axis=axis)
-    return x

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ import onnx_ir as ir
 
 from sardonyx.legalize.boundary import InexpressibleError, known_dtype, known_rank
 from sardonyx.legalize.emitter import Emitter, constant_of, rank_of, same_dim, static_dim
-from sardonyx.legalize.rewrites.cubic_weights import cubic_weights
 from sardonyx.legalize.rewrites.index_arithmetic import clamped, positions
 
 _FLOAT = ir.DataType.FLOAT
@@ -24,7 +22,6 @@ class Sampling:
     mode: str = "nearest"
     coordinates: str = "asymmetric"
     nearest_mode: str = "floor"
-    cubic_coeff_a: float = -0.75
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,8 @@ def resize_by_gathering(
 ) -> ir.Value:
     """`sizes`, or else `scales`, have an element for each axis; `out` is what the node gives."""
     rank = known_rank(x)
-    if sampling.mode not in ("nearest", "linear", "cubic"):
-        raise InexpressibleError(f"its mode {sampling.mode} is not known")
+    if sampling.mode not in ("nearest", "linear"):
+        raise InexpressibleError(f"its mode {sampling.mode} came with opset 11")
     if sampling.mode != "nearest" and not known_dtype(x).is_floating_point():
         raise InexpressibleError("it interpolates between integers")
     result = x
@@ -105,18 +102,13 @@ def _resized(b: Emitter, x: ir.Value, axis: _Axis, sampling: Sampling, rank: int
         return elements_at(_rounded(b, place, sampling.nearest_mode))
     base = b.Floor(place)
     rest = b.Sub(place, base)
-    if sampling.mode == "linear":
-        offsets: tuple[float, ...] = (0.0, 1.0)
-        weights = [b.Sub(b.const(1.0, _FLOAT), rest), rest]
-    else:
-        offsets = (-1.0, 0.0, 1.0, 2.0)
-        weights = cubic_weights(b, rest, sampling.cubic_coeff_a)
+    one = b.const(1.0, _FLOAT)
 
-    def weighted(offset: float, weight: ir.Value) -> ir.Value:
+    def weighted(index: ir.Value, weight: ir.Value) -> ir.Value:
         factor = b.Reshape(b.cast(weight, x.dtype), b.ints(-1, *[1] * (rank - 1 - axis.number)))
-        return b.Mul(elements_at(b.Add(base, b.const(offset, _FLOAT))), factor)
+        return b.Mul(elements_at(index), factor)
 
-    return functools.reduce(b.Add, map(weighted, offsets, weights))
+    return b.Add(weighted(base, b.Sub(one, rest)), weighted(b.Add(base, one), rest))
 
 
 def _coordinates(b: Emitter, axis: _Axis, mode: str) -> ir.Value:

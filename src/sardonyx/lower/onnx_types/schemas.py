@@ -10,21 +10,12 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.errors import InternalError
-from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
+from sardonyx.lower.values import TORCH_TO_ONNX
 
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
 
-_TYPE_NAMES = {
-    "float": ir.DataType.FLOAT, "double": ir.DataType.DOUBLE, "float16": ir.DataType.FLOAT16,
-    "bfloat16": ir.DataType.BFLOAT16, "bool": ir.DataType.BOOL, "uint8": ir.DataType.UINT8,
-    "int8": ir.DataType.INT8, "uint16": ir.DataType.UINT16, "int16": ir.DataType.INT16,
-    "uint32": ir.DataType.UINT32, "int32": ir.DataType.INT32, "uint64": ir.DataType.UINT64,
-    "int64": ir.DataType.INT64, "complex64": ir.DataType.COMPLEX64,
-    "complex128": ir.DataType.COMPLEX128, "float8e4m3fn": ir.DataType.FLOAT8E4M3FN,
-    "float8e4m3fnuz": ir.DataType.FLOAT8E4M3FNUZ, "float8e5m2": ir.DataType.FLOAT8E5M2,
-    "float8e5m2fnuz": ir.DataType.FLOAT8E5M2FNUZ, "float8e8m0": ir.DataType.FLOAT8E8M0,
-    "float4e2m1": ir.DataType.FLOAT4E2M1, "int4": ir.DataType.INT4, "uint4": ir.DataType.UINT4,
-}  # fmt: skip
+_DTYPES = {kind.name.lower(): dtype for dtype, kind in TORCH_TO_ONNX.items()}
+"""By the names that schemas have for them."""
 
 
 class Formal(NamedTuple):
@@ -107,8 +98,7 @@ def _dtype_of(type_name: str) -> torch.dtype | None:
     type_name = type_name.removeprefix("seq(")
     if not type_name.startswith("tensor("):
         return None
-    data_type = _TYPE_NAMES.get(type_name.rstrip(")")[len("tensor(") :])
-    return None if data_type is None else ONNX_TO_TORCH[data_type]
+    return _DTYPES.get(type_name.rstrip(")")[len("tensor(") :])
 
 
 def onnx_dtype(dtype: torch.dtype) -> ir.DataType:

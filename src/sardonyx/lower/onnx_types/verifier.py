@@ -18,7 +18,7 @@ from sardonyx.lower.onnx_types.legality import is_standard, why_illegal
 from sardonyx.lower.onnx_types.subgraphs import subgraphs_of, with_bodies
 from sardonyx.lower.provenance import SOURCE_KEY, WRITTEN_AT
 
-_INPUT_OF_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+INPUT_OF_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """Which input has a size for each dim of the result."""
 _OPEN_RANK = frozenset({"GatherND", "If", "Loop", "Scan", "SequenceAt", "Squeeze", "Unsqueeze"})
 
@@ -129,7 +129,7 @@ class _Check:
 
 def _has_open_rank(node: ir.Node) -> bool:
     """Whether the ranks of the results may depend on values, or on bodies, beside the inputs'."""
-    position = _INPUT_OF_SIZES.get(node.op_type)
+    position = INPUT_OF_SIZES.get(node.op_type)
     sizes = None if position is None else node.inputs[position]
     if sizes is None or sizes.shape is None:
         return position is not None or node.op_type in _OPEN_RANK
