@@ -41,8 +41,13 @@ class Note(str):
         return text if isinstance(text, Note) else cls(text)
 
 
+_LONGEST_CONDITION = 300
+
+
 def guard_note(condition: str, reason: str = "", place: Place | None = None) -> Note:
     """The file is valid where a condition holds; `reason` says what assumes it."""
+    if len(condition) > _LONGEST_CONDITION:
+        condition = f"{condition[: _LONGEST_CONDITION - 40]} … {condition[-40:]}"
     at = place_text(place) if place is not None else ""
     text = f"the recording holds where {condition}{reason and f': {reason}'}{at and f' at {at}'}"
     return Note(text, NoteKind.GUARD, place)

@@ -193,12 +193,16 @@ class DynamicLayer:
         return self.keys + self.values
 
 
-class DynamicCache:
+class Cache:
+    pass
+
+
+class DynamicCache(Cache):
     def __init__(self, layers: int) -> None:
         self.layers = [DynamicLayer() for _ in range(layers)]
 
 
-class EncoderDecoderCache:
+class EncoderDecoderCache(Cache):
     def __init__(self, own: DynamicCache, cross: DynamicCache) -> None:
         self.self_attention_cache, self.cross_attention_cache = own, cross
 
@@ -207,7 +211,7 @@ class EncoderDecoderCache:
 def transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library with the caches of Transformers, which is not among the test dependencies."""
     library = types.ModuleType("transformers.cache_utils")
-    library.DynamicCache, library.EncoderDecoderCache = DynamicCache, EncoderDecoderCache
+    library.Cache = Cache
     monkeypatch.setitem(sys.modules, "transformers.cache_utils", library)
 
 

@@ -94,11 +94,6 @@ def hints_of(program: Any) -> dict[Any, int]:
     return {} if mode is None else example_sizes(mode)
 
 
-def texts_of_guards(program: Any) -> list[str]:
-    """What an ExportedProgram checks of its inputs, as Python: `L['x'].size()[0] <= 64`."""
-    return list(getattr(program, "_guards_code", None) or ())
-
-
 def names_of_sizes(program: ExportedProgram) -> dict[sympy.Symbol, str]:
     """The name of the `Dim` that a symbol was made for. A program that was read from a file has
     none: PyTorch does not write them."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import sympy
@@ -23,7 +24,11 @@ from sardonyx.capture import attempts
 from sardonyx.capture.attempts import capture_for
 from sardonyx.capture.autograd_functions import OpaqueFunctions
 from sardonyx.capture.baked_values import BakedValue
-from sardonyx.capture.capture_errors import SizesRejectedError, recorded_as_taken
+from sardonyx.capture.capture_errors import (
+    SizesRejectedError,
+    SpecialSizeError,
+    recorded_as_taken,
+)
 from sardonyx.capture.explicit_nodes import outputs_of_explicit_nodes
 from sardonyx.capture.exported_program import from_exported_program
 from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
@@ -137,15 +142,14 @@ def _recorded(
     _check_meta_device(model, inputs, options)
     with (
         undisturbed(model),
-        model_mode(model, options.training) as mode_notes,
+        model_mode(model, options.training),
         functions.recorded(),
     ):
         way = capture_for(model, options.capture)
         record = partial(attempts.record, way=way)
         if way != "script":  # which has every size and number in its conditions
             record = partial(checked_at_example, record)
-        recorded = _at_generic_sizes(record, model, inputs, is_whole)
-    return replace(recorded, notes=(*mode_notes, *recorded.notes))
+        return _at_generic_sizes(record, model, inputs, is_whole)
 
 
 def _notes_on_state(
@@ -203,6 +207,9 @@ def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> 
             )
 
 
+_MOST_RECORDINGS = 2
+
+
 def _at_generic_sizes(
     record: Callable[[Any, PreparedInputs], Recorded],
     model: Any,
@@ -214,16 +221,18 @@ def _at_generic_sizes(
     try:
         recorded = record(model, inputs)
     except DynamicDimError as refusal:
+        changed: Iterable[PreparedInputs | None] = [larger]
         if isinstance(refusal, SizesRejectedError) and not inputs.follows:
-            larger = recorded_as_taken(model, inputs)
+            changed = islice(recorded_as_taken(model, inputs), 1)
+        elif isinstance(refusal, SpecialSizeError) and not inputs.follows:
+            changed = chain(changed, islice(recorded_as_taken(model, inputs), _MOST_RECORDINGS))
         elif isinstance(refusal, SmallComputedSizeError) and inputs.keeps(refusal.sizes):
-            larger = inputs.recorded_doubled()
-        if larger is None:
-            raise
-        try:
-            return _at_generic_sizes(record, model, larger, is_whole)
-        except CaptureError:
-            raise refusal from refusal.__cause__
+            changed = [inputs.recorded_doubled()]
+        for other in changed:
+            if other is not None:
+                with contextlib.suppress(CaptureError):
+                    return _at_generic_sizes(record, model, other, is_whole)
+        raise
     if recorded.baked or all(map(is_whole, all_nodes(recorded.graph.nodes))):
         return recorded
     # What an operator is made of, which is known later, would ask whether a size is 1.

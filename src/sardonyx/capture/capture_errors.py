@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -43,6 +43,10 @@ class SizesRejectedError(DynamicDimError):
     """The model takes the sizes of the example, but not those that it is recorded with."""
 
 
+class SpecialSizeError(DynamicDimError):
+    """The model decides otherwise at the sizes of the example than at those it is recorded with."""
+
+
 def model_raises(model: Any, inputs: PreparedInputs) -> CaptureError | None:
     """The error of the model itself, which a run in plain PyTorch raises; None without one."""
     own = _failure(model, inputs, inputs.capture_leaves)
@@ -76,10 +80,10 @@ def place_of(error: BaseException) -> Place:
 _MOST_SUMS = 40
 
 
-def recorded_as_taken(model: Any, inputs: PreparedInputs) -> PreparedInputs | None:
+def recorded_as_taken(model: Any, inputs: PreparedInputs) -> Iterator[PreparedInputs]:
     """With sizes that the model takes, where those it is recorded with do not fit each other."""
     possible = islice(inputs.recorded_with_sums(), _MOST_SUMS)
-    return next((i for i in possible if _failure(model, i, i.capture_leaves) is None), None)
+    return (i for i in possible if _failure(model, i, i.capture_leaves) is None)
 
 
 def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Exception | None:

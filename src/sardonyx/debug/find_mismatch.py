@@ -19,9 +19,7 @@ from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
 from sardonyx.legalize import supported_opset
 from sardonyx.legalize.emitter import UniqueNames
-from sardonyx.lower.constant_folding import fold_constants
-from sardonyx.lower.dead_code import remove_unused
-from sardonyx.lower.lower import LowerOptions
+from sardonyx.lower.lower import LowerOptions, simplify
 from sardonyx.options import Options, TrainingMode
 from sardonyx.stages import Interface, StageTimes, captured_model, to_onnx
 
@@ -83,13 +81,7 @@ def _whole(
     model: Any, input_args: Any, captured: Captured, lowering: LowerOptions, options: Options
 ) -> GraphInfo:
     graph = captured.graph
-    remove_unused(graph)
-    if lowering.fold_constants:  # before it is divided: forms look at constants
-        fold_constants(
-            graph,
-            fold_parameters=lowering.fold_parameters,
-            keeps=lambda name: lowering.custom_forms.find(name) is not None,
-        )
+    simplify(graph, lowering)  # before it is divided: forms look at constants
 
     def export_part(
         part: AtenGraph, input_names: Sequence[str], output_names: Sequence[str]

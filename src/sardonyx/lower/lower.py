@@ -36,11 +36,10 @@ from sardonyx.lower import ops, type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.calls import has_complex_form, is_complex_call, lower_complex_call
 from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs, whole
-from sardonyx.lower.constant_folding import fold_constants
 from sardonyx.lower.control_flow import emit_control_flow
 from sardonyx.lower.custom_lowerings import NO_CUSTOM_FORMS, Call, CustomForms
-from sardonyx.lower.dead_code import remove_unused
 from sardonyx.lower.decompose import NoDecomposition, decompose
+from sardonyx.lower.graph_simplification import fold_constants, remove_unused
 from sardonyx.lower.onnx_types.schemas import NEWEST_OPSET
 from sardonyx.lower.onnx_types.verifier import verify_locations, verify_onnx
 from sardonyx.lower.plugins import load_plugins
@@ -70,13 +69,7 @@ def lower(
     options: LowerOptions,
     library: Registry = LIBRARY,
 ) -> ir.Model:
-    remove_unused(graph)
-    if options.fold_constants:
-        fold_constants(
-            graph,
-            fold_parameters=options.fold_parameters,
-            keeps=lambda name: options.custom_forms.find(name) is not None,
-        )
+    simplify(graph, options)
     custom = options.custom_forms
     names = [node.name for node in all_nodes(graph.nodes)]
     load_plugins((name for name in names if custom.find(name) is None), library)
@@ -93,6 +86,16 @@ def lower(
     if not problems:
         return model
     raise unsupported(problems, graph, options.opset, options.custom_forms)
+
+
+def simplify(graph: AtenGraph, options: LowerOptions) -> None:
+    remove_unused(graph)
+    if options.fold_constants:
+        fold_constants(
+            graph,
+            fold_parameters=options.fold_parameters,
+            keeps=lambda name: options.custom_forms.find(name) is not None,
+        )
 
 
 def _expand_missing(graph: AtenGraph, library: Registry, custom: CustomForms) -> list[Problem]:

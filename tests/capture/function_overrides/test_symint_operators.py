@@ -27,6 +27,8 @@ SIZES = {
     "mod by a negative": lambda a, b: a % -3,
     "mod of a negative by a size": lambda a, b: (a - 20) % b,
     "truediv": lambda a, b: a / b,
+    "torch.div": lambda a, b: torch.div(a, b) + torch.div(a, 3, rounding_mode="trunc"),
+    "torch.floor_divide": lambda a, b: torch.floor_divide(a, b),
     "truediv of numbers": lambda a, b: 1 / a + b / 2,
     "pow": lambda a, b: a**2 + a**3,
     "pow by a size": lambda a, b: 2**a,

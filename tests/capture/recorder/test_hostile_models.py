@@ -326,8 +326,8 @@ def test_dims_that_follow_from_a_small_one_stay_dynamic(size, capture):
 # -- sizes that are computed in many steps
 
 
-def computed(n):
-    for _ in range(14):
+def computed(n, steps=14):
+    for _ in range(steps):
         n = n + n % 3
     return n
 
@@ -347,8 +347,29 @@ def test_large_sizes_inside_and_outside_of_branches(capture):
 
 @CAPTURES
 def test_a_branch_by_a_large_size_is_told(capture):
-    def model(x):
-        return x * 2 if computed(x.shape[0]) > 20 else x
+    def model(x, steps=9):
+        return x * 2 if computed(x.shape[0], steps) > 20 else x
 
     program = sardonyx.export(model, (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
-    assert any("the model decides by it" in note for note in program.notes)
+    (note,) = program.notes
+    assert "the model decides by it" in note and len(note) < 500
+    with pytest.raises(sardonyx.CaptureError, match="computed in too many steps"):
+        sardonyx.export(lambda x: model(x, 14), (X,), capture=capture, dynamic_axes={"x": {0: "n"}})
+
+
+def computes_with_a_size(x):
+    return x.sum() + x.shape[0] * x.shape[0]
+
+
+def looks_at_a_value(x):
+    return x + complex(x[0, 0]).real
+
+
+@pytest.mark.parametrize("model", [computes_with_a_size, looks_at_a_value])
+def test_what_only_the_recording_holds_is_not_searched_for(model, monkeypatch):
+    def searched(*_):
+        raise AssertionError("a search of the whole heap, which takes a tenth of a second")
+
+    monkeypatch.setattr("gc.get_referrers", searched)
+    program = sardonyx.export(model, (X,), capture="trace", dynamic_axes={"x": [0]})
+    torch.testing.assert_close(program(X), model(X))

@@ -54,8 +54,6 @@ def test_what_the_model_decides_by() -> None:
     assert "/test_program_guards.py:" in note
     (note,) = sardonyx.export(given, dynamic_axes={"x": {0: "rows"}}).notes
     assert "where Mod(rows, 2) == 0" in note
-    (note,) = sardonyx.export(_reloaded(given)).notes
-    assert note.startswith("the recording holds where Mod(x_dim_0, 2) == 0: the ExportedProgram")
 
 
 def test_what_the_program_asserts() -> None:

@@ -163,3 +163,17 @@ def test_what_a_model_decides_by_a_small_size_is_special_all_the_same() -> None:
 
     with pytest.raises(sardonyx.DynamicDimError, match="specially"):
         _notes(model, torch.randn(1))
+
+
+def test_a_mask_as_long_as_one_new_token_and_those_of_the_past() -> None:
+    def model(new, past, mask):
+        missing = past.shape[0] + new.shape[0] - mask.shape[0]
+        mask = torch.nn.functional.pad(mask, (0, missing)) if missing > 0 else mask
+        return torch.cat([past, new]) * mask
+
+    def args(new: int, past: int) -> tuple[torch.Tensor, ...]:
+        return torch.randn(new), torch.randn(past), torch.randn(new + past)
+
+    dims = dict.fromkeys(range(3), (0,))
+    others = [args(4, 2), args(1, 9)]
+    check(model, *args(1, 5), dynamic=dims, others=others, captures=("export",))

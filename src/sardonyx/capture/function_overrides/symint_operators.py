@@ -101,6 +101,14 @@ _POOL_ARGUMENTS = ("input", "kernel_size", "stride", *_PLAIN)
 """In the order of average pooling; max pooling has names for all that follow the kernel."""
 
 
+def _div(func: Any, input: Any, other: Any, **kwargs: Any) -> Any:
+    """Of numbers, PyTorch makes tensors; its meta function takes plain ones alone."""
+    is_symbol = isinstance(input, torch.SymInt)
+    return func(
+        torch.scalar_tensor(input, dtype=torch.int64) if is_symbol else input, other, **kwargs
+    )
+
+
 def _per_axis(sizes: Any, spatial: int) -> list[Any]:
     return list(sizes) if isinstance(sizes, (list, tuple)) else [sizes] * spatial
 
@@ -124,6 +132,7 @@ SYMINT_OVERRIDES: dict[Any, Callable[..., Any]] = {
     torch.fft.fftfreq: _recorded_with_symbols("fft_fftfreq"),
     torch.fft.rfftfreq: _recorded_with_symbols("fft_rfftfreq"),
     **dict.fromkeys((torch.istft, torch.Tensor.istft), _recorded_with_symbols("istft")),
+    **dict.fromkeys((torch.div, torch.floor_divide), _div),
     F.one_hot: _recorded_with_symbols("one_hot"),
     F.adaptive_avg_pool1d: _adaptive_avg_pool1d,
     **{

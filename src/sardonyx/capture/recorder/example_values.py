@@ -162,11 +162,13 @@ class ExampleValues:
 
     def containers(self) -> list[Any]:
         """What holds the tensors that are referred to here."""
-        return [part for call in self._calls for part in (call.arguments, call.result)]
+        calls = [part for call in self._calls for part in (call.arguments, call.result)]
+        return [*calls, self.looked]
 
     def references(self) -> Iterator[Any]:
         """The tensors that are referred to here, once for each reference."""
         yield from self._numbers.values()
+        yield from _tensors([item for item, _ in self.looked])
         for call in self._calls:
             yield from _tensors(list(call.arguments.values()))
             yield from _tensors(call.result)

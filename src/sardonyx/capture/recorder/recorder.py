@@ -26,22 +26,20 @@ from sardonyx.aten.graph import (
     Value,
     operator_name,
 )
-from sardonyx.aten.inference_cache import InferenceCache
 from sardonyx.aten.location import Place, innermost_user_place
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind, parameters_of
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
-from sardonyx.aten.type_inference import has_symbols, type_of
+from sardonyx.aten.type_inference import InferenceCache, has_symbols, type_of
 from sardonyx.capture.function_overrides.symbolic_variants import SYMBOLIC_OPERATORS
 from sardonyx.capture.function_overrides.symint_operators import ATEN_FORMS
 from sardonyx.capture.interrupts import handle_interrupt
 from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example_values import ExampleValues
-from sardonyx.capture.recorder.large_expressions import LargeExpressions
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
-from sardonyx.capture.recorder.size_queries import SizeGuards
+from sardonyx.capture.recorder.size_queries import LargeExpressions, SizeGuards
 from sardonyx.capture.recorder.tensor_map import TensorValues
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError
 from sardonyx.notes import error_at

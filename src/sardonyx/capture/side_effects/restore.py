@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import random
 import sys
 import warnings
@@ -26,33 +25,29 @@ from sardonyx.options import TrainingMode
 
 
 @contextlib.contextmanager
-def model_mode(model: Any, training: TrainingMode) -> Iterator[list[str]]:
+def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
     """The model in the requested mode, put back afterwards.
 
     A model whose classes override `train()` or `eval()` is set by these, or left as it is where it
-    is in that mode. Gives a note for each module that the model only refers to, which they
-    do not reach: it gets the mode, too."""
+    is in that mode. Modules that it only refers to, in a plain list or as a variable of a function,
+    must be in that mode themselves: `check_mode` refuses others when they are called."""
     if training is TrainingMode.PRESERVE:
-        yield []
+        yield
         return
     wanted = training is TrainingMode.TRAINING
-    modules = list(modules_reached(model))
-    own = set(model.modules()) if isinstance(model, torch.nn.Module) else set()
-    overrides = any(map(_overrides_mode, own))
-    notes: list[str] = []
+    owner: Any = model.__self__ if isinstance(model, MethodType) else model
+    modules = list(owner.modules()) if isinstance(owner, torch.nn.Module) else []
+    overrides = any(map(_overrides_mode, modules))
     with contextlib.ExitStack() as restored:
-        if overrides and model.training != wanted:
-            restored.enter_context(_mode_set_by(model, wanted))
+        if overrides and owner.training != wanted:
+            restored.enter_context(_mode_set_by(owner, wanted))
         before = [(module, getattr(module, "training", wanted)) for module in modules]
         restored.callback(_set_modes, before)
         token = _mode_wanted.set(wanted)
         restored.callback(_mode_wanted.reset, token)
-        others = [(module, flag) for module, flag in before if module not in own]
-        if own:
-            notes += [_note_on_mode(m, wanted) for m, flag in others if flag != wanted]
-        by_model = overrides and model.training == wanted
-        _set_modes((module, wanted) for module in modules if module not in own or not by_model)
-        yield [note for note in dict.fromkeys(notes) if note]
+        if not overrides or owner.training != wanted:
+            _set_modes((module, wanted) for module in modules)
+        yield
 
 
 def _overrides_mode(module: torch.nn.Module) -> bool:
@@ -93,17 +88,6 @@ _mode_wanted: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
 )
 
 
-def _note_on_mode(module: torch.nn.Module, wanted: bool) -> str:
-    """Empty for a module whose code does not ask for the mode."""
-    if not _asks_for_mode(type(module)):
-        return ""
-    name, call = type(module).__qualname__, "train" if wanted else "eval"
-    return (
-        f"the model holds a {name} that model.{call}() does not reach (it is in a list or dict that"
-        f" is no ModuleList or ModuleDict): it is exported as after its own {call}()"
-    )
-
-
 def check_mode(module: torch.nn.Module) -> None:
     """A module that the model calls without holding a reference must be in the requested mode, if
     its code reads the mode."""
@@ -128,46 +112,6 @@ def _asks_for_mode(kind: type[torch.nn.Module]) -> bool:
         for function in vars(base).values()
     )
     return any("training" in f.__code__.co_names for f in functions if isinstance(f, FunctionType))
-
-
-def modules_reached(model: Any) -> Iterator[torch.nn.Module]:
-    """Those of a model, and those that it refers to: in plain lists and dicts, or, where it is a
-    function, by its variables, its arguments and the object it is a method of."""
-    seen: set[int] = set()
-    found: list[tuple[Any, int]] = [(model, _MOST_STEPS)]
-    while found:
-        value, steps = found.pop()
-        if id(value) in seen or steps == 0:
-            continue
-        seen.add(id(value))
-        if isinstance(value, torch.nn.Module):
-            for module in value.modules():
-                seen.add(id(module))
-                yield module
-                if not isinstance(module, torch.jit.ScriptModule):
-                    found += [(held, steps - 1) for held in vars(module).values()]
-        elif isinstance(value, (list, tuple)):
-            found += [(item, steps - 1) for item in value]
-        elif type(value) is dict:
-            found += [(item, steps - 1) for item in value.values()]
-        elif isinstance(value, functools.partial):
-            found += [(item, steps) for item in (value.func, *value.args, *value.keywords.values())]
-        elif isinstance(value, MethodType):
-            found += [(value.__self__, steps), (value.__func__, steps)]
-        elif isinstance(value, FunctionType):
-            found += [(held, steps - 1) for held in _held_by(value)]
-
-
-_MOST_STEPS = 4
-
-
-def _held_by(function: FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):  # not set yet
-            yield cell.cell_contents
-    for name in function.__code__.co_names:
-        yield function.__globals__.get(name)
-    yield from function.__defaults__ or ()
 
 
 @contextlib.contextmanager

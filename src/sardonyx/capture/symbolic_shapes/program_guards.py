@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import sympy
@@ -33,7 +32,6 @@ def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]
     said = [
         *(readable(condition, origins) for condition in asserted),
         *_ranges(program, names, known),
-        *_remainders(program, names, known),
     ]
     notes += [guard_note(text, "the ExportedProgram says so") for text in said]
     return list(dict.fromkeys(notes))
@@ -108,31 +106,3 @@ def _is_bound(
         and at_sizes(condition, {symbol: beyond}) == sympy.false
         for condition in conditions
     )
-
-
-def _remainders(
-    program: ExportedProgram,
-    names: Mapping[sympy.Symbol, str],
-    conditions: Sequence[sympy.Basic],
-) -> Iterator[str]:
-    """Of what PyTorch writes to a file with a program: the plainest, where it is all that is left
-    of what was noted."""
-    recorded = set(map(str, conditions))
-    inputs = {
-        node.name: node.meta.get("val") for node in program.graph.find_nodes(op="placeholder")
-    }
-    for text in _torch_private.texts_of_guards(program):
-        found = _REMAINDER_OF_SIZE.fullmatch(text)
-        tensor = inputs.get(found["input"]) if found is not None else None
-        if found is None or not isinstance(tensor, torch.Tensor):
-            continue
-        symbol = _torch_private.dim_of(tensor.shape[int(found["axis"])])
-        condition = f"Mod({{}}, {found['by']}) == {found['left']}"
-        written = f"Eq(Mod({symbol}, {found['by']}), {found['left']})"
-        if symbol in names and written not in recorded:
-            yield condition.format(names[symbol])
-
-
-_REMAINDER_OF_SIZE = re.compile(
-    r"\(?L\['(?P<input>\w+)'\]\.size\(\)\[(?P<axis>\d+)\] % (?P<by>\d+)\)? == (?P<left>\d+)"
-)

@@ -15,11 +15,10 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.capture.capture_errors import with_constant_numbers
+from sardonyx.capture.capture_errors import SpecialSizeError, with_constant_numbers
 from sardonyx.capture.flat_model import Recorded, SizeCondition
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
-from sardonyx.errors import DynamicDimError
 from sardonyx.notes import error_at
 
 
@@ -53,7 +52,7 @@ def checked_at_example(
     sizes = {dim.name: taken.leaves[p].shape[axis] for (p, axis), dim in dims.items()}
     special = ", ".join(f"size {size} of {name!r}" for name, size in sizes.items())
     raise error_at(
-        DynamicDimError,
+        SpecialSizeError,
         broken.place,
         f"the model treats {special} specially: what it does there is not what it does at other"
         " sizes",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.contraction import Labelled, contract
 from sardonyx.lower.kernels.windows import gather_windows, sliding_positions
-from sardonyx.lower.values import Tensor, product_of
+from sardonyx.lower.values import Tensor
 
 _BATCH, _GROUP, _IN, _OUT = range(4)
 
@@ -23,12 +23,28 @@ def convolve_integers(
     groups: int,
 ) -> Tensor:
     """`x` (N, C, D1, ...) by `weight` (out, C / groups, k1, ...); all starts, then all ends."""
-    rows = weight.dim(0) // groups
-    grouped = b.reshape(weight, [groups, rows, *b.dims(weight)[1:]])
-    spatial = len(kernel)
-    return _contracted(
-        b, _padded(b, x, pads), grouped, (_GROUP, _OUT, _IN), kernel, stride, dilation, spatial
+    padded = _padded(b, x, pads)
+    batch, channels, *sizes = b.dims(padded)
+    positions = [
+        sliding_positions(b, size, *window)
+        for size, *window in zip(sizes, kernel, stride, dilation, strict=True)
+    ]
+    windows = gather_windows(b, padded, positions)
+    windows = b.reshape(windows, [batch, groups, channels // groups, *b.dims(windows)[2:]])
+    rows = weight.dim(0)
+    grouped = b.reshape(weight, [groups, rows // groups, *b.dims(weight)[1:]])
+    counts = [10 + 2 * axis for axis in range(len(kernel))]
+    within = [label + 1 for label in counts]
+    pairs = [label for pair in zip(counts, within, strict=True) for label in pair]
+    result = contract(
+        b,
+        [
+            Labelled(windows, (_BATCH, _GROUP, _IN, *pairs)),
+            Labelled(grouped, (_GROUP, _OUT, _IN, *within)),
+        ],
+        [_BATCH, _GROUP, _OUT, *counts],
     )
+    return b.reshape(result, [batch, rows, *b.dims(result)[3:]])
 
 
 def convolve_integers_transposed(
@@ -44,50 +60,17 @@ def convolve_integers_transposed(
 ) -> Tensor:
     """The sliding form of it: the elements `stride` apart, the kernel turned around."""
     spatial = len(kernel)
-    rows = weight.dim(0) // groups
-    grouped = b.reshape(weight, [groups, rows, *b.dims(weight)[1:]])
+    rows, columns, *sizes = b.dims(weight)
+    turned = b.reshape(weight, [groups, rows // groups, columns, *sizes])
     for axis in range(3, 3 + spatial):
-        grouped = b.with_shape(b.slice(grouped, axis, -1, None, step=-1), b.dims(grouped))
+        turned = b.with_shape(b.slice(turned, axis, -1, None, step=-1), b.dims(turned))
+    turned = b.transpose(turned, [0, 2, 1, *range(3, 3 + spatial)])
+    turned = b.reshape(turned, [groups * columns, rows // groups, *sizes])
     reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     starts = [r - p for r, p in zip(reach, padding, strict=True)]
-    ends = [s + e for s, e in zip(starts, output_padding, strict=True)]
-    spread = _padded(b, _spread(b, x, stride), [*starts, *ends])
-    ones = [1] * spatial
-    return _contracted(b, spread, grouped, (_GROUP, _IN, _OUT), kernel, ones, dilation, spatial)
-
-
-def _contracted(
-    b: Builder,
-    x: Tensor,
-    weight: Tensor,
-    weight_labels: tuple[int, int, int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    dilation: Sequence[int],
-    spatial: int,
-) -> Tensor:
-    groups = weight.dim(0)
-    batch, channels, *sizes = b.dims(x)
-    positions = [
-        sliding_positions(b, size, *window)
-        for size, *window in zip(sizes, kernel, stride, dilation, strict=True)
-    ]
-    windows = gather_windows(b, x, positions)
-    dims = b.dims(windows)
-    windows = b.reshape(windows, [batch, groups, channels // groups, *dims[2:]])
-    counts = [10 + 2 * axis for axis in range(spatial)]
-    within = [label + 1 for label in counts]
-    pairs = [label for pair in zip(counts, within, strict=True) for label in pair]
-    result = contract(
-        b,
-        [
-            Labelled(windows, (_BATCH, _GROUP, _IN, *pairs)),
-            Labelled(weight, (*weight_labels, *within)),
-        ],
-        [_BATCH, _GROUP, _OUT, *counts],
-    )
-    rows = product_of([groups, weight.dim(weight_labels.index(_OUT))])
-    return b.reshape(result, [batch, rows, *b.dims(result)[3:]])
+    pads = [*starts, *(s + e for s, e in zip(starts, output_padding, strict=True))]
+    spread = _spread(b, x, stride)
+    return convolve_integers(b, spread, turned, kernel, [1] * spatial, pads, dilation, groups)
 
 
 def _padded(b: Builder, x: Tensor, pads: Sequence[int]) -> Tensor:

@@ -281,17 +281,6 @@ def signbit(b: Builder, self: Tensor) -> Tensor:
     return elementwise.sign_bit(b, self)
 
 
-@lowering("aten::copysign.Tensor", "aten::copysign.Scalar")
-def copysign(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
-    dtype = type_promotion.float_dtype(self, other)
-    magnitude = b.Abs(b.cast(self, dtype))
-    if isinstance(other, (int, float)):
-        return b.Neg(magnitude) if math.copysign(1, other) < 0 else magnitude
-    # A product, for runtimes' Where loses the sign of a zero.
-    negative = elementwise.sign_bit(b, b.scalar(other, dtype))
-    return b.Mul(magnitude, b.Where(negative, b.scalar(-1, dtype), b.scalar(1, dtype)))
-
-
 @lowering("aten::heaviside")
 def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
     step = self if self.dtype == torch.bool else b.cast(b.Greater(self, 0), self.dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations as choices
-from itertools import combinations_with_replacement as choices_with_replacement
 from itertools import pairwise
 
 import torch
@@ -39,8 +37,8 @@ def combinations(b: Builder, self: Tensor, r: int = 2, with_replacement: bool = 
         return b.full([0], 0, self.dtype)
     size = self.dim(0)
     if isinstance(size, int):
-        chosen = list((choices_with_replacement if with_replacement else choices)(range(size), r))
-        indices = b.const(torch.tensor(chosen, dtype=torch.int64).reshape(-1, r))
+        chosen = torch.combinations(torch.arange(size), r, with_replacement)
+        indices = b.const(chosen.reshape(-1, r))
     else:
         indices = _rising(b, size, r, strictly=not with_replacement)
     return b.Gather(self, indices, axis=0)

@@ -12,66 +12,41 @@ from sardonyx.lower.values import Tensor
 
 
 @lowering("aten::fake_quantize_per_tensor_affine_cachemask")
-def fake_quantize_per_tensor_affine_cachemask(
+@lowering("aten::fake_quantize_per_channel_affine_cachemask")
+@lowering("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def fake_quantize_cachemask(
     b: Builder,
     self: Tensor,
     scale: Tensor | float,
     zero_point: Tensor | int,
     quant_min: int,
     quant_max: int,
+    axis: int | None = None,
+    fake_quant_enabled: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    return fake_quantized(b, self, grid_of(b, scale, zero_point, quant_min, quant_max))
+    grid = grid_of(b, scale, zero_point, quant_min, quant_max, axis, self.rank)
+    return _where_enabled(b, fake_quant_enabled, self, grid)
 
 
-fake_quantize_per_tensor_affine = lowering(
+fake_quantize = lowering(
     "aten::fake_quantize_per_tensor_affine",
     "aten::fake_quantize_per_tensor_affine.tensor_qparams",
-)(first_result(fake_quantize_per_tensor_affine_cachemask))
+    "aten::fake_quantize_per_channel_affine",
+)(first_result(fake_quantize_cachemask))
 
 
-@lowering("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
-def fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
-    b: Builder,
-    self: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    fake_quant_enabled: Tensor,
-    quant_min: int,
-    quant_max: int,
+def _where_enabled(
+    b: Builder, enabled: Tensor | None, x: Tensor, grid: Grid
 ) -> tuple[Tensor, Tensor]:
-    return _where_enabled(
-        b, fake_quant_enabled, self, grid_of(b, scale, zero_point, quant_min, quant_max)
-    )
-
-
-def _where_enabled(b: Builder, enabled: Tensor, x: Tensor, grid: Grid) -> tuple[Tensor, Tensor]:
-    """The switch is a tensor, as a rule one that the model holds."""
-    if enabled.const is not None and not enabled.const.any():
+    """The switch, where there is one, is a tensor, as a rule one that the model holds."""
+    known = None if enabled is None else enabled.const
+    if known is not None and not known.any():
         return x, b.full_like(x, True, torch.bool)
     result, within = fake_quantized(b, x, grid)
-    if enabled.const is not None:
+    if enabled is None or known is not None:
         return result, within
     switch = b.cast(b.squeeze(enabled, list(range(enabled.rank))), torch.bool)
     return where(b, switch, result, x), b.Or(within, b.Not(switch))
-
-
-@lowering("aten::fake_quantize_per_channel_affine_cachemask")
-def fake_quantize_per_channel_affine_cachemask(
-    b: Builder,
-    self: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-) -> tuple[Tensor, Tensor]:
-    grid = grid_of(b, scale, zero_point, quant_min, quant_max, axis, self.rank)
-    return fake_quantized(b, self, grid)
-
-
-fake_quantize_per_channel_affine = lowering("aten::fake_quantize_per_channel_affine")(
-    first_result(fake_quantize_per_channel_affine_cachemask)
-)
 
 
 @lowering("quantized_decomposed::fake_quant_per_channel")
@@ -85,40 +60,30 @@ def fake_quant_per_channel(
     quant_max: int,
 ) -> Tensor:
     zeros = b.cast(zero_points, torch.int32)
-    return fake_quantize_per_channel_affine(b, input, scales, zeros, axis, quant_min, quant_max)
+    return fake_quantize(b, input, scales, zeros, quant_min, quant_max, axis)
 
 
 # -- learnable and observed scales -------------------------------------------------------------
 
 
 @lowering("aten::_fake_quantize_learnable_per_tensor_affine")
-def fake_quantize_learnable_per_tensor_affine(
-    b: Builder,
-    self: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    quant_min: int,
-    quant_max: int,
-) -> Tensor:
-    # The learned zero point is real: a half is added, then what is behind the point is cut off.
-    near = b.Clip(b.Add(b.cast(zero_point, torch.float32), 0.5), float(quant_min), float(quant_max))
-    zero = b.cast(truncate(b, near), torch.int32)
-    return fake_quantize_per_tensor_affine(b, self, scale, zero, quant_min, quant_max)
-
-
 @lowering("aten::_fake_quantize_learnable_per_channel_affine")
-def fake_quantize_learnable_per_channel_affine(
+def fake_quantize_learnable(
     b: Builder,
     self: Tensor,
     scale: Tensor,
     zero_point: Tensor,
-    axis: int,
     quant_min: int,
     quant_max: int,
+    axis: int | None = None,
 ) -> Tensor:
-    rounded = b.Round(b.cast(zero_point, torch.float32))
-    zero = b.cast(b.Clip(rounded, float(quant_min), float(quant_max)), torch.int32)
-    return fake_quantize_per_channel_affine(b, self, scale, zero, axis, quant_min, quant_max)
+    # The learned zero point is real. Of channels it is rounded; of a whole tensor a half is added,
+    # then what is behind the point is cut off.
+    real = b.cast(zero_point, torch.float32)
+    near = b.Add(real, 0.5) if axis is None else b.Round(real)
+    near = b.Clip(near, float(quant_min), float(quant_max))
+    zero = b.cast(truncate(b, near) if axis is None else near, torch.int32)
+    return fake_quantize(b, self, scale, zero, quant_min, quant_max, axis)
 
 
 @lowering("aten::_fused_moving_avg_obs_fq_helper_functional")

@@ -48,59 +48,36 @@ def bincount(b: Builder, self: Tensor, weights: Tensor | None = None, minlength:
 # -- histogram and histogramdd ---------------------------------------------------------------------
 
 
-@lowering("aten::histogram.bins_tensor")
-def histogram_of_edges(
-    b: Builder,
-    self: Tensor,
-    bins: Tensor,
-    *,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> tuple[Tensor, Tensor]:
-    return _histogram(b, _column(b, self), [bins], weight, density), bins
-
-
-@lowering("aten::histogram.bin_ct")
+@lowering("aten::histogram.bins_tensor", "aten::histogram.bin_ct")
 def histogram(
     b: Builder,
     self: Tensor,
-    bins: int = 100,
+    bins: Tensor | int = 100,
     *,
     range: list[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    points = _column(b, self)
-    edges = _even_edges(b, points, [bins], range)
+    points = b.reshape(self, [b.numel(self), 1])
+    edges = [bins] if isinstance(bins, Tensor) else _even_edges(b, points, [bins], range)
     return _histogram(b, points, edges, weight, density), edges[0]
 
 
-@lowering("aten::histogramdd", "aten::histogramdd.int_bins")
+@lowering("aten::histogramdd", "aten::histogramdd.int_bins", "aten::histogramdd.TensorList_bins")
 def histogramdd(
     b: Builder,
     self: Tensor,
-    bins: int | list[int],
+    bins: int | list[int] | list[Tensor],
     range: list[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
     points = _points(b, self)
     counts = [bins] * int(points.dim(1)) if isinstance(bins, int) else bins
-    edges = _even_edges(b, points, counts, range)
+    # PyTorch looks at edges alone, whatever range is given beside them.
+    edges = [edge for edge in counts if isinstance(edge, Tensor)]
+    edges = edges or _even_edges(b, points, [n for n in counts if isinstance(n, int)], range)
     return _histogram(b, points, edges, weight, density), edges
-
-
-@lowering("aten::histogramdd.TensorList_bins")
-def histogramdd_of_edges(
-    b: Builder,
-    self: Tensor,
-    bins: list[Tensor],
-    range: list[float] | None = None,
-    weight: Tensor | None = None,
-    density: bool = False,
-) -> tuple[Tensor, list[Tensor]]:
-    # PyTorch looks at the edges alone, whatever range is given beside them.
-    return _histogram(b, _points(b, self), bins, weight, density), bins
 
 
 @lowering("aten::_histogramdd_bin_edges")
@@ -116,12 +93,9 @@ def histogramdd_bin_edges(
     return _even_edges(b, _points(b, self), bins, range)
 
 
-lowering("aten::_histogramdd_from_bin_cts")(first_result(histogramdd))
-lowering("aten::_histogramdd_from_bin_tensors")(first_result(histogramdd_of_edges))
-
-
-def _column(b: Builder, x: Tensor) -> Tensor:
-    return b.reshape(x, [b.numel(x), 1])
+lowering("aten::_histogramdd_from_bin_cts", "aten::_histogramdd_from_bin_tensors")(
+    first_result(histogramdd)
+)
 
 
 def _points(b: Builder, x: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import torch
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import whole_like
-from sardonyx.lower.kernels.contraction import diagonal
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import identity
 from sardonyx.lower.kernels.reductions import accumulate, reduce_dims
@@ -25,9 +24,6 @@ _MOST_SQUARINGS = 1100
 @lowering("aten::trace")
 def trace(b: Builder, self: Tensor) -> Tensor:
     x = b.cast(self, type_promotion.sum_dtype(self.dtype))
-    rows, columns = b.dims(x)
-    if rows == columns:
-        return accumulate(b, "ReduceSum", diagonal(b, x, 0, 1), 0)
     flat, positions = matrices_flat(b, x, 0, 0, 1)
     return accumulate(b, "ReduceSum", b.Gather(flat, positions, axis=-1), 0)
 

@@ -212,17 +212,6 @@ def _on_diagonals(b: Builder, x: Tensor, labels: list[int]) -> Labelled:
     return Labelled(x, tuple(labels))
 
 
-@lowering("aten::tensordot")
-def tensordot(b: Builder, self: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor:
-    left = list(range(self.rank))
-    right = list(range(self.rank, self.rank + other.rank))
-    for mine, theirs in zip(dims_self, dims_other, strict=True):
-        right[theirs] = left[mine]
-    summed = {left[d] for d in dims_self}
-    output = [label for label in (*left, *right) if label not in summed]
-    return contract(b, [Labelled(self, tuple(left)), Labelled(other, tuple(right))], output)
-
-
 @lowering("aten::bilinear")
 def bilinear(
     b: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None

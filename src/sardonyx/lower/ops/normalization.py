@@ -143,7 +143,8 @@ lowering("aten::batch_norm")(first_result(native_batch_norm))
 
 
 @lowering("aten::_native_batch_norm_legit_functional")
-def native_batch_norm_legit_functional(
+@lowering("aten::_batch_norm_with_update_functional", training=True, reserved=True)
+def batch_norm_functional(
     b: Builder,
     input: Tensor,
     weight: Tensor | None,
@@ -153,30 +154,16 @@ def native_batch_norm_legit_functional(
     training: bool,
     momentum: float,
     eps: float,
+    reserved: bool = False,
 ) -> tuple[Tensor, ...]:
+    """`reserved`: whether memory for the backward pass, here empty, is among the results."""
     statistics = running_mean, running_var
     results = native_batch_norm(b, input, weight, bias, *statistics, training, eps=eps)
     if not training:
         return *results, *statistics
     result, *moved = _training_form(b, input, weight, bias, *statistics, momentum, eps)
-    return result, *results[1:], *moved
-
-
-@lowering("aten::_batch_norm_with_update_functional")
-def batch_norm_with_update_functional(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, ...]:
-    statistics = running_mean, running_var
-    results = native_batch_norm(b, input, weight, bias, training=True, eps=eps)
-    result, *moved = _training_form(b, input, weight, bias, *statistics, momentum, eps)
-    return result, *results[1:], b.const(torch.empty(0, dtype=torch.uint8)), *moved
+    nothing = [b.const(torch.empty(0, dtype=torch.uint8))] if reserved else []
+    return result, *results[1:], *nothing, *moved
 
 
 @lowering("aten::instance_norm")

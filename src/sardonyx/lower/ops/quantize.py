@@ -9,13 +9,17 @@ from sardonyx.lower.kernels.quantization import chosen_scale, dequantized, grid_
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
+_OF_CHANNELS = {"scales": "scale", "zero_points": "zero_point"}
+"""The parameters for what operators with a scale for each channel have several of."""
+
 
 @lowering(
     "quantized_decomposed::quantize_per_tensor",
     "quantized_decomposed::quantize_per_tensor.tensor",
     "quantized_decomposed::quantize_per_tensor.tensor2",
 )
-def quantize_per_tensor(
+@lowering("quantized_decomposed::quantize_per_channel", renamed=_OF_CHANNELS)
+def quantize(
     b: Builder,
     input: Tensor,
     scale: Tensor | float,
@@ -23,9 +27,10 @@ def quantize_per_tensor(
     quant_min: Tensor | int,
     quant_max: Tensor | int,
     dtype: torch.dtype,
+    axis: int | None = None,
 ) -> Tensor:
     low, high = (_known_integer(b, bound) for bound in (quant_min, quant_max))
-    return quantized(b, input, grid_of(b, scale, zero_point, low, high), dtype)
+    return quantized(b, input, grid_of(b, scale, zero_point, low, high, axis, input.rank), dtype)
 
 
 def _known_integer(b: Builder, bound: Tensor | int) -> int:
@@ -41,51 +46,22 @@ def _known_integer(b: Builder, bound: Tensor | int) -> int:
     "quantized_decomposed::dequantize_per_tensor.tensor",
     "quantized_decomposed::dequantize_per_tensor.tensor2",
 )
-def dequantize_per_tensor(
+@lowering("quantized_decomposed::dequantize_per_channel", renamed=_OF_CHANNELS)
+def dequantize(
     b: Builder,
     input: Tensor,
     scale: Tensor | float,
-    zero_point: Tensor | int,
+    zero_point: Tensor | int | None,
     quant_min: Tensor | int,
     quant_max: Tensor | int,
     dtype: torch.dtype,
+    axis: int | None = None,
     *,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    grid = grid_of(b, scale, zero_point, 0, 0)
-    return dequantized(b, input, grid, out_dtype or torch.float32)
-
-
-@lowering("quantized_decomposed::quantize_per_channel")
-def quantize_per_channel(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: torch.dtype,
-) -> Tensor:
-    grid = grid_of(b, scales, zero_points, quant_min, quant_max, axis, input.rank)
-    return quantized(b, input, grid, dtype)
-
-
-@lowering("quantized_decomposed::dequantize_per_channel")
-def dequantize_per_channel(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor | None,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: torch.dtype,
-    *,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:
-    zeros = b.full_like(scales, 0, torch.int64) if zero_points is None else zero_points
-    grid = grid_of(b, scales, zeros, quant_min, quant_max, axis, input.rank)
+    if zero_point is None:
+        zero_point = b.full_like(b.scalar(scale), 0, torch.int64)
+    grid = grid_of(b, scale, zero_point, 0, 0, axis, input.rank)
     return dequantized(b, input, grid, out_dtype or torch.float32)
 
 

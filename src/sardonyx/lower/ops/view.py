@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 
 import torch
@@ -10,7 +9,6 @@ import torch
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import conjugate
 from sardonyx.lower.kernels.axes import arange, axis_of, quotient, reshape_to
-from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dims, Ints, Tensor
@@ -64,17 +62,6 @@ def flatten(b: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> 
     dims = b.dims(self)
     merged = reduce(lambda left, right: left * right, dims[start : end + 1])
     return b.reshape(self, [*dims[:start], merged, *dims[end + 1 :]])
-
-
-@lowering("aten::unflatten.int")
-def unflatten(b: Builder, self: Tensor, dim: int, sizes: Dims) -> Tensor:
-    axis = axis_of(self, dim)
-    dims = b.dims(self)
-    size, given = dims[axis], [s for s in sizes if isinstance(s, int) and s != -1]
-    if -1 in sizes and len(given) == len(sizes) - 1 and 0 not in given:
-        # Said in numbers: of an empty tensor a runtime cannot infer a size.
-        sizes = [floor_divided(size, math.prod(given)) if s == -1 else s for s in sizes]
-    return b.reshape(self, [*dims[:axis], *sizes, *dims[axis + 1 :]])
 
 
 @lowering("aten::expand", "aten::expand_copy")
@@ -230,20 +217,3 @@ def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Te
     gathered = b.Gather(self, indices, axis=axis)
     perm = [a for a in range(gathered.rank) if a != axis + 1]
     return b.transpose(gathered, [*perm, axis + 1])
-
-
-# -- several tensors as a grid ---------------------------------------------------------------------
-
-
-@lowering("aten::meshgrid", "aten::meshgrid.indexing")
-def meshgrid(b: Builder, tensors: list[Tensor], *, indexing: str = "ij") -> list[Tensor]:
-    swapped = indexing == "xy" and len(tensors) > 1
-    order = [1, 0, *range(2, len(tensors))] if swapped else list(range(len(tensors)))
-    lines = [b.reshape(t, [b.numel(t)]) for t in tensors]
-    dims = [lines[k].dim(0) for k in order]
-    grids = []
-    for k, line in enumerate(lines):
-        axis = order.index(k)
-        others = [a for a in range(len(lines)) if a != axis]
-        grids.append(b.expand(b.unsqueeze(line, others), dims))
-    return grids

@@ -1,26 +1,24 @@
-"""Fold in torch: a node whose inputs are all constants is run once, here."""
+"""Fewer nodes to lower: those that nothing reads are dropped, and a node whose inputs are all
+constants is run once, here, in PyTorch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import sympy
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import map_blocks, values_read
-from sardonyx.aten.graph import Argument, AtenGraph, Node, Value, is_symbolic
+from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value, is_symbolic
 
 SMALL_BYTES = 4096
 """A folded constant up to this size never counts as growing the file."""
 
 
-def _no_node(name: str) -> bool:
-    return False
-
-
 def fold_constants(
-    graph: AtenGraph, *, fold_parameters: bool, keeps: Callable[[str], bool] = _no_node
+    graph: AtenGraph, *, fold_parameters: bool, keeps: Callable[[str], bool]
 ) -> None:
     """Replaces nodes by their results; the values keep their identity and become constants.
 
@@ -133,3 +131,52 @@ def _grows(node: Node, results: list[torch.Tensor], uses: dict[int, int]) -> boo
         if v.constant is not None and uses[id(v)] == 1
     )
     return made > freed
+
+
+# -- unused nodes ----------------------------------------------------------------------------------
+
+
+def remove_unused(graph: AtenGraph) -> None:
+    """Drops nodes nothing reads. After functionalization no node has another effect."""
+    live = _Live(graph)
+    for mutation in graph.mutated:
+        live.mark(mutation.final)
+    live.keep_read(graph)
+
+
+class _Live:
+    def __init__(self, graph: AtenGraph) -> None:
+        self._symbols = graph.symbols
+        self._values: set[int] = set()
+
+    def mark(self, argument: Argument) -> None:
+        if isinstance(argument, Value):
+            self._values.add(id(argument))
+        elif isinstance(argument, list):
+            for item in argument:
+                self.mark(item)
+        elif isinstance(argument, sympy.Basic):
+            for symbol in argument.free_symbols:
+                source = self._symbols.get(symbol)
+                if source is not None:
+                    self._values.add(id(source.value))
+
+    def keep_read(self, block: Block) -> None:
+        self.mark(block.outputs)
+        kept: list[Node] = []
+        for node in reversed(block.nodes):
+            if any(id(o) in self._values for o in node.outputs):
+                kept.append(node)
+                self._mark_read(node)
+        block.nodes = kept[::-1]
+
+    def _mark_read(self, node: Node) -> None:
+        for inner in node.blocks:
+            self.keep_read(inner)
+        for argument in node.arguments.values():
+            self.mark(argument)
+        for value in (*node.outputs, *(v for inner in node.blocks for v in inner.inputs)):
+            for size in value.shape:
+                # A symbol may be read off a value that computes nothing else.
+                if isinstance(size, sympy.Basic):
+                    self.mark(size)
