@@ -100,7 +100,6 @@ def test_an_interrupt_leaves_nothing_patched():
     script = """
         import signal, sys, threading, time, torch, sardonyx
         from sardonyx._torch_private import patches
-from tests.cost import function_calls
         signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
         table = (*patches.PATCHES, *patches.PYTHON_PATCHES, *patches._AUTOGRAD_PATCHES)
         def state():
