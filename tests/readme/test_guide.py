@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pkgutil
 import re
@@ -34,11 +35,14 @@ def test_every_page_of_the_guide_is_here():
         "migration",
         "first_export",
         "dynamic_shapes",
+        "which_capture",
         "control_flow",
         "detection",
+        "language_models",
         "custom_operators",
         "large_models",
         "verification",
+        "troubleshooting",
     }
 
 
@@ -71,6 +75,22 @@ def test_names_of_a_page_exist(page: Path):
     for name in re.findall(r"\bsardonyx(?:\.\w+)+", page.read_text()):
         if name != GROUP:
             pkgutil.resolve_name(name)
+
+
+def test_messages_to_look_for_are_said_somewhere():
+    sources = (ROOT / "src").rglob("*.py")
+    texts = {
+        part.value
+        for source in sources
+        for part in ast.walk(ast.parse(source.read_text()))
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    }
+    said = "\n".join(texts)
+    page = (DOCS / "guide" / "troubleshooting.md").read_text()
+    rows = re.findall(r"^\| `([^`]+)`", page, re.M)
+    assert len(rows) > 15
+    for part in (part for row in rows for part in re.split(r"…|'", row)):
+        assert part.strip(" ()") in said, part
 
 
 COMMANDS = [
