@@ -55,13 +55,7 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             | torch._C.DispatchKeySet(_KEY.ADInplaceOrView),
         )
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._call(func, args, kwargs or {})
 
     def outside(self) -> Any:
