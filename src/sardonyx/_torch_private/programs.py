@@ -50,14 +50,9 @@ def fixed_numbers(program: Any) -> set[str]:
     }
 
 
-def module_classes(program: Any) -> dict[str, str]:
-    """Class names by module path, as far as the program's nodes tell."""
-    qualified = qualified_module_classes(program)
-    return {path: name.split(".")[-1] for path, name in qualified.items()}
-
-
 def qualified_module_classes(program: Any) -> dict[str, str]:
-    """Class names with those of the Python modules they are defined in."""
+    """Class names by module path, as far as the program's nodes tell, with those of the Python
+    modules they are defined in."""
     classes: dict[str, str] = {}
     for node in program.graph.nodes:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
@@ -72,11 +67,6 @@ def _user_inputs(program: Any) -> list[Any]:
 
 def _is_constant(argument: Any) -> bool:
     return type(argument).__name__ == "ConstantArgument"
-
-
-def result_like(program: Any, leaves: list[Any]) -> Any:
-    """The nested result of an ExportedProgram around the given leaves."""
-    return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
 
 
 def mode_of_program(program: Any) -> Any:

@@ -39,7 +39,11 @@ def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
         return empty.set_(tensor.untyped_storage())
 
 
-def storage_identity(tensor: torch.Tensor) -> int:
+def storage_of(tensor: torch.Tensor) -> int:
     """Which storage a tensor is a view of, whether or not that has memory."""
     with torch._C.DisableTorchFunction():
         return int(tensor.untyped_storage()._cdata)
+
+
+def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return storage_of(left) == storage_of(right)

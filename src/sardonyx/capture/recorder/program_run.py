@@ -12,6 +12,7 @@ from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import ModuleNames
+from sardonyx.aten.module_calls import module_classes
 from sardonyx.aten.signature import DynamicAxes
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.capture.autograd_functions import opaque_to_the_compiler
@@ -42,7 +43,7 @@ class ProgramRecording(Recording):
         yield from ProgramRun.state_of(self._program).items()
 
     def _run_model(self, given: list[Any]) -> list[Any]:
-        classes = _torch_private.module_classes(self._program)
+        classes = {path: kind.name for path, kind in module_classes(self._program).items()}
         modules = ModuleNames(classes.get("", type(self._program).__name__), classes)
         run = ProgramRun(self._program, self._recorder, modules)
         return self._run_recorded(lambda: run.run(given))
