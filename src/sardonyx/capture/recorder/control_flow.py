@@ -14,6 +14,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.control_flow import BRANCH, LOOP
 from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.aten.schema import bind
+from sardonyx.aten.type_inference import type_of
 from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
 from sardonyx.notes import error_at
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
 
 aten = torch.ops.aten
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _MOST_WIDENINGS = 8
 
 
@@ -37,7 +37,7 @@ class ControlFlow:
             "while_loop": self._while_loop,
             "while_loop_stack_output": partial(self._while_loop, stack=True),
             "scan": self._scan,
-            "map_impl": self._map,
+            "map_impl": lambda body, items, more=(): self._scan(body, [], items, more),
             "associative_scan": self._associative_scan,
             "flex_attention": self._flex_attention,
             "out_dtype": self._out_dtype,
@@ -123,10 +123,7 @@ class ControlFlow:
         *,
         stack: bool = False,
     ) -> Any:
-        location = self._recorder.location()
         goes_on = self._recorder.output(self._run(condition, [*carried, *more]))
-        start = [self._as_value(c) for c in carried]
-
         structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -136,7 +133,7 @@ class ControlFlow:
             block.outputs = [again]
             return after, after if stack else []
 
-        given = self._loop("while_loop", carried, start, step, location, None, goes_on)
+        given = self._loop("while_loop", carried, step, None, goes_on)
         return _torch_private.close_pytree(given[len(carried) :] if stack else given, structure)
 
     def _scan(
@@ -146,8 +143,6 @@ class ControlFlow:
         items: Sequence[torch.Tensor],
         additional_inputs: Sequence[Any] = (),
     ) -> Any:
-        location = self._recorder.location()
-        start = [self._as_value(c) for c in init]
         structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -158,12 +153,8 @@ class ControlFlow:
             block.outputs = [None]
             return leaves[: len(init)], leaves[len(init) :]
 
-        count = items[0].shape[0]
-        given = self._loop("scan", init, start, step, location, count, None)
+        given = self._loop("scan", init, step, items[0].shape[0])
         return _torch_private.close_pytree(given, structure)
-
-    def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
-        return self._scan(body, [], items, more)
 
     def _associative_scan(
         self,
@@ -172,10 +163,8 @@ class ControlFlow:
         additional_inputs: Sequence[Any] = (),
     ) -> Any:
         """From the first item on, one after the other: what any order gives."""
-        location = self._recorder.location()
         with self._recorder.dispatch:
             first = [item.select(0, 0) for item in items]
-        start = [self._as_value(c) for c in first]
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
             current = [self._item(block, item) for item in items]
@@ -192,22 +181,20 @@ class ControlFlow:
             block.outputs = [None]
             return after, after
 
-        count = items[0].shape[0]
-        given = self._loop("associative_scan", first, start, step, location, count, None)
-        return given[len(items) :]
+        return self._loop("associative_scan", first, step, items[0].shape[0])[len(items) :]
 
     def _loop(
         self,
         name: str,
         carried: Sequence[Any],
-        start: list[Value],
         step: Callable[[Block, list[Any]], tuple[list[Any], list[Any]]],
-        location: Any,
         count: Any,
-        condition: Argument,
+        condition: Argument = None,
     ) -> list[Any]:
         """A loop whose block `step` fills; what it carries last and what it stacks, as the model
         gets it. Sizes that an iteration changes are widened to symbols."""
+        location = self._recorder.location()
+        start = [self._as_value(c) for c in carried]
         types = [(c.dtype, list(c.shape)) if isinstance(c, torch.Tensor) else None for c in carried]
         for _ in range(_MOST_WIDENINGS):
             with self._recorder.block() as block:
@@ -251,19 +238,12 @@ class ControlFlow:
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
         """What is carried, as the body gets it; a number is carried as a tensor and read off it."""
-        name = self._recorder.tensors.new_name("carried")
         if kind is None:
-            value = Value(name, TensorType(start.dtype, ()))
-            block.inputs.append(value)
-            number = _torch_private.new_number(self._recorder.mode, start.dtype)
-            self._recorder.note_number(number, value)
-            return _torch_private.as_model_number(number)
-        dtype, sizes = kind
-        fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
-        value = self._recorder.tensors.register_new(name, fake)
-        self._recorder.example.varies(fake)
+            value, given = self._new_number("carried", start.dtype)
+        else:
+            value, given = self._new_value("carried", kind[1], first)
         block.inputs.append(value)
-        return fake
+        return given
 
     def _widen(self, types: list[Any], after: list[Any], inner: list[Any], name: str) -> bool:
         """Whether the body leaves what it was given; where a size differs it gets a symbol."""
@@ -309,13 +289,9 @@ class ControlFlow:
 
     def _input_tensor(self, value: Value) -> torch.Tensor:
         """The fake tensor of a value that a block is given."""
-        if value.fake is None:
-            value.fake = _torch_private.fake_contiguous(
-                self._recorder.mode, list(value.shape), value.dtype, None
-            )
-            self._recorder.tensors.register(value.fake, value)
-            self._recorder.example.varies(value.fake)
-        return value.fake
+        fake = self._recorder.tensors.fake_of_value(value)
+        self._recorder.example.varies(fake)
+        return fake
 
     # -- operators of a region -------------------------------------------------------------------
 
@@ -335,23 +311,9 @@ class ControlFlow:
         ):
             return body(*operands)
 
-    def _flex_attention(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        score_mod: Any,
-        block_mask: Any,
-        scale: Any,
-        options: Any,
-        score_more: Sequence[Any] = (),
-        mask_more: Sequence[Any] = (),
-    ) -> Any:
-        """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
+    def _flex_attention(self, *args: Any, **kwargs: Any) -> Any:
         with self._recorder.dispatch:
-            return _torch_private.flex_attention_in_parts(
-                query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
-            )
+            return _torch_private.flex_attention_in_parts(*args, **kwargs)
 
     def _out_dtype(self, op: Any, dtype: torch.dtype, *args: Any) -> Any:
         """The operator on arguments that are wide enough for the result."""
@@ -413,7 +375,7 @@ def _same(one: Any, other: Any) -> bool:
 def _description(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
-    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    return str(type_of(value))
 
 
 _BODY_AND_LIST = ("hints_wrapper", "strict_mode", "run_const_graph")
