@@ -26,7 +26,7 @@ from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.size_printing import in_callers_names
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -134,10 +134,7 @@ class TypeInference:
         except Exception as error:
             said = in_callers_names(str(error).splitlines()[0], graph.symbol_names)
             raise CaptureError(
-                format_message(
-                    f"{op} cannot be run on these inputs: {said}",
-                    [("first", location.describe())],
-                )
+                f"{op} cannot be run on these inputs: {said}", [("first", location.describe())]
             ) from error
         return self.node(graph, op, arguments, result, location)
 

@@ -25,7 +25,6 @@ from sardonyx.errors import (
     DynamicDimError,
     FinalCaptureError,
     InvalidOptionError,
-    format_message,
 )
 from sardonyx.notes import Note
 
@@ -127,12 +126,10 @@ def _read_instead(refusal: CaptureError) -> Note:
 
 def _baked(refusals: list[tuple[Attempt, CaptureError]], recorded: Recorded) -> CaptureError:
     return CaptureError(
-        format_message(
-            "the model cannot be recorded faithfully",
-            [
-                *((attempt.name, error.headline) for attempt, error in refusals),
-                ("trace", [str(value) for value in recorded.baked]),
-                ("try", 'capture="trace" to accept the baked values'),
-            ],
-        )
+        "the model cannot be recorded faithfully",
+        [
+            *((attempt.name, error.headline) for attempt, error in refusals),
+            ("trace", [str(value) for value in recorded.baked]),
+            ("try", 'capture="trace" to accept the baked values'),
+        ],
     )

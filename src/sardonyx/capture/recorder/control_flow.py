@@ -15,7 +15,7 @@ from sardonyx.aten.control_flow import BRANCH, LOOP
 from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.aten.schema import bind
 from sardonyx.aten.type_inference import type_of
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.errors import CaptureError, UnsupportedOperatorError
 from sardonyx.notes import error_at
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class ControlFlow:
         record = self._operators.get(name)
         if record is None:
             first = self._recorder.location().describe()
-            message = format_message(f"{name or func} has no ONNX form", [("first", first)])
-            raise UnsupportedOperatorError(message)
+            raise UnsupportedOperatorError(f"{name or func} has no ONNX form", [("first", first)])
         with self._recorder.example.logged_whole(func, args, kwargs) as logged:
             result = record(*args, **kwargs)
             logged.result = result

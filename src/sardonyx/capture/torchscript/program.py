@@ -30,7 +30,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptList,
     number_dtype,
 )
-from sardonyx.errors import CaptureError, InvalidOptionError, format_message
+from sardonyx.errors import CaptureError, InvalidOptionError
 
 
 def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
@@ -132,10 +132,8 @@ def compiled_script(model: Any) -> Any:
         return torch.jit.script(model)
     except Exception as error:
         raise CaptureError(
-            format_message(
-                "torch.jit.script does not compile the model",
-                [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
-            )
+            "torch.jit.script does not compile the model",
+            [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
         ) from error
     finally:
         for module, names in zip(modules, before, strict=True):

@@ -34,7 +34,7 @@ from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.refusals import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 
 _OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})
 """Namespaces whose operators all have fake kernels, or are known not to be able to have one."""
@@ -207,11 +207,9 @@ class NodeWriter:
             computed = _computed_argument(op, arguments)
             if computed is not None:
                 raise CaptureError(
-                    format_message(
-                        f"{op._schema.name} is called with a `{computed}` that is computed at run"
-                        " time, and has to be known",
-                        [("at", location.describe())],
-                    )
+                    f"{op._schema.name} is called with a `{computed}` that is computed at run"
+                    " time, and has to be known",
+                    [("at", location.describe())],
                 ) from error
             if isinstance(error, IndexError):
                 if _is_select_of_open_dim(op, arguments):
@@ -220,11 +218,9 @@ class NodeWriter:
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
-                format_message(
-                    "an operator of the program cannot take the"
-                    f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
-                    [("at", location.describe())],
-                )
+                "an operator of the program cannot take the"
+                f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
+                [("at", location.describe())],
             ) from error
         for symbol, size in _torch_private.fixed_symbols(self.inference.mode).items():
             self.fixed.setdefault(symbol, (size, location))

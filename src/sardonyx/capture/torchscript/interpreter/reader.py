@@ -44,7 +44,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptDict,
     ScriptInstance,
 )
-from sardonyx.errors import CaptureError, UnsupportedDtypeError, format_message
+from sardonyx.errors import CaptureError, UnsupportedDtypeError
 
 _MOST_COPIES = 6
 """The depth of nested branches that each have a copy of the rest of the program."""
@@ -87,9 +87,7 @@ class GraphReader(NodeWriter):
         try:
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
-            raise CaptureError(
-                format_message(f"the model raises: {error}", [("at", error.place())])
-            ) from error
+            raise CaptureError(f"the model raises: {error}", [("at", error.place())]) from error
         except CannotJoin as reason:
             refusal = ScriptRefusal(f"values of different types meet: {reason}", reason.hint)
             raise refusal.located(self.here) from reason
