@@ -223,7 +223,7 @@ class _Results:
             content = self._reader.lists.as_sequence(items)
         elif content.dtype == torch.float64:
             dtype = torch.get_default_dtype()
-            content = self._reader.emit(torch.ops.aten._to_copy.default, [content], dtype=dtype)[0]
+            content = self._reader.call(torch.ops.aten._to_copy.default, content, dtype=dtype)
         made = self._stand_in(content)
         self.lists.append(id(made))
         return made

@@ -83,7 +83,7 @@ class ListContents:
             return self._new_sequence(items, pattern)
         if not items:
             sizes = [0, *pattern.dims]
-            return self._reader.emit(_aten.zeros.default, [sizes], dtype=pattern.dtype)[0]
+            return self._reader.call(_aten.zeros.default, sizes, dtype=pattern.dtype)
         return self.stack(items, pattern)
 
     def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
@@ -96,14 +96,14 @@ class ListContents:
         if like.of_numbers:
             dtype = like.dtype if isinstance(like, DynamicListOf) else like.content.dtype
             numbers = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-            ones = [self._reader.emit(_aten.reshape.default, [n, [1]])[0] for n in numbers]
-            return ones[0] if len(ones) == 1 else self._reader.emit(_aten.cat.default, [ones, 0])[0]
+            ones = [self._reader.call(_aten.reshape.default, n, [1]) for n in numbers]
+            return ones[0] if len(ones) == 1 else self._reader.call(_aten.cat.default, ones, 0)
         dims = (len(items), *items[0].shape)
         return self._reader.emit_typed(sequences.ITEMS_STACK, [list(items)], items[0].dtype, dims)
 
     def cat(self, parts: list[Value], like: DynamicItems) -> DynamicItems:
         if like.of_numbers:
-            content = self._reader.emit(_aten.cat.default, [parts, 0])[0]
+            content = self._reader.call(_aten.cat.default, parts, 0)
             return DynamicItems(content, of_numbers=True)
         length = sum(part.shape[0] for part in parts)
         dims = (length, *parts[0].shape[1:])
@@ -121,7 +121,7 @@ class ListContents:
             tensor = torch.tensor(list(items), dtype=dtype)
             return Value("numbers", TensorType(dtype, tuple(tensor.shape)), constant=tensor)
         parts = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-        return self._reader.emit(_aten.stack.default, [parts, 0])[0]
+        return self._reader.call(_aten.stack.default, parts, 0)
 
     def as_sequence(self, items: DynamicItems) -> Value:
         return items.content if items.is_sequence else self._unstacked(items)

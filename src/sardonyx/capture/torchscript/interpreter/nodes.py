@@ -116,6 +116,10 @@ class NodeWriter:
             return self._added(Node(op, arguments, [number], self.here))
         return self._added(self._inferred(op, arguments))
 
+    def call(self, op: Any, *args: Argument, **kwargs: Argument) -> Value:
+        """The result of an operator that gives one tensor."""
+        return self.emit(op, args, **kwargs)[0]
+
     def _added(self, node: Node) -> list[Value]:
         self.graph.nodes.append(node)
         self.scalars.follow(node)
@@ -158,7 +162,7 @@ class NodeWriter:
     def filler(self, leaf: TensorLeaf) -> Value:
         """A tensor that nothing reads, of the sizes that the file states: runtimes plan by them."""
         sizes = [1 if d is None else _at_any_sizes(d) for d in leaf.dims or ()]
-        return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
+        return self.call(torch.ops.aten.full.default, sizes, 0, dtype=leaf.dtype)
 
     def _loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
         """A loop that the program does not have itself: its carried and its stacked results."""

@@ -63,7 +63,7 @@ class GraphReader(NodeWriter):
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
-        self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
+        self.numbers = ScriptNumbers(self.call, self.graph, self.inference)
         self.lists = ScriptLists(self)
         self.conform = Conform(self)
         self.branches = ScriptBranches(self)
