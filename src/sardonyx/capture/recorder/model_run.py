@@ -13,6 +13,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import Place, place_text
 from sardonyx.aten.signature import DynamicDim
 from sardonyx.aten.size_printing import in_callers_names
@@ -31,7 +32,6 @@ from sardonyx.capture.flat_model import (
     RandomNumbersWatch,
     Recorded,
     SeedWatch,
-    SizeCondition,
 )
 from sardonyx.capture.function_overrides.data_checks import DataCheckOverride
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
@@ -194,8 +194,6 @@ class Recording:
         overrides: list[FunctionOverride] = [
             DataAttributeOverride(),
             DataCheckOverride(),
-        ]
-        overrides += [
             QuantizedAttributes(self._recorder.quantized),
             self._reads,
             OperatorOverrides(),
@@ -204,10 +202,7 @@ class Recording:
             if may_alias_array(tensor):
                 self._reads.watch(tensor)
         self._recorder.functions = FunctionOverrides(overrides)
-        flat.modes = (
-            RandomNumbersWatch(self._record),
-            self._recorder.functions,
-        )
+        flat.modes = (RandomNumbersWatch(self._record), self._recorder.functions)
         with attributes_restored(self._model) as flat.python_state, SeedWatch():
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()

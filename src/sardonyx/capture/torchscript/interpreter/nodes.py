@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.control_flow import LOOP
 from sardonyx.aten.graph import (
     SCRIPT,
@@ -29,7 +30,6 @@ from sardonyx.aten.schema import bind
 from sardonyx.aten.shape_rules.indexing import take_no_bound_for_granted
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.refusals import ModelRaises
@@ -230,8 +230,7 @@ class NodeWriter:
             self.fixed.setdefault(symbol, (size, location))
         place = (location.file, location.line, location.text)
         for guard in _torch_private.guards(self.inference.mode, start=known):
-            if not guard.is_layout_check:
-                self.conditions.append(SizeCondition(guard.expression, place, False))
+            self.conditions.append(SizeCondition(guard.expression, place, False))
         return self.inference.node(self.graph, op, arguments, result, location)
 
     def _selected(self, op: Any, arguments: dict[str, Argument]) -> Node:
