@@ -269,14 +269,10 @@ class _Template:
     container: type | None
 
 
-class _NoKey:
-    """Equal to nothing."""
-
-
 def _tensor_key(tensor: torch.Tensor) -> tuple[Any, frozenset[sympy.Basic]]:
     is_known = getattr(tensor, "constant", None) is not None  # the result may depend on its values
     if is_known or not (_torch_private.is_fake(tensor) and _torch_private.is_plain(tensor)):
-        return _NoKey(), frozenset()
+        return object(), frozenset()  # which equals nothing
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     dims = tuple(map(_torch_private.dim_of, numbers))
     symbols = [d.free_symbols for d in dims if isinstance(d, sympy.Basic)]
