@@ -88,7 +88,7 @@ class ControlFlow:
         merged = [self._merged(left, right) for left, right in zip(*results, strict=True)]
         outputs = [value for value, _ in merged]
         arguments = bind(BRANCH, [self._recorder.output(condition)])
-        self._recorder.append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
+        self._recorder.nodes.append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
         return _torch_private.close_pytree([given for _, given in merged], structure)
 
     def _merged(self, left: Any, right: Any) -> tuple[Value, Any]:
@@ -232,7 +232,7 @@ class ControlFlow:
             given.append(tensor)
         total = None if count is None else _torch_private.dim_of(count)
         arguments = bind(LOOP, [total, condition, start])
-        self._recorder.append(Node(LOOP, arguments, outputs, location, blocks=[block]))
+        self._recorder.nodes.append(Node(LOOP, arguments, outputs, location, blocks=[block]))
         return given
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
@@ -353,7 +353,7 @@ class ControlFlow:
         op = aten.scalar_tensor.default
         value = Value(self._recorder.tensors.new_name("number"), TensorType(dtype, ()))
         arguments = bind(op, [self._recorder.output(carried)], {"dtype": dtype})
-        self._recorder.append(Node(op, arguments, [value], self._recorder.location()))
+        self._recorder.nodes.append(Node(op, arguments, [value], self._recorder.location()))
         return value
 
     def _refuse(self, text: str) -> None:

@@ -235,7 +235,7 @@ class _EscapedTensors:
         if id(item) not in self._made:
             try:
                 is_tensor = isinstance(item, torch.Tensor)
-                real = self._example.of(item).clone() if is_tensor else self._example.plain(item)
+                real = self._example.of(item).clone() if is_tensor else self._example.real(item)
             except Exception as error:
                 raise self._refusal(holder) from error
             self._made[id(item)] = real

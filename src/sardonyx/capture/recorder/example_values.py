@@ -225,10 +225,6 @@ class ExampleValues:
         except Exception:
             return False
 
-    def plain(self, number: Any) -> Any:
-        """What a symbolic number is in the example."""
-        return self._real_argument(number)
-
     def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
         """What an expression over numbers that data decides is in the example."""
         if not self.follows:
@@ -287,7 +283,7 @@ class ExampleValues:
         """What an operator gives for the values of the example."""
         for fake in tensors_in(list(fakes.values())):
             self.of(fake)
-        given = {name: self._real_argument(a) for name, a in fakes.items()}
+        given = {name: self.real(a) for name, a in fakes.items()}
         with torch.no_grad():
             return call_by_name(op, given)
 
@@ -295,7 +291,7 @@ class ExampleValues:
         if call.is_run:
             return
         call.is_run = True
-        given = {name: self._real_argument(a) for name, a in call.arguments.items()}
+        given = {name: self.real(a) for name, a in call.arguments.items()}
         if _torch_private.is_higher_order(call.func):
             try:
                 if any(other.is_write for other in self._calls):
@@ -352,13 +348,14 @@ class ExampleValues:
         place = constant.storage_offset(), constant.size(), constant.stride()
         return empty.set_(self._memory_copies[memory], *place)
 
-    def _real_argument(self, argument: Any) -> Any:
+    def real(self, argument: Any) -> Any:
+        """What an argument of a call is in the example."""
         if isinstance(argument, torch.Tensor):
             return self._value(argument)
         if isinstance(argument, (list, tuple)):
-            return [self._real_argument(item) for item in argument]
+            return [self.real(item) for item in argument]
         if isinstance(argument, dict):
-            return {key: self._real_argument(item) for key, item in argument.items()}
+            return {key: self.real(item) for key, item in argument.items()}
         if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             expression = _torch_private.dim_of(argument)
             if not isinstance(expression, sympy.Basic):

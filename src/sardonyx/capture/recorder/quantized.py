@@ -136,7 +136,7 @@ class QuantizedCalls:
         types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
         results = [Value(self._recorder.tensors.new_name("loop"), type) for type in types]
         arguments = bind(LOOP, [count, None, list(carried)])
-        self._recorder.append(
+        self._recorder.nodes.append(
             Node(LOOP, arguments, results, self._recorder.location(), blocks=[block])
         )
         for result in results:

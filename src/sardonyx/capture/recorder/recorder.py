@@ -225,7 +225,7 @@ class Recorder:
         if not outputs and not op._schema.is_mutable and not op._schema.returns:
             return None
         node = Node(op, arguments, outputs, location)
-        self.append(node)
+        self.nodes.append(node)
         self.example.log(op, given, result)
         for tensor, value in changed:
             self.tensors.register_written(tensor, value)
@@ -236,9 +236,6 @@ class Recorder:
         is_factory = not originals and isinstance(result, torch.Tensor)
         self._new_factory_result = result if is_factory else None
         return _replaced(result, originals)
-
-    def append(self, node: Node) -> None:
-        self.nodes.append(node)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
@@ -313,7 +310,7 @@ class Recorder:
             if self.tensors.sharing[id(value)] > 1:
                 alias = aten.alias.default
                 own = Value(self.tensors.new_name("alias"), value.type, fake=fake)
-                self.append(Node(alias, {"self": value}, [own], self.location()))
+                self.nodes.append(Node(alias, {"self": value}, [own], self.location()))
                 self.tensors.sharing[id(value)] -= 1
                 self.tensors.register(tensor, own)
             self.tensors.keep_shape(fake)
@@ -364,7 +361,7 @@ class Recorder:
             value = self.tensors.value_of(tensor)
             self.note_number(number, value)
             symbol = next(iter(_torch_private.dim_of(number).free_symbols))
-            self.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
+            self.nodes.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
             self.example.number_read(symbol, tensor)
             self._numbers[key] = number
         return self._numbers[key]
