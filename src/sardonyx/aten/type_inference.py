@@ -21,7 +21,7 @@ from sardonyx.aten.graph import (
     TensorType,
     Value,
 )
-from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.pytree import leaves_in, tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
@@ -37,10 +37,7 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
 def has_symbols(arguments: Sequence[Any]) -> bool:
     """Whether a symbolic number is among the arguments of a call."""
-    return any(
-        has_symbols(a) if isinstance(a, (list, tuple)) else isinstance(a, _SYMBOLIC)
-        for a in arguments
-    )
+    return any(isinstance(leaf, _SYMBOLIC) for leaf in leaves_in(arguments))
 
 
 class TypeInference:
@@ -136,18 +133,10 @@ class TypeInference:
             raise CaptureError(
                 f"{op} cannot be run on these inputs: {said}", [("first", location.describe())]
             ) from error
-        return self.node(graph, op, arguments, result, location)
+        return Node(op, arguments, self.values(graph, result), location)
 
-    def node(
-        self,
-        graph: AtenGraph,
-        op: OpOverload,
-        arguments: dict[str, Argument],
-        result: Any,
-        location: SourceLocation,
-    ) -> Node:
-        outputs = [self.value(graph, fake) for fake in tensors_in(result)]
-        return Node(op, arguments, outputs, location)
+    def values(self, graph: AtenGraph, result: Any) -> list[Value]:
+        return [self.value(graph, fake) for fake in tensors_in(result)]
 
     def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:
         self._names += 1

@@ -231,7 +231,7 @@ class NodeWriter:
         place = (location.file, location.line, location.text)
         for guard in _torch_private.guards(self.inference.mode, start=known):
             self.conditions.append(SizeCondition(guard.expression, place, False))
-        return self.inference.node(self.graph, op, arguments, result, location)
+        return Node(op, arguments, self.inference.values(self.graph, result), location)
 
     def _selected(self, op: Any, arguments: dict[str, Argument]) -> Node:
         """`x[5]` of a dynamic dim, which the example is too short for: PyTorch does not check an
