@@ -105,16 +105,7 @@ class DictOf:
 
 DynamicPattern: TypeAlias = DynamicListOf | DynamicRowsOf
 Pattern: TypeAlias = (
-    Same
-    | Nothing
-    | TensorLeaf
-    | NumberLeaf
-    | Maybe
-    | TupleOf
-    | ListOf
-    | DynamicListOf
-    | DynamicRowsOf
-    | DictOf
+    Same | Nothing | TensorLeaf | NumberLeaf | Maybe | TupleOf | ListOf | DynamicPattern | DictOf
 )
 IsKnown = Callable[[sympy.Basic], bool]
 """Whether a size is known outside the block."""
@@ -219,9 +210,7 @@ def _join_with_constant(left: Pattern, right: Pattern) -> Pattern:
 _LISTS = (ListOf, DynamicListOf, DynamicRowsOf)
 
 
-def _join_lists(
-    left: ListOf | DynamicListOf | DynamicRowsOf, right: ListOf | DynamicListOf | DynamicRowsOf
-) -> Pattern:
+def _join_lists(left: ListOf | DynamicPattern, right: ListOf | DynamicPattern) -> Pattern:
     if isinstance(right, ListOf) and not isinstance(left, ListOf):
         left, right = right, left
     for one, other in ((left, right), (right, left)):
