@@ -116,12 +116,8 @@ def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
 
 def _read_instead(refusal: CaptureError) -> Note:
     place = refusal.place
-    return Note(
-        f"{refusal.headline} at {place_text(place)}: the model is read as a TorchScript program"
-        if place
-        else f"{refusal.headline}: the model is read as a TorchScript program",
-        place=place,
-    )
+    at = f" at {place_text(place)}" if place else ""
+    return Note(f"{refusal.headline}{at}: the model is read as a TorchScript program", place=place)
 
 
 def _baked(refusals: list[tuple[Attempt, CaptureError]], recorded: Recorded) -> CaptureError:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import torch
 
+from sardonyx._torch_private.autograd import is_transformed
 from sardonyx._torch_private.tensors.fake_tensors import is_fake
 
 
 def memory_address(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory; 0 for those without any."""
     with torch._C.DisableTorchFunction():
-        if torch._C._functorch.is_functorch_wrapped_tensor(
-            tensor
-        ):  # inside torch.vmap and the like
+        if is_transformed(tensor) or tensor.layout != torch.strided:
             return 0
-        if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
+        if is_fake(tensor) or tensor.device.type == "meta":
             return 0
         return tensor.untyped_storage().data_ptr()
 

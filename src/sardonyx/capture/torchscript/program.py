@@ -147,9 +147,10 @@ def _arguments(
     """By the names of the parameters; the module itself is one."""
     bound: dict[str, Argument] = {}
     given = list(args)
-    for parameter in _torch_private.script_schema(program).arguments:
+    is_module = isinstance(program, torch.jit.ScriptModule)
+    for parameter in (program.forward if is_module else program).schema.arguments:
         name = parameter.name
-        if isinstance(program, torch.jit.ScriptModule) and not bound:
+        if is_module and not bound:
             bound[name] = ModuleAt((PREFIX,))
             continue
         if not given and name not in kwargs and not parameter.has_default_value():
