@@ -4,7 +4,7 @@ body is run on fake tensors, into a block of the graph."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -304,10 +304,7 @@ class ControlFlow:
         *operands: Any,
         **more: Any,
     ) -> Any:
-        with (
-            self._recorder.dispatch,
-            torch.autocast(device, dtype, enabled, cache_enabled=cache),
-        ):
+        with self._recorder.dispatch, torch.autocast(device, dtype, enabled, cache):
             return body(*operands)
 
     def _flex_attention(self, *args: Any, **kwargs: Any) -> Any:
@@ -316,10 +313,8 @@ class ControlFlow:
 
     def _out_dtype(self, op: Any, dtype: torch.dtype, *args: Any) -> Any:
         """The operator on arguments that are wide enough for the result."""
-        common = dtype
-        for argument in args:
-            if isinstance(argument, torch.Tensor):
-                common = torch.promote_types(common, argument.dtype)
+        dtypes = [a.dtype for a in args if isinstance(a, torch.Tensor)]
+        common = reduce(torch.promote_types, dtypes, dtype)
         with self._recorder.dispatch:
             wide = [a.to(common) if isinstance(a, torch.Tensor) else a for a in args]
             return op(*wide).to(dtype)

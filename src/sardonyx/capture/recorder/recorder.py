@@ -124,10 +124,11 @@ class Recorder:
         self.graph.inputs.append(value)
         self.graph.symbols[_torch_private.dim_of(number)] = SymbolSource(value, None)
 
-    def note_number(self, number: Any, value: Value) -> None:
-        """A symbol is what a value without dims holds."""
+    def note_number(self, number: Any, value: Value) -> Any:
+        """A symbol, which it returns, is what a value without dims holds."""
         symbol = next(iter(_torch_private.dim_of(number).free_symbols))
         self.graph.symbols[symbol] = SymbolSource(value, None)
+        return symbol
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -359,8 +360,7 @@ class Recorder:
         if key not in self._numbers:
             number = _torch_private.new_number(self.mode, fake.dtype)
             value = self.tensors.value_of(tensor)
-            self.note_number(number, value)
-            symbol = next(iter(_torch_private.dim_of(number).free_symbols))
+            symbol = self.note_number(number, value)
             self.nodes.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
             self.example.number_read(symbol, tensor)
             self._numbers[key] = number
