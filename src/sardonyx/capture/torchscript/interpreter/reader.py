@@ -280,19 +280,15 @@ class GraphReader(NodeWriter):
     # -- constants, attributes and subgraphs -----------------------------------------------------
 
     def _constant(self, node: Any) -> None:
-        value = node.output().toIValue()
-        if isinstance(value, torch.Tensor) and value.is_quantized:
-            self.set(node, self._quantized.constant(node.output().debugName(), value))
-        elif isinstance(value, torch.Tensor):
-            path = self._paths.get(storage_key(value))
-            if path is not None:
-                self.set(node, self._parameter(path, value.detach()))
-                return
-            self.set(
-                node, Value(node.output().debugName(), type_of(value), constant=value.detach())
-            )
-        else:
+        value, name = node.output().toIValue(), node.output().debugName()
+        if not isinstance(value, torch.Tensor):
             self.set(node, self.wrapped(value))
+        elif value.is_quantized:
+            self.set(node, self._quantized.constant(name, value))
+        elif (path := self._paths.get(storage_key(value))) is not None:
+            self.set(node, self._parameter(path, value.detach()))
+        else:
+            self.set(node, Value(name, type_of(value), constant=value.detach()))
 
     def _get_attribute(self, node: Any) -> None:
         (owner,) = self.inputs_of(node)
