@@ -100,7 +100,7 @@ class ControlFlow:
                     f" {_description(left)} and {_description(right)}"
                 )
             sizes = [
-                one if _same(one, other) else self._new_size()
+                one if _torch_private.same_size(one, other) else self._new_size()
                 for one, other in zip(left.shape, right.shape, strict=True)
             ]
             return self._new_value("cond", sizes, left)
@@ -261,7 +261,7 @@ class ControlFlow:
                     f" {_description(made)}"
                 )
             for axis, (size, now) in enumerate(zip(sizes, made.shape, strict=True)):
-                if not _same(size, now) and not self._is_own(size):
+                if not _torch_private.same_size(size, now) and not self._is_own(size):
                     sizes[axis] = self._new_size()
                     self._loop_sizes.add(_torch_private.dim_of(sizes[axis]))
                     is_settled = False
@@ -360,10 +360,6 @@ def number_dtype(number: Any) -> torch.dtype:
     if isinstance(number, (bool, torch.SymBool)):
         return torch.bool
     return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.float64
-
-
-def _same(one: Any, other: Any) -> bool:
-    return bool(_torch_private.dim_of(one) == _torch_private.dim_of(other))
 
 
 def _description(value: Any) -> str:
