@@ -15,7 +15,7 @@ from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import Value
 from sardonyx.aten.location import Place, innermost_user_place, shortened
-from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.pytree import leaves_in, tensors_in
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import has_symbols
 from sardonyx.capture.baked_values import BakedValue, text_of_read
@@ -126,10 +126,8 @@ class ExampleValues:
 
     def _memory_of_numbers(self, arguments: Any) -> Iterator[int]:
         """Of the tensors that the symbols among arguments were read off."""
-        for argument in arguments:
-            if isinstance(argument, (list, tuple)):
-                yield from self._memory_of_numbers(argument)
-            elif isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        for argument in leaves_in(arguments):
+            if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
                 for symbol in argument.node.expr.free_symbols:
                     source = self._recorder.graph.symbols.get(symbol)
                     if symbol in self._numbers:
