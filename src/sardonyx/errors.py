@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 
 class Message(str):
@@ -14,6 +14,10 @@ class Message(str):
     """The row that says what is wrong; those below say where, and what to do."""
 
 
+Rows: TypeAlias = Iterable[tuple[str, str | Sequence[str]]]
+"""Labels, and the lines of text beside them."""
+
+
 class SardonyxError(RuntimeError):
     """Every error an export can end with. `str(error)` is the whole message for the user."""
 
@@ -21,6 +25,10 @@ class SardonyxError(RuntimeError):
     """File, line and text of the model's code that it is about, where that is known."""
     export_output: Any = None
     """What `dynamo_export` has to give all the same: its diagnostics."""
+
+    def __init__(self, message: str = "", rows: Rows = ()) -> None:
+        """`rows` say where, and what to do."""
+        super().__init__(format_message(message, rows) if rows else message)
 
     @property
     def headline(self) -> str:
@@ -73,8 +81,10 @@ class OperatorProblem:
 class UnsupportedOperatorError(SardonyxError):
     """Operators with no ONNX form, all of them at once."""
 
-    def __init__(self, message: str, problems: Sequence[OperatorProblem] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, rows: Rows = (), problems: Sequence[OperatorProblem] = ()
+    ) -> None:
+        super().__init__(message, rows)
         self.problems = tuple(problems)
 
 
@@ -125,9 +135,7 @@ CheckerError = SerializeError
 SymbolicValueError = SymbolicFunctionError
 
 
-def format_message(
-    headline: str, fields: Iterable[tuple[str, str | Sequence[str]]] = ()
-) -> Message:
+def format_message(headline: str, fields: Rows = ()) -> Message:
     """A headline, then aligned `label  text` rows; empty rows are left out."""
     rows: list[tuple[str, str]] = []
     for label, text in fields:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Self, TypeVar
 
 from sardonyx.aten.location import Place, place_text
-from sardonyx.errors import SardonyxError, format_message
+from sardonyx.errors import SardonyxError
 
 _Error = TypeVar("_Error", bound=SardonyxError)
 
@@ -61,7 +61,6 @@ def error_at(
     condition: str = "",
 ) -> _Error:
     """An error about a line of the model's code."""
-    rows = [("condition", condition), ("at", place_text(place)), ("try", advice)]
-    error = kind(format_message(headline, rows))
+    error = kind(headline, [("condition", condition), ("at", place_text(place)), ("try", advice)])
     error.place = place
     return error

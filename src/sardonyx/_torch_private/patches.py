@@ -67,26 +67,20 @@ def recording_patches(hooks: Hooks) -> Iterator[Callable[[], object]]:
             undo()
 
 
-@contextlib.contextmanager
-def sizes_that_may_be_zero() -> Iterator[None]:
+def sizes_that_may_be_zero() -> contextlib.AbstractContextManager[None]:
     """The patches for sizes alone, where operators run on fake tensors outside of a recording."""
-    with _applied(_SIZE_PATCHES, Hooks()):
-        yield
+    return _applied(_SIZE_PATCHES, Hooks())
 
 
-@contextlib.contextmanager
-def export_without_prints() -> Iterator[None]:
+def export_without_prints() -> contextlib.AbstractContextManager[None]:
     """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
-    with _applied(_EXPORT_PATCHES, Hooks()):
-        yield
+    return _applied(_EXPORT_PATCHES, Hooks())
 
 
-@contextlib.contextmanager
-def autograd_function_calls(by: Callable[..., Any]) -> Iterator[None]:
+def autograd_function_calls(by: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
     """Every call of a `torch.autograd.Function` becomes `by(apply, class, args, kwargs)`, also
     where `apply` was bound to another name before."""
-    with _applied(_AUTOGRAD_PATCHES, Hooks(function_applied=by)):
-        yield
+    return _applied(_AUTOGRAD_PATCHES, Hooks(function_applied=by))
 
 
 _active: set[Patch] = set()
@@ -162,16 +156,11 @@ def _hooked(original: Any, hooks: Hooks, hook: Callable[..., Any] | None) -> Any
     return call
 
 
-def _compile(original: Any, hooks: Hooks) -> Any:
-    def compiled(model: Any = None, **options: Any) -> Any:
-        if hooks.is_elsewhere:
-            return original(model, **options)
-        if model is None:
-            return lambda function: function
-        is_branch = getattr(model, "__name__", "") == "_cond_op_wrapper"
-        return _cond_of_leaves if is_branch else model
-
-    return compiled
+def _compile(model: Any = None, **options: Any) -> Any:
+    if model is None:
+        return lambda function: function
+    is_branch = getattr(model, "__name__", "") == "_cond_op_wrapper"
+    return _cond_of_leaves if is_branch else model
 
 
 def _cond_of_leaves(condition: Any, then: Any, otherwise: Any, operands: Any) -> Any:
@@ -414,7 +403,7 @@ PATCHES: tuple[Patch, ...] = (
     Patch(
         "torch",
         "compile",
-        _compile,
+        _replaced_by(_compile),
         "torch.cond and the like, and flex_attention, compile their operator before they call it",
     ),
     Patch(

@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 import torch
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
 from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private.symbolic_shapes.sizes import example_sizes
@@ -19,7 +20,7 @@ def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     leaves = []
     for spec in _user_inputs(program):
-        if _is_constant(spec.arg):
+        if isinstance(spec.arg, ConstantArgument):
             leaves.append(spec.arg.value)
         else:
             value = values[spec.arg.name]
@@ -46,18 +47,13 @@ def fixed_numbers(program: Any) -> set[str]:
     return {
         spec.arg.name
         for spec in _user_inputs(program)
-        if _is_constant(spec.arg) and isinstance(spec.arg.value, (int, float))
+        if isinstance(spec.arg, ConstantArgument) and isinstance(spec.arg.value, (int, float))
     }
 
 
-def module_classes(program: Any) -> dict[str, str]:
-    """Class names by module path, as far as the program's nodes tell."""
-    qualified = qualified_module_classes(program)
-    return {path: name.split(".")[-1] for path, name in qualified.items()}
-
-
 def qualified_module_classes(program: Any) -> dict[str, str]:
-    """Class names with those of the Python modules they are defined in."""
+    """Class names by module path, as far as the program's nodes tell, with those of the Python
+    modules they are defined in."""
     classes: dict[str, str] = {}
     for node in program.graph.nodes:
         for path, kind in (node.meta.get("nn_module_stack") or {}).values():
@@ -68,15 +64,6 @@ def qualified_module_classes(program: Any) -> dict[str, str]:
 
 def _user_inputs(program: Any) -> list[Any]:
     return [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
-
-
-def _is_constant(argument: Any) -> bool:
-    return type(argument).__name__ == "ConstantArgument"
-
-
-def result_like(program: Any, leaves: list[Any]) -> Any:
-    """The nested result of an ExportedProgram around the given leaves."""
-    return pytree.tree_unflatten(leaves, program.call_spec.out_spec)
 
 
 def mode_of_program(program: Any) -> Any:

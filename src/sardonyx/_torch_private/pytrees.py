@@ -7,6 +7,8 @@ from typing import Any
 
 from torch.utils import _pytree as pytree
 
+open_pytree, close_pytree = pytree.tree_flatten, pytree.tree_unflatten
+
 
 def open_registered_pytree(
     tree: Any,

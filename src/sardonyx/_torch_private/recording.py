@@ -12,7 +12,6 @@ from typing import Any
 
 import sympy
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sardonyx._torch_private import patches
@@ -55,13 +54,7 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             | torch._C.DispatchKeySet(_KEY.ADInplaceOrView),
         )
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._call(func, args, kwargs or {})
 
     def outside(self) -> Any:
@@ -256,11 +249,6 @@ def fake_device(fake: Any) -> torch.device:
     return device
 
 
-def storage_of(tensor: torch.Tensor) -> int:
-    """Identifies the memory of a fake tensor."""
-    return int(tensor.untyped_storage()._cdata)
-
-
 def is_fake_of(mode: Any, tensor: Any) -> bool:
     return is_fake(tensor) and tensor.fake_mode is mode
 
@@ -381,21 +369,11 @@ def fake_contiguous(mode: Any, sizes: list[Any], dtype: torch.dtype, like: Any) 
     return new_fake(mode, sizes, strides, dtype, device)
 
 
-def open_pytree(value: Any) -> tuple[list[Any], Any]:
-    return pytree.tree_flatten(value)
-
-
-def close_pytree(leaves: list[Any], structure: Any) -> Any:
-    return pytree.tree_unflatten(leaves, structure)
-
-
-def flex_attention_in_parts(*args: Any) -> Any:
+def flex_attention_in_parts(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
     from torch._higher_order_ops.flex_attention import math_attention
 
-    query, key, value, score_mod, block_mask, scale, options, score_more, mask_more = args
-    return math_attention(
-        query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
-    )
+    return math_attention(*args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -85,12 +85,6 @@ def tuple_of_type(kind: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
     return type(made)(*items) if hasattr(made, "_fields") else items
 
 
-def script_schema(program: Any) -> Any:
-    """The schema of a scripted function, or of a scripted module's forward."""
-    scripted = program.forward if isinstance(program, torch.jit.ScriptModule) else program
-    return scripted.schema  # type: ignore[union-attr]
-
-
 def is_script_method(function: Any) -> bool:
     """Whether it is a method of a scripted module, whose first argument is the module."""
     return isinstance(function, torch._C.ScriptMethod)
@@ -101,12 +95,6 @@ def python_of_script(script: Any) -> Any:
     return getattr(script, "_torchdynamo_inline", None)
 
 
-def writes_memory_itself(script: Any) -> bool:
-    """Whether a script has operators that write memory without the dispatcher: torch.tensor(1)."""
-    names = ("aten::tensor", "aten::as_tensor")
-    return any(script.inlined_graph.findAllNodes(name, recurse=True) for name in names)
-
-
-def has_control_flow(script: Any) -> bool:
+def has_nodes(script: Any, *kinds: str) -> bool:
     graph = script.inlined_graph
-    return any(graph.findAllNodes(name, recurse=True) for name in ("prim::If", "prim::Loop"))
+    return any(graph.findAllNodes(kind, recurse=True) for kind in kinds)

@@ -6,22 +6,24 @@ A block reads the values around it directly; only what a loop carries is an inpu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
 from sardonyx.aten.graph import Node, Value, values_in
 
-_SCHEMAS = (
-    "branch(Tensor condition) -> Tensor[]",
-    "loop(Scalar? count, Tensor? condition, Tensor[] carried) -> Tensor[]",
-)
 _OPERATORS = torch.library.Library("sardonyx", "DEF")  # type: ignore[no-untyped-call]
-for _schema in _SCHEMAS:
-    _OPERATORS.define(_schema)  # type: ignore[no-untyped-call]
 
-BRANCH = torch.ops.sardonyx.branch.default
+
+def define_operator(schema: str) -> Any:
+    """An operator of ours, which only graphs have: it has no kernel."""
+    name = _OPERATORS.define(schema)  # type: ignore[no-untyped-call]
+    return getattr(torch.ops.sardonyx, name).default
+
+
+BRANCH = define_operator("branch(Tensor condition) -> Tensor[]")
 """Two blocks without inputs: for a true and for a false condition."""
-LOOP = torch.ops.sardonyx.loop.default
+LOOP = define_operator("loop(Scalar? count, Tensor? condition, Tensor[] carried) -> Tensor[]")
 """One block. Its inputs: the iteration number, then the carried values. Its outputs: whether to
 continue (None: up to the count), the carried values, and values to stack over the iterations. The
 outputs of the node: the last carried values, then the stacked ones."""

@@ -77,24 +77,15 @@ class UnrankedType(TensorType):
         return f"{str(self.dtype).removeprefix('torch.')}[...]"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """A tensor in the graph, or a list of tensors. `fake` is its fake tensor where one was made."""
 
-    __slots__ = ("constant", "fake", "name", "producer", "type")
-
-    def __init__(
-        self,
-        name: str,
-        type: TensorType,
-        *,
-        fake: torch.Tensor | None = None,
-        constant: torch.Tensor | None = None,
-    ) -> None:
-        self.name = name
-        self.type = type
-        self.fake = fake
-        self.constant = constant
-        self.producer: Node | None = None
+    name: str
+    type: TensorType
+    fake: torch.Tensor | None = field(default=None, kw_only=True)
+    constant: torch.Tensor | None = field(default=None, kw_only=True)
+    producer: Node | None = field(default=None, init=False)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -120,25 +111,18 @@ Argument: TypeAlias = Any
 """A bound argument: Value, number, sympy expression, str, dtype, device, None, or a list."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One ATen call: its overload, its arguments by schema name, its results."""
 
-    __slots__ = ("arguments", "blocks", "location", "op", "outputs")
+    op: OpOverload
+    arguments: dict[str, Argument]
+    outputs: list[Value]
+    location: SourceLocation = UNKNOWN_LOCATION
+    blocks: list[Block] = field(default_factory=list)
 
-    def __init__(
-        self,
-        op: OpOverload,
-        arguments: dict[str, Argument],
-        outputs: list[Value],
-        location: SourceLocation = UNKNOWN_LOCATION,
-        blocks: list[Block] | None = None,
-    ) -> None:
-        self.op = op
-        self.arguments = arguments
-        self.outputs = outputs
-        self.location = location
-        self.blocks = blocks or []
-        for output in outputs:
+    def __post_init__(self) -> None:
+        for output in self.outputs:
             output.producer = self
 
     @property

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -136,9 +137,5 @@ class RunningCalls:
 
 def common_start(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The calls that two nodes share."""
-    length = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        length += 1
-    return one[:length]
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return tuple(call for call, _ in shared)

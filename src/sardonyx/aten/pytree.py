@@ -101,12 +101,9 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
         return list(tree._fields), list(tree), lambda items: kind(*items)
     if kind is dict:
         return _open_mapping(tree)
-    registered = _torch_private.open_registered_pytree(tree)
-    if registered is not None:
-        return registered
-    cache = _open_cache(tree)
-    if cache is not None:
-        return cache
+    opened = _torch_private.open_registered_pytree(tree) or _open_cache(tree)
+    if opened is not None:
+        return opened
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         fields = [f.name for f in dataclasses.fields(tree)]
         return (

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from sardonyx.aten import pytree
-from sardonyx.errors import InvalidOptionError, format_message
+from sardonyx.errors import InvalidOptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,11 @@ class Signature:
         if unknown or not pytree.same_structure(structure, self.input_structure):
             _, given = pytree.flatten((args, kwargs))
             raise InvalidOptionError(
-                format_message(
-                    "the arguments do not have the structure the model was exported with",
-                    [
-                        ("exported", self._places(self.input_structure)),
-                        ("given", self._places(given) or "nothing"),
-                    ],
-                )
+                "the arguments do not have the structure the model was exported with",
+                [
+                    ("exported", self._places(self.input_structure)),
+                    ("given", self._places(given) or "nothing"),
+                ],
             )
         return leaves
 
@@ -197,11 +195,9 @@ def _tensor(leaf: Any, spec: InputSpec) -> torch.Tensor:
             f' export with dynamic_axes={{"{spec.name}": {{{asked}}}}} for any size'
         )
     raise InvalidOptionError(
-        format_message(
-            f"{spec.name} is {_described(tensor.dtype, tensor.shape)}, the file takes"
-            f" {_described(spec.dtype, spec.dims)}",
-            [("try", advice)],
-        )
+        f"{spec.name} is {_described(tensor.dtype, tensor.shape)}, the file takes"
+        f" {_described(spec.dtype, spec.dims)}",
+        [("try", advice)],
     )
 
 

@@ -15,7 +15,7 @@ def storage_key(tensor: torch.Tensor) -> Hashable:
     """Equal for tensors that are the same view of the same memory: tied weights."""
     return (
         tensor.device,
-        tensor.data_ptr() if holds_memory(tensor) else _torch_private.storage_identity(tensor),
+        tensor.data_ptr() if holds_memory(tensor) else _torch_private.storage_of(tensor),
         tensor.dtype,
         tuple(tensor.shape),
         tensor.stride(),

@@ -21,12 +21,12 @@ from sardonyx.aten.graph import (
     TensorType,
     Value,
 )
-from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.pytree import leaves_in, tensors_in
 from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.aten.shape_rules.broadcast import with_common_sizes, with_open_sizes
 from sardonyx.aten.shape_rules.rules import SHAPE_RULES
 from sardonyx.aten.size_printing import in_callers_names
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -37,10 +37,7 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
 def has_symbols(arguments: Sequence[Any]) -> bool:
     """Whether a symbolic number is among the arguments of a call."""
-    return any(
-        has_symbols(a) if isinstance(a, (list, tuple)) else isinstance(a, _SYMBOLIC)
-        for a in arguments
-    )
+    return any(isinstance(leaf, _SYMBOLIC) for leaf in leaves_in(arguments))
 
 
 class TypeInference:
@@ -134,23 +131,12 @@ class TypeInference:
         except Exception as error:
             said = in_callers_names(str(error).splitlines()[0], graph.symbol_names)
             raise CaptureError(
-                format_message(
-                    f"{op} cannot be run on these inputs: {said}",
-                    [("first", location.describe())],
-                )
+                f"{op} cannot be run on these inputs: {said}", [("first", location.describe())]
             ) from error
-        return self.node(graph, op, arguments, result, location)
+        return Node(op, arguments, self.values(graph, result), location)
 
-    def node(
-        self,
-        graph: AtenGraph,
-        op: OpOverload,
-        arguments: dict[str, Argument],
-        result: Any,
-        location: SourceLocation,
-    ) -> Node:
-        outputs = [self.value(graph, fake) for fake in tensors_in(result)]
-        return Node(op, arguments, outputs, location)
+    def values(self, graph: AtenGraph, result: Any) -> list[Value]:
+        return [self.value(graph, fake) for fake in tensors_in(result)]
 
     def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:
         self._names += 1
@@ -272,14 +258,10 @@ class _Template:
     container: type | None
 
 
-class _NoKey:
-    """Equal to nothing."""
-
-
 def _tensor_key(tensor: torch.Tensor) -> tuple[Any, frozenset[sympy.Basic]]:
     is_known = getattr(tensor, "constant", None) is not None  # the result may depend on its values
     if is_known or not (_torch_private.is_fake(tensor) and _torch_private.is_plain(tensor)):
-        return _NoKey(), frozenset()
+        return object(), frozenset()  # which equals nothing
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     dims = tuple(map(_torch_private.dim_of, numbers))
     symbols = [d.free_symbols for d in dims if isinstance(d, sympy.Basic)]

@@ -25,7 +25,6 @@ from sardonyx.errors import (
     DynamicDimError,
     FinalCaptureError,
     InvalidOptionError,
-    format_message,
 )
 from sardonyx.notes import Note
 
@@ -117,22 +116,16 @@ def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
 
 def _read_instead(refusal: CaptureError) -> Note:
     place = refusal.place
-    return Note(
-        f"{refusal.headline} at {place_text(place)}: the model is read as a TorchScript program"
-        if place
-        else f"{refusal.headline}: the model is read as a TorchScript program",
-        place=place,
-    )
+    at = f" at {place_text(place)}" if place else ""
+    return Note(f"{refusal.headline}{at}: the model is read as a TorchScript program", place=place)
 
 
 def _baked(refusals: list[tuple[Attempt, CaptureError]], recorded: Recorded) -> CaptureError:
     return CaptureError(
-        format_message(
-            "the model cannot be recorded faithfully",
-            [
-                *((attempt.name, error.headline) for attempt, error in refusals),
-                ("trace", [str(value) for value in recorded.baked]),
-                ("try", 'capture="trace" to accept the baked values'),
-            ],
-        )
+        "the model cannot be recorded faithfully",
+        [
+            *((attempt.name, error.headline) for attempt, error in refusals),
+            ("trace", [str(value) for value in recorded.baked]),
+            ("try", 'capture="trace" to accept the baked values'),
+        ],
     )

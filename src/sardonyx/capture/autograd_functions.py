@@ -124,14 +124,12 @@ def note_shared_writes() -> None:
         calls.note_writes()
 
 
-@contextlib.contextmanager
-def opaque_to_the_compiler() -> Iterator[None]:
+def opaque_to_the_compiler() -> contextlib.AbstractContextManager[None]:
     """Opaque functions are not compiled by torch.export, except for those that no run has called:
     they may be under torch.vmap, where none can be opaque."""
     calls = _recording.get()
     met = [] if calls is None else [f.kind for f in calls.functions if calls.is_opaque(f.kind)]
-    with _torch_private.calls_left_to_run(set(met)):
-        yield
+    return _torch_private.calls_left_to_run(set(met))
 
 
 def operator_in_torchscript(

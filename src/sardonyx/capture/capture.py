@@ -46,7 +46,6 @@ from sardonyx.errors import (
     DynamicDimError,
     InvalidOptionError,
     UnknownNameError,
-    format_message,
 )
 from sardonyx.functionalization.conditional_copies import notes_on_copies
 from sardonyx.functionalization.functionalize import functionalize
@@ -178,20 +177,14 @@ def _check_meta_device(model: Any, inputs: PreparedInputs, options: Options) -> 
     state = dict(state_tensors(model))
     without_values = [name for name, tensor in state.items() if tensor.device.type == "meta"]
     if without_values and options.export_params:
+        advice = [
+            'model.to_empty(device="cpu") and model.load_state_dict(...) first',
+            "or export_params=False, for a file that takes its weights as inputs",
+        ]
         raise CaptureError(
-            format_message(
-                f"the model's {without_values[0]!r} is on the meta device: there are no values to"
-                " write",
-                [
-                    (
-                        "try",
-                        [
-                            'model.to_empty(device="cpu") and model.load_state_dict(...) first',
-                            "or export_params=False, for a file that takes its weights as inputs",
-                        ],
-                    )
-                ],
-            )
+            f"the model's {without_values[0]!r} is on the meta device: there are no values to"
+            " write",
+            [("try", advice)],
         )
     for name, leaf in zip(inputs.names, inputs.leaves, strict=True):
         if not isinstance(leaf, torch.Tensor):
@@ -284,10 +277,8 @@ def _signature(
     unknown = [name for name in inputs.output_axes if name not in names]
     if unknown:
         refusal = UnknownNameError(
-            format_message(
-                f"dynamic_axes names {unknown[0]!r}, which is neither an input nor an output",
-                [("inputs", ", ".join(s.name for s in input_specs)), ("outputs", ", ".join(names))],
-            )
+            f"dynamic_axes names {unknown[0]!r}, which is neither an input nor an output",
+            [("inputs", ", ".join(s.name for s in input_specs)), ("outputs", ", ".join(names))],
         )
         refusal.name = unknown[0]
         raise refusal

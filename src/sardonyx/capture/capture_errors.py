@@ -16,7 +16,7 @@ from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
 from sardonyx.capture.side_effects.tensor_state import state_restored
-from sardonyx.errors import CaptureError, DynamicDimError, first_line, format_message
+from sardonyx.errors import CaptureError, DynamicDimError, first_line
 from sardonyx.notes import error_at
 
 
@@ -126,7 +126,7 @@ def fixed_dim_error(
         f"dim {axis} of {name!r} is declared dynamic ({dim.name!r}), but the model fixes it to"
         f" {size}"
     )
-    error = DynamicDimError(format_message(headline, [("by", places[:3]), ("try", advice)]))
+    error = DynamicDimError(headline, [("by", places[:3]), ("try", advice)])
     error.dim = name, axis
     return error
 

@@ -41,7 +41,7 @@ def from_exported_program(program: ExportedProgram, options: Options) -> Recorde
     output = OutputRecord()
     specs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     leaves = [getattr(s.arg, "value", 0.0) for s in specs]
-    output.note(_torch_private.result_like(program, leaves))
+    output.note(_torch_private.close_pytree(leaves, program.call_spec.out_spec))
     notes = notes_on_program(program, symbol_names)
     return replace(recorded, output=output, notes=tuple(notes))
 

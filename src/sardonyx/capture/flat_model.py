@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
-import sympy
 import torch
 
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten import pytree
 from sardonyx.aten.graph import AtenGraph
-from sardonyx.aten.location import Place
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.side_effects.attribute_writes import assignment_note
@@ -147,16 +146,6 @@ class FlatModel(torch.nn.Module):
 def without_prefix(name: str) -> str:
     """`features.0` for `model.features.0`."""
     return "" if name == PREFIX else name.removeprefix(PREFIX + ".")
-
-
-@dataclass(frozen=True, slots=True)
-class SizeCondition:
-    """A condition on size symbols that held for the example."""
-
-    expression: sympy.Basic
-    place: Place
-    in_model_code: bool
-    """Whether the model's own Python evaluated it, and not an operator's check of its inputs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import torch
 from sardonyx.aten import pytree
 from sardonyx.capture.inputs.binding import is_graph_input
 from sardonyx.compat.torch_onnx.install import installed
-from sardonyx.errors import SardonyxError, format_message
+from sardonyx.errors import SardonyxError
 
 
 class UsageError(ValueError):
@@ -83,10 +83,8 @@ def _load_stored(path: Path) -> Any:
     except Exception as error:
         if path.suffix != ".pt2" and _is_pickle(path):
             raise ModelError(
-                format_message(
-                    f"{path} holds what torch.save wrote, a pickle, and no TorchScript model",
-                    [("try", "FILE.py:CALLABLE that makes the model and loads its weights")],
-                )
+                f"{path} holds what torch.save wrote, a pickle, and no TorchScript model",
+                [("try", "FILE.py:CALLABLE that makes the model and loads its weights")],
             ) from None
         kind = "exported program" if path.suffix == ".pt2" else "TorchScript model"
         raise ModelError(f"{path} cannot be read as a {kind}: {error}") from error

@@ -21,7 +21,6 @@ from sardonyx.errors import (
     MissingDependencyError,
     SardonyxError,
     VerificationError,
-    format_message,
 )
 from sardonyx.serialize.text import to_text
 from sardonyx.verify.randomness import random_outputs
@@ -177,10 +176,8 @@ class GraphInfo:
         problems = differences(self._outputs, actual, options, random_outputs(model))
         if problems:
             self.mismatch_error = VerificationError(
-                format_message(
-                    f"ONNX and PyTorch differ in {self._operators()}",
-                    [("output", problems), ("from", self._places())],
-                )
+                f"ONNX and PyTorch differ in {self._operators()}",
+                [("output", problems), ("from", self._places())],
             )
 
     def _operators(self) -> str:

@@ -19,7 +19,6 @@ from sardonyx.errors import (
     SardonyxError,
     VerificationError,
     first_line,
-    format_message,
 )
 
 
@@ -45,10 +44,8 @@ class _Run:
                 raise
             except (RuntimeError, ValueError, TypeError, LookupError) as error:
                 raise VerificationError(
-                    format_message(
-                        f"{node.display_name} fails where it is run alone: {first_line(error)}",
-                        [("first", node.location.describe()), ("inputs", node.describe_inputs())],
-                    )
+                    f"{node.display_name} fails where it is run alone: {first_line(error)}",
+                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
                 ) from error
             if len(results) != len(node.outputs):
                 raise InternalError(

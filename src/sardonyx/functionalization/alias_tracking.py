@@ -17,7 +17,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import UNKNOWN_LOCATION, SourceLocation, Value
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 from sardonyx.functionalization.fake_tensors import Origin
 from sardonyx.functionalization.layout import layout_of, strided_inside
 from sardonyx.functionalization.views import (
@@ -245,20 +245,18 @@ class AliasTracker:
     def uncertain(
         self, written: SourceLocation, read: SourceLocation | None = None
     ) -> CaptureError:
+        advice = (
+            "write to a .clone() of one of the two, or use the operator that returns a new tensor"
+            " (torch.where chooses between values)"
+        )
         return CaptureError(
-            format_message(
-                "a tensor is read that may share its memory with one that was written before;"
-                " whether it does depends on a branch, a loop or a list",
-                [
-                    ("written", written.describe()),
-                    ("read", (read or self.location).describe()),
-                    (
-                        "try",
-                        "write to a .clone() of one of the two, or use the operator that returns a"
-                        " new tensor (torch.where chooses between values)",
-                    ),
-                ],
-            )
+            "a tensor is read that may share its memory with one that was written before;"
+            " whether it does depends on a branch, a loop or a list",
+            [
+                ("written", written.describe()),
+                ("read", (read or self.location).describe()),
+                ("try", advice),
+            ],
         )
 
     # -- blocks ----------------------------------------------------------------------------------

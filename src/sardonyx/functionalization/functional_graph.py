@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 import sympy
@@ -14,7 +15,6 @@ from sardonyx.aten.graph import (
     Node,
     SourceLocation,
     SymbolSource,
-    TensorType,
     Value,
     map_values,
 )
@@ -41,7 +41,7 @@ class FunctionalGraph:
             self._symbols.setdefault(source.value, []).append(symbol)
         self._first_write: dict[Value, SourceLocation] = {}
         """By the root of what is written."""
-        self._contents = 0
+        self._numbers = count(1)
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -77,11 +77,10 @@ class FunctionalGraph:
 
     def new_contents(self, written: Iterable[Base]) -> list[Value]:
         """A new value for each, for what the memory holds inside or after a block."""
-        return [self._new_value(base.root.name, base.current.type) for base in written]
-
-    def _new_value(self, name: str, type_: TensorType) -> Value:
-        self._contents += 1
-        return Value(f"{name}_written_{self._contents}", type_)
+        return [
+            Value(f"{base.root.name}_written_{next(self._numbers)}", base.current.type)
+            for base in written
+        ]
 
     # -- writes ----------------------------------------------------------------------------------
 

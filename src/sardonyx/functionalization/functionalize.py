@@ -24,7 +24,7 @@ from sardonyx.aten.graph import (
 from sardonyx.aten.schema import METADATA_WRITES, parameters_of
 from sardonyx.aten.sequences import SHOWS_ITEMS, TAKES_ITEMS
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.errors import CaptureError, UnsupportedOperatorError
 from sardonyx.functionalization.alias_analysis import (
     depends_on_layout,
     followed_values,
@@ -112,9 +112,7 @@ class _Functionalizer:
             try:
                 self._node(node)
             except AliasError as error:
-                raise CaptureError(
-                    format_message(str(error), [("at", node.location.describe())])
-                ) from error
+                raise CaptureError(str(error), [("at", node.location.describe())]) from error
 
     def _node(self, node: Node) -> None:
         if node.op is READS_A_NUMBER:
@@ -198,14 +196,12 @@ class _Functionalizer:
         base = self._aliases.base_of(target)
         if base is not None and self._aliases.related.get(base):
             raise CaptureError(
-                format_message(
-                    f"{node.name} changes the shape of a tensor in place, and at run time another"
-                    " variable may hold that tensor too",
-                    [
-                        ("at", node.location.describe()),
-                        ("try", f"{op.__name__.partition('.')[0]}(), which makes a view"),
-                    ],
-                )
+                f"{node.name} changes the shape of a tensor in place, and at run time another"
+                " variable may hold that tensor too",
+                [
+                    ("at", node.location.describe()),
+                    ("try", f"{op.__name__.partition('.')[0]}(), which makes a view"),
+                ],
             )
         before = Value(f"{target.name}_before", target.type, fake=self._fakes.of(target))
         self._aliases.views[before] = self._aliases.view_of(target)
@@ -236,10 +232,8 @@ class _Functionalizer:
                 else "writes in place and has no functional form"
             )
             raise UnsupportedOperatorError(
-                format_message(
-                    f"{node.name} {reason}",
-                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
-                )
+                f"{node.name} {reason}",
+                [("first", node.location.describe()), ("inputs", node.describe_inputs())],
             )
         nodes, results = parts
         self.run(nodes)

@@ -30,6 +30,7 @@ def has_no_gaps(sizes: Sequence[Dim], strides: Sequence[Dim]) -> bool:
 
 def same_view(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether two tensors of one storage are the same view of it."""
+    same_size = _torch_private.same_size
     return (
         left.dtype == right.dtype
         and left.is_conj() == right.is_conj()
@@ -39,10 +40,6 @@ def same_view(left: torch.Tensor, right: torch.Tensor) -> bool:
         and all(map(same_size, left.stride(), right.stride()))
         and same_size(left.storage_offset(), right.storage_offset())
     )
-
-
-def same_size(left: Any, right: Any) -> bool:
-    return bool(_torch_private.dim_of(left) == _torch_private.dim_of(right))
 
 
 def strided_inside(

@@ -30,7 +30,6 @@ from sardonyx.errors import (
     SymbolicFunctionError,
     UnsupportedDtypeError,
     UnsupportedOperatorError,
-    format_message,
 )
 from sardonyx.lower import ops, type_promotion
 from sardonyx.lower.builder import Builder
@@ -355,10 +354,8 @@ class _Emitter:
                 self._stand_in(node)
                 return
             raise InternalError(
-                format_message(
-                    f"the lowering of {node.name} failed: {type(error).__name__}: {error}",
-                    [("first", node.location.describe()), ("inputs", node.describe_inputs())],
-                )
+                f"the lowering of {node.name} failed: {type(error).__name__}: {error}",
+                [("first", node.location.describe()), ("inputs", node.describe_inputs())],
             ) from error
         self._bind_results(node, results)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 
-from sardonyx.errors import UnsupportedOperatorError, format_message
+from sardonyx.errors import UnsupportedOperatorError
 from sardonyx.lower.registry import Registry
 
 GROUP = "sardonyx.operators"
@@ -36,11 +36,8 @@ def _load(namespace: str) -> None:
             importlib.import_module(module)
         except ImportError as error:
             raise UnsupportedOperatorError(
-                format_message(
-                    f"{module}, which has the ONNX forms of {namespace}:: operators, cannot be"
-                    f" imported: {error}",
-                    [],
-                )
+                f"{module}, which has the ONNX forms of {namespace}:: operators, cannot be"
+                f" imported: {error}"
             ) from error
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sardonyx.aten.graph import AtenGraph, Node, SymbolSource
 from sardonyx.aten.size_printing import in_callers_names
-from sardonyx.errors import OperatorProblem, UnsupportedOperatorError, format_message
+from sardonyx.errors import OperatorProblem, UnsupportedOperatorError
 from sardonyx.lower.custom_lowerings import CustomForms
 
 
@@ -51,7 +51,8 @@ def unsupported(
             any_operator = "operator_export_type=OperatorExportTypes.ONNX_FALLTHROUGH"
             fields.append(("or", f"{any_operator}, which leaves operators of any namespace"))
     return UnsupportedOperatorError(
-        format_message(f"no ONNX form for {names}", fields),
+        f"no ONNX form for {names}",
+        fields,
         [
             OperatorProblem(
                 p.node.display_name,

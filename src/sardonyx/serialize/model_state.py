@@ -192,15 +192,13 @@ def _from_torch_file(path: Path) -> Mapping[str, StoredTensor]:
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=is_mapped)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         raise InvalidOptionError(
-            format_message(
-                f"model_state: {path} cannot be read: {first_line(error)}",
-                [
-                    (
-                        "try",
-                        "a file with nothing but a state_dict: torch.save(model.state_dict(), f)",
-                    )
-                ],
-            )
+            f"model_state: {path} cannot be read: {first_line(error)}",
+            [
+                (
+                    "try",
+                    "a file with nothing but a state_dict: torch.save(model.state_dict(), f)",
+                )
+            ],
         ) from error
     if not isinstance(state, Mapping):
         raise InvalidOptionError(f"model_state: {path} holds a {type(state).__name__}")

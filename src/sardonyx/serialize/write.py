@@ -16,7 +16,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
 
-from sardonyx.errors import InternalError, SerializeError, format_message
+from sardonyx.errors import InternalError, SerializeError
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.options import ExternalData
 from sardonyx.serialize.destination import (
@@ -173,19 +173,17 @@ def _weights(
             weights[name] = tensor
     if missing:
         raise SerializeError(
-            format_message(
-                f"the weights are missing of {len(missing)} parameters (meta or fake tensors)",
-                [
-                    ("first", missing[:5]),
-                    (
-                        "try",
-                        [
-                            "save(..., model_state=...), which takes a state_dict or a checkpoint",
-                            "or give the model real weights, or export with export_params=False",
-                        ],
-                    ),
-                ],
-            )
+            f"the weights are missing of {len(missing)} parameters (meta or fake tensors)",
+            [
+                ("first", missing[:5]),
+                (
+                    "try",
+                    [
+                        "save(..., model_state=...), which takes a state_dict or a checkpoint",
+                        "or give the model real weights, or export with export_params=False",
+                    ],
+                ),
+            ],
         )
     return weights
 

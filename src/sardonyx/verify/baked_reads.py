@@ -105,13 +105,7 @@ class _Watch(TorchFunctionMode):
         super().__init__()
         self._reads = reads
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         is_size = isinstance(result, torch.Size) or name in _SIZES

@@ -330,10 +330,8 @@ class _Checker:
         got, got_structure = pytree.flatten(self.signature.unflatten(outputs))
         if not pytree.same_structure(want_structure, got_structure):
             raise VerificationError(
-                format_message(
-                    "PyTorch returns another structure than the one that was exported",
-                    [("torch", _places(want_structure)), ("onnx", _places(got_structure))],
-                )
+                "PyTorch returns another structure than the one that was exported",
+                [("torch", _places(want_structure)), ("onnx", _places(got_structure))],
             )
         pairs = []
         for want_leaf, got_leaf in zip(want, got, strict=True):

@@ -23,7 +23,6 @@ from sardonyx.errors import (
     MissingDependencyError,
     NotRunnableError,
     VerificationError,
-    format_message,
 )
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
@@ -86,14 +85,12 @@ class Session:
             )
         except Exception as error:
             raise NotRunnableError(
-                format_message(
-                    f"ONNX Runtime {self._runtime.__version__} cannot load the model",
-                    [
-                        ("reason", _lines(error)),
-                        ("at", place_of_failed_node(source, error)),
-                        ("try", _remedies(error)),
-                    ],
-                )
+                f"ONNX Runtime {self._runtime.__version__} cannot load the model",
+                [
+                    ("reason", _lines(error)),
+                    ("at", place_of_failed_node(source, error)),
+                    ("try", _remedies(error)),
+                ],
             ) from error
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
         self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
@@ -125,14 +122,12 @@ class Session:
         unknown = [name for name in inputs if name not in self.input_names]
         if missing or unknown:
             raise VerificationError(
-                format_message(
-                    "the inputs do not fit the ONNX model",
-                    [
-                        ("missing", ", ".join(missing)),
-                        ("unknown", ", ".join(unknown)),
-                        ("expected", ", ".join(self.input_names)),
-                    ],
-                )
+                "the inputs do not fit the ONNX model",
+                [
+                    ("missing", ", ".join(missing)),
+                    ("unknown", ", ".join(unknown)),
+                    ("expected", ", ".join(self.input_names)),
+                ],
             )
         # The tensors must outlive the run: an OrtValue only refers to their memory.
         tensors = {name: _host_tensor(name, tensor) for name, tensor in inputs.items()}
@@ -142,14 +137,12 @@ class Session:
         except Exception as error:
             shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
             raise NotRunnableError(
-                format_message(
-                    f"ONNX Runtime {self._runtime.__version__} failed while running the model",
-                    [
-                        ("reason", _lines(error)),
-                        ("at", place_of_failed_node(self._source, error)),
-                        ("inputs", shapes),
-                    ],
-                )
+                f"ONNX Runtime {self._runtime.__version__} failed while running the model",
+                [
+                    ("reason", _lines(error)),
+                    ("at", place_of_failed_node(self._source, error)),
+                    ("inputs", shapes),
+                ],
             ) from error
         return {
             name: _to_torch(name, value)
@@ -171,18 +164,16 @@ def _import_onnxruntime() -> ModuleType:
         import onnxruntime
     except ImportError as error:
         raise MissingDependencyError(
-            format_message(
-                "running a model needs ONNX Runtime, which is not installed",
-                [
-                    (
-                        "try",
-                        [
-                            "pip install onnxruntime",
-                            "or no verification: verify=False, --no-verify on the command line",
-                        ],
-                    )
-                ],
-            )
+            "running a model needs ONNX Runtime, which is not installed",
+            [
+                (
+                    "try",
+                    [
+                        "pip install onnxruntime",
+                        "or no verification: verify=False, --no-verify on the command line",
+                    ],
+                )
+            ],
         ) from error
     module: ModuleType = onnxruntime
     return module

@@ -5,20 +5,23 @@ from __future__ import annotations
 import linecache
 import os
 import re
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
 
 from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
 
 
-class Guard(NamedTuple):
-    """A condition on sizes that a capture assumed."""
+@dataclass(frozen=True, slots=True)
+class SizeCondition:
+    """A condition on size symbols that held for the example."""
 
-    expression: Any
-    place: tuple[str, int, str] | None
-    """File, line and text in the model's code; None where an operator needs it."""
+    expression: sympy.Basic
+    place: tuple[str, int, str]
+    """File, line and text in the model's code."""
     in_model_code: bool
-    is_layout_check: bool
-    """Needed for a stride, which ONNX does not have."""
+    """Whether the model's own Python evaluated it, and not an operator's check of its inputs."""
 
 
 _STRICT_PLACE = re.compile(r"^(?P<text>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in ")
@@ -39,24 +42,26 @@ def asks_layout(file: str, function: str) -> bool:
     return file.startswith(TORCH_FOLDER) and any(word in function for word in _LAYOUT_FUNCTIONS)
 
 
-def guards(mode: Any, start: int = 0) -> list[Guard]:
+def guards(mode: Any, start: int = 0) -> list[SizeCondition]:
+    """Those of a mode, but for what strides need, which ONNX does not have."""
     found = []
     for guard in mode.shape_env.guards[start:]:
         frame = guard.sloc.framework_loc
         file, line = getattr(frame, "filename", ""), getattr(frame, "lineno", 0) or 0
+        if asks_layout(file, getattr(frame, "name", "") or ""):
+            continue
         # torch.export's strict mode interprets the model's Python.
         strict = _STRICT_PLACE.match(guard.sloc.maybe_user_loc or "")
         # A frame of ours is a mode that runs the operator.
         in_model_code = (
             "/_dynamo/" in file if strict else not file.startswith((TORCH_FOLDER, OWN_FOLDER))
         )
-        place = None
+        place = ("", 0, "")
         if strict:
             place = (os.path.basename(strict["file"]), int(strict["line"]), strict["text"])
         elif in_model_code:
             place = (file, line, linecache.getline(file, line).strip())
-        is_layout_check = asks_layout(file, getattr(frame, "name", "") or "")
-        found.append(Guard(guard.expr, place, in_model_code, is_layout_check))
+        found.append(SizeCondition(guard.expr, place, in_model_code))
     return found
 
 

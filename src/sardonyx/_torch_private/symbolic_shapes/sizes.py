@@ -33,6 +33,10 @@ def _of_its_type(expression: Any, is_whole: bool) -> Any:
     return (TruncToInt if is_whole else ToFloat)(expression)
 
 
+def same_size(left: Any, right: Any) -> bool:
+    return bool(dim_of(left) == dim_of(right))
+
+
 def plain_number(expression: Any) -> Any:
     """The Python number that a sympy expression is, or the expression."""
     if expression.is_Integer:

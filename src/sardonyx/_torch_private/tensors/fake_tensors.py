@@ -34,10 +34,6 @@ def fake_with_strides_of(mode: Any, like: torch.Tensor) -> torch.Tensor:
         return torch.empty_strided(sizes, strides, dtype=like.dtype, device=like.device)
 
 
-def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return bool(left.untyped_storage()._cdata == right.untyped_storage()._cdata)
-
-
 def active_fake_mode() -> Any:
     """The fake mode that a running torch.export uses; None outside of one."""
     from torch._guards import detect_fake_mode

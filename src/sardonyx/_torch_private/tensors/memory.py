@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import torch
 
+from sardonyx._torch_private.autograd import is_transformed
 from sardonyx._torch_private.tensors.fake_tensors import is_fake
 
 
 def memory_address(tensor: torch.Tensor) -> int:
     """Equal for tensors that share memory; 0 for those without any."""
     with torch._C.DisableTorchFunction():
-        if torch._C._functorch.is_functorch_wrapped_tensor(
-            tensor
-        ):  # inside torch.vmap and the like
+        if is_transformed(tensor) or tensor.layout != torch.strided:
             return 0
-        if tensor.layout != torch.strided or is_fake(tensor) or tensor.device.type == "meta":
+        if is_fake(tensor) or tensor.device.type == "meta":
             return 0
         return tensor.untyped_storage().data_ptr()
 
@@ -39,7 +38,11 @@ def whole_memory(tensor: torch.Tensor) -> torch.Tensor:
         return empty.set_(tensor.untyped_storage())
 
 
-def storage_identity(tensor: torch.Tensor) -> int:
+def storage_of(tensor: torch.Tensor) -> int:
     """Which storage a tensor is a view of, whether or not that has memory."""
     with torch._C.DisableTorchFunction():
         return int(tensor.untyped_storage()._cdata)
+
+
+def shares_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return storage_of(left) == storage_of(right)

@@ -45,13 +45,7 @@ class LargeTensorsWeightless(TorchDispatchMode):  # type: ignore[no-untyped-call
         super().__init__()  # type: ignore[no-untyped-call]
         self._from_bytes = from_bytes
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.name().split(".")[0] in _MAKES_NO_VALUES and self._is_large(args, kwargs):
             with _weightless_mode():

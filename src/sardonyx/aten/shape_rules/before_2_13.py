@@ -9,6 +9,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from sardonyx import _torch_private
+from sardonyx.aten.shape_rules.layers import like_input
 
 aten = torch.ops.aten
 Size = int | torch.SymInt
@@ -70,10 +71,6 @@ def _repeat_interleave(
     return self.new_empty(sizes)
 
 
-def _copy(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
-    return torch.empty_like(self)
-
-
 def _copy_in_place(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
     return self
 
@@ -85,7 +82,7 @@ if TorchVersion(torch.__version__) < "2.13":
         aten.unique_dim.default: _unique_dim,
         aten.unique_consecutive.default: _unique_consecutive,
         aten.bincount.default: _bincount,
-        aten.copy.default: _copy,
+        aten.copy.default: like_input,
         aten.copy_.default: _copy_in_place,
         aten.quantile.default: _quantile,
         aten.quantile.scalar: _quantile,

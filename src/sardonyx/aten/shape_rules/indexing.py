@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.shape_rules.layers import like_input
 from sardonyx.aten.shape_rules.slice_lengths import counted_from_front, fitting, form_of_length
 
 aten = torch.ops.aten
@@ -182,10 +183,6 @@ def _length(start: Size | None, end: Size | None, size: Size) -> Any:
     return _max(0, (size if end is None else _from_front(end, size)) - _first(start, size))
 
 
-def _slice_scatter(self: torch.Tensor, *arguments: Any) -> torch.Tensor:
-    return torch.empty_like(self)
-
-
 def _tensor_split(self: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
     axis = dim % self.dim()
     size = self.shape[axis]
@@ -231,7 +228,7 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     },
     aten.unflatten.int: _unflatten,
     aten.slice.Tensor: _slice,
-    aten.slice_scatter.default: _slice_scatter,
+    aten.slice_scatter.default: like_input,
     aten.tensor_split.sections: _tensor_split,
     aten._chunk_cat.default: _chunk_cat,
     aten.diff.default: _diff,

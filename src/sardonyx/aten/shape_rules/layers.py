@@ -36,7 +36,7 @@ def _convolution(*arguments: Any) -> Any:
     return aten.convolution.default(*arguments[:9])
 
 
-def _like_input(input: torch.Tensor, *arguments: Any) -> torch.Tensor:
+def like_input(input: torch.Tensor, *arguments: Any) -> torch.Tensor:
     return torch.empty_like(input)
 
 
@@ -160,8 +160,8 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     ),
     aten._convolution.default: _convolution,
     aten._convolution.deprecated: _convolution,
-    aten.batch_norm.default: _like_input,
-    aten.group_norm.default: _like_input,
+    aten.batch_norm.default: like_input,
+    aten.group_norm.default: like_input,
     aten.max_pool1d.default: _max_pool1d,
     aten.adaptive_avg_pool1d.default: lambda self, output_size: _adaptive_max_pool(
         self, output_size
@@ -184,15 +184,15 @@ SHAPE_RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(
         (aten.lstm.data, aten.gru.data, aten.rnn_tanh.data, aten.rnn_relu.data), _packed_layers
     ),
-    aten.fake_quantize_per_tensor_affine.default: _like_input,
-    aten.fake_quantize_per_tensor_affine.tensor_qparams: _like_input,
-    aten.fake_quantize_per_channel_affine.default: _like_input,
+    aten.fake_quantize_per_tensor_affine.default: like_input,
+    aten.fake_quantize_per_tensor_affine.tensor_qparams: like_input,
+    aten.fake_quantize_per_channel_affine.default: like_input,
     aten.fake_quantize_per_tensor_affine_cachemask.default: _with_mask,
     aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _with_mask,
     aten.fake_quantize_per_channel_affine_cachemask.default: _with_mask,
-    aten._fake_quantize_learnable_per_tensor_affine.default: _like_input,
-    aten._fake_quantize_learnable_per_channel_affine.default: _like_input,
-    aten.fused_moving_avg_obs_fake_quant.default: _like_input,
+    aten._fake_quantize_learnable_per_tensor_affine.default: like_input,
+    aten._fake_quantize_learnable_per_channel_affine.default: like_input,
+    aten.fused_moving_avg_obs_fake_quant.default: like_input,
     aten._fused_moving_avg_obs_fq_helper.default: _with_mask,
     aten._fused_moving_avg_obs_fq_helper_functional.default: _with_mask_and_state,
     **dict.fromkeys((aten.ctc_loss.IntList, aten.ctc_loss.Tensor), _ctc_loss),

@@ -19,10 +19,8 @@ def _cov(
     fweights: torch.Tensor | None = None,
     aweights: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    dtype = self.dtype
-    for weights in (fweights, aweights):
-        if weights is not None:
-            dtype = torch.promote_types(dtype, weights.dtype)
+    dtypes = [x.dtype for x in (self, fweights, aweights) if x is not None]
+    dtype = reduce(torch.promote_types, dtypes)
     if not (dtype.is_floating_point or dtype.is_complex):
         dtype = torch.get_default_dtype()
     is_one_variable = self.dim() < 2 or self.shape[0] == 1

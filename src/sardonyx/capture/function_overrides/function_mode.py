@@ -34,13 +34,7 @@ class FunctionOverrides(TorchFunctionMode):
         self._overrides = overrides
         self._inner: dict[int, FunctionOverrides] = {}
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
             return func(*args, **kwargs)

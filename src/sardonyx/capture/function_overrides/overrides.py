@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -217,10 +218,7 @@ def _has_symbol(data: Any) -> bool:
 
 def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
     kinds = [n.dtype if isinstance(n, torch.Tensor) else _kind(n) for n in numbers]
-    dtype = kinds[0]
-    for kind in kinds[1:]:
-        dtype = torch.promote_types(dtype, kind)
-    return dtype
+    return reduce(torch.promote_types, kinds)
 
 
 def _kind(number: Any) -> torch.dtype:

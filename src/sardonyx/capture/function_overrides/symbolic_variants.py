@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -45,10 +46,7 @@ def _pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> torch.Tensor:
-    larger: Callable[[Any, Any], Any] = torch.sym_max
-    longest: Any = sequences[0].shape[0]
-    for sequence in sequences[1:]:
-        longest = larger(longest, sequence.shape[0])
+    longest: Any = reduce(torch.sym_max, (sequence.shape[0] for sequence in sequences))
     padded = []
     for sequence in sequences:
         more = longest - sequence.shape[0]

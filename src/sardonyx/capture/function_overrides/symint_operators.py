@@ -114,9 +114,7 @@ def _per_axis(sizes: Any, spatial: int) -> list[Any]:
 
 
 def _is_size(number: Any, size: Any) -> bool:
-    return isinstance(number, torch.SymInt) and bool(
-        _torch_private.dim_of(number) == _torch_private.dim_of(size)
-    )
+    return isinstance(number, torch.SymInt) and _torch_private.same_size(number, size)
 
 
 def _has_symbol(arguments: Iterable[Any]) -> bool:

@@ -20,7 +20,7 @@ from sardonyx.capture.inputs.example_sizes import (
     possible_sums,
     with_generic_sizes,
 )
-from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError, format_message
+from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError
 from sardonyx.options import Options
 
 
@@ -275,14 +275,12 @@ def _bind_to_forward(
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise InvalidOptionError(
-            format_message(
-                f"the arguments do not fit the model: {error}",
-                [
-                    ("forward", str(signature)),
-                    ("given", _describe_arguments(args, kwargs)),
-                    ("try", hint),
-                ],
-            )
+            f"the arguments do not fit the model: {error}",
+            [
+                ("forward", str(signature)),
+                ("given", _describe_arguments(args, kwargs)),
+                ("try", hint),
+            ],
         ) from None
     names: list[str] = []
     ordered: dict[str, Any] = {}

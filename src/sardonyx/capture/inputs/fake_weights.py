@@ -9,7 +9,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten import pytree
-from sardonyx.errors import InvalidOptionError, format_message
+from sardonyx.errors import InvalidOptionError
 from sardonyx.options import Options
 
 
@@ -24,11 +24,9 @@ def is_weightless(model: Any) -> bool:
 def check_options(options: Options) -> None:
     if options.capture in ("trace", "script"):
         raise InvalidOptionError(
-            format_message(
-                f'a model without weights cannot be recorded by capture="{options.capture}",'
-                " which runs it",
-                [("try", 'capture="export"')],
-            )
+            f'a model without weights cannot be recorded by capture="{options.capture}",'
+            " which runs it",
+            [("try", 'capture="export"')],
         )
     if options.verify:
         raise InvalidOptionError(

@@ -9,6 +9,7 @@ import torch
 
 from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import Argument, Value
+from sardonyx.aten.schema import parameters_of
 from sardonyx.capture.quantized.packed_parameters import convolution_settings
 from sardonyx.capture.quantized.tensor import PackedParameters
 from sardonyx.errors import UnsupportedOperatorError
@@ -46,11 +47,6 @@ def _linear(r: QuantizedReader, a: dict[str, Argument]) -> Any:
     return r.call(aten.linear.default, r.real(a["X"]), weight, bias)
 
 
-def _linear_dynamic(r: QuantizedReader, a: dict[str, Argument]) -> Any:
-    x = r.quantize_dynamically(a["X"], torch.quint8, a["reduce_range"])
-    return _linear(r, {**a, "X": x})
-
-
 def _linear_fp16(r: QuantizedReader, a: dict[str, Argument]) -> Any:
     weight, bias = r.unpacked(_packed(a), torch.ops.quantized.linear_unpack_fp16)
     return r.call(aten.linear.default, a["X"], weight, bias)
@@ -75,20 +71,18 @@ def _convolution(spatial: int, *, transposed: bool = False) -> _Form:
 
     def form(r: QuantizedReader, a: dict[str, Argument]) -> Any:
         packed = _packed(a)
-        s = convolution_settings(packed, spatial, transposed=transposed)
+        settings = convolution_settings(packed, spatial, transposed=transposed)
         weight, bias = r.unpacked(packed, unpack)
-        operands = (r.real(a["qx"]), weight, bias, s["stride"], s["padding"])
-        if transposed:
-            return r.call(op, *operands, s["output_padding"], s["groups"], s["dilation"])
-        return r.call(op, *operands, s["dilation"], s["groups"])
+        in_order = [settings[p.name] for p in parameters_of(op)[3:]]
+        return r.call(op, r.real(a["qx"]), weight, bias, *in_order)
 
     return form
 
 
-def _dynamic(form: _Form) -> _Form:
+def _dynamic(form: _Form, name: str = "qx") -> _Form:
     def dynamic(r: QuantizedReader, a: dict[str, Argument]) -> Any:
-        x = r.quantize_dynamically(a["qx"], torch.quint8, a["reduce_range"])
-        return form(r, {**a, "qx": x})
+        x = r.quantize_dynamically(a[name], torch.quint8, a["reduce_range"])
+        return form(r, {**a, name: x})
 
     return dynamic
 
@@ -135,7 +129,7 @@ FORMS: dict[str, _Form] = {
     "matmul": _as(aten.matmul.default, "qa", "qb"),
     "cat": _as(aten.cat.default, "qx", "dim"),
     "linear": _linear,
-    "linear_dynamic": _linear_dynamic,
+    "linear_dynamic": _dynamic(_linear, "X"),
     "linear_dynamic_fp16": _linear_fp16,
     "linear_leaky_relu": _linear_leaky_relu,
     "linear_tanh": lambda r, a: r.call(aten.tanh.default, _linear(r, a)),

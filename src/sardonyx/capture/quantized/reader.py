@@ -44,7 +44,7 @@ from sardonyx.capture.quantized.tensor import (
     is_static,
     quantized_in,
 )
-from sardonyx.errors import UnsupportedOperatorError, first_line, format_message
+from sardonyx.errors import UnsupportedOperatorError, first_line
 
 aten = torch.ops.aten
 LoopBody: TypeAlias = Callable[[Value, list[Value]], tuple[list[Value], list[Value]]]
@@ -418,9 +418,7 @@ class QuantizedReader:
         return [r for r in results if isinstance(r, torch.Tensor)]
 
     def refusal(self, reason: str) -> UnsupportedOperatorError:
-        return UnsupportedOperatorError(
-            format_message(reason, [("first", self._location.describe())])
-        )
+        return UnsupportedOperatorError(reason, [("first", self._location.describe())])
 
 
 _LEAST_SCALE = 6.1e-5

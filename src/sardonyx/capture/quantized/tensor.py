@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument, Dim, Value
+from sardonyx.aten.pytree import leaves_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,7 @@ class PackedParameters:
 
 
 def quantized_in(argument: Argument) -> Iterator[QuantizedTensor]:
-    if isinstance(argument, QuantizedTensor):
-        yield argument
-    elif isinstance(argument, list):
-        for item in argument:
-            yield from quantized_in(item)
+    return (leaf for leaf in leaves_in(argument) if isinstance(leaf, QuantizedTensor))
 
 
 def has_computed_grid(x: QuantizedTensor) -> bool:

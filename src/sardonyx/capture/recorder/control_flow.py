@@ -4,7 +4,7 @@ body is run on fake tensors, into a block of the graph."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -14,14 +14,14 @@ from sardonyx import _torch_private
 from sardonyx.aten.control_flow import BRANCH, LOOP
 from sardonyx.aten.graph import Argument, Block, Node, TensorType, Value
 from sardonyx.aten.schema import bind
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.aten.type_inference import type_of
+from sardonyx.errors import CaptureError, UnsupportedOperatorError
 from sardonyx.notes import error_at
 
 if TYPE_CHECKING:
     from sardonyx.capture.recorder.recorder import Recorder
 
 aten = torch.ops.aten
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _MOST_WIDENINGS = 8
 
 
@@ -37,7 +37,7 @@ class ControlFlow:
             "while_loop": self._while_loop,
             "while_loop_stack_output": partial(self._while_loop, stack=True),
             "scan": self._scan,
-            "map_impl": self._map,
+            "map_impl": lambda body, items, more=(): self._scan(body, [], items, more),
             "associative_scan": self._associative_scan,
             "flex_attention": self._flex_attention,
             "out_dtype": self._out_dtype,
@@ -59,8 +59,7 @@ class ControlFlow:
         record = self._operators.get(name)
         if record is None:
             first = self._recorder.location().describe()
-            message = format_message(f"{name or func} has no ONNX form", [("first", first)])
-            raise UnsupportedOperatorError(message)
+            raise UnsupportedOperatorError(f"{name or func} has no ONNX form", [("first", first)])
         with self._recorder.example.logged_whole(func, args, kwargs) as logged:
             result = record(*args, **kwargs)
             logged.result = result
@@ -89,7 +88,7 @@ class ControlFlow:
         merged = [self._merged(left, right) for left, right in zip(*results, strict=True)]
         outputs = [value for value, _ in merged]
         arguments = bind(BRANCH, [self._recorder.output(condition)])
-        self._recorder.append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
+        self._recorder.nodes.append(Node(BRANCH, arguments, outputs, location, blocks=blocks))
         return _torch_private.close_pytree([given for _, given in merged], structure)
 
     def _merged(self, left: Any, right: Any) -> tuple[Value, Any]:
@@ -101,7 +100,7 @@ class ControlFlow:
                     f" {_description(left)} and {_description(right)}"
                 )
             sizes = [
-                one if _same(one, other) else self._new_size()
+                one if _torch_private.same_size(one, other) else self._new_size()
                 for one, other in zip(left.shape, right.shape, strict=True)
             ]
             return self._new_value("cond", sizes, left)
@@ -123,10 +122,7 @@ class ControlFlow:
         *,
         stack: bool = False,
     ) -> Any:
-        location = self._recorder.location()
         goes_on = self._recorder.output(self._run(condition, [*carried, *more]))
-        start = [self._as_value(c) for c in carried]
-
         structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -136,7 +132,7 @@ class ControlFlow:
             block.outputs = [again]
             return after, after if stack else []
 
-        given = self._loop("while_loop", carried, start, step, location, None, goes_on)
+        given = self._loop("while_loop", carried, step, None, goes_on)
         return _torch_private.close_pytree(given[len(carried) :] if stack else given, structure)
 
     def _scan(
@@ -146,8 +142,6 @@ class ControlFlow:
         items: Sequence[torch.Tensor],
         additional_inputs: Sequence[Any] = (),
     ) -> Any:
-        location = self._recorder.location()
-        start = [self._as_value(c) for c in init]
         structure: Any = None
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -158,12 +152,8 @@ class ControlFlow:
             block.outputs = [None]
             return leaves[: len(init)], leaves[len(init) :]
 
-        count = items[0].shape[0]
-        given = self._loop("scan", init, start, step, location, count, None)
+        given = self._loop("scan", init, step, items[0].shape[0])
         return _torch_private.close_pytree(given, structure)
-
-    def _map(self, body: Any, items: Sequence[torch.Tensor], more: Sequence[Any] = ()) -> Any:
-        return self._scan(body, [], items, more)
 
     def _associative_scan(
         self,
@@ -172,10 +162,8 @@ class ControlFlow:
         additional_inputs: Sequence[Any] = (),
     ) -> Any:
         """From the first item on, one after the other: what any order gives."""
-        location = self._recorder.location()
         with self._recorder.dispatch:
             first = [item.select(0, 0) for item in items]
-        start = [self._as_value(c) for c in first]
 
         def step(block: Block, inner: list[Any]) -> tuple[list[Any], list[Any]]:
             current = [self._item(block, item) for item in items]
@@ -192,22 +180,20 @@ class ControlFlow:
             block.outputs = [None]
             return after, after
 
-        count = items[0].shape[0]
-        given = self._loop("associative_scan", first, start, step, location, count, None)
-        return given[len(items) :]
+        return self._loop("associative_scan", first, step, items[0].shape[0])[len(items) :]
 
     def _loop(
         self,
         name: str,
         carried: Sequence[Any],
-        start: list[Value],
         step: Callable[[Block, list[Any]], tuple[list[Any], list[Any]]],
-        location: Any,
         count: Any,
-        condition: Argument,
+        condition: Argument = None,
     ) -> list[Any]:
         """A loop whose block `step` fills; what it carries last and what it stacks, as the model
         gets it. Sizes that an iteration changes are widened to symbols."""
+        location = self._recorder.location()
+        start = [self._as_value(c) for c in carried]
         types = [(c.dtype, list(c.shape)) if isinstance(c, torch.Tensor) else None for c in carried]
         for _ in range(_MOST_WIDENINGS):
             with self._recorder.block() as block:
@@ -246,24 +232,17 @@ class ControlFlow:
             given.append(tensor)
         total = None if count is None else _torch_private.dim_of(count)
         arguments = bind(LOOP, [total, condition, start])
-        self._recorder.append(Node(LOOP, arguments, outputs, location, blocks=[block]))
+        self._recorder.nodes.append(Node(LOOP, arguments, outputs, location, blocks=[block]))
         return given
 
     def _block_input(self, block: Block, first: Any, start: Value, kind: Any) -> Any:
         """What is carried, as the body gets it; a number is carried as a tensor and read off it."""
-        name = self._recorder.tensors.new_name("carried")
         if kind is None:
-            value = Value(name, TensorType(start.dtype, ()))
-            block.inputs.append(value)
-            number = _torch_private.new_number(self._recorder.mode, start.dtype)
-            self._recorder.note_number(number, value)
-            return _torch_private.as_model_number(number)
-        dtype, sizes = kind
-        fake = _torch_private.fake_contiguous(self._recorder.mode, sizes, dtype, first)
-        value = self._recorder.tensors.register_new(name, fake)
-        self._recorder.example.varies(fake)
+            value, given = self._new_number("carried", start.dtype)
+        else:
+            value, given = self._new_value("carried", kind[1], first)
         block.inputs.append(value)
-        return fake
+        return given
 
     def _widen(self, types: list[Any], after: list[Any], inner: list[Any], name: str) -> bool:
         """Whether the body leaves what it was given; where a size differs it gets a symbol."""
@@ -282,7 +261,7 @@ class ControlFlow:
                     f" {_description(made)}"
                 )
             for axis, (size, now) in enumerate(zip(sizes, made.shape, strict=True)):
-                if not _same(size, now) and not self._is_own(size):
+                if not _torch_private.same_size(size, now) and not self._is_own(size):
                     sizes[axis] = self._new_size()
                     self._loop_sizes.add(_torch_private.dim_of(sizes[axis]))
                     is_settled = False
@@ -309,13 +288,9 @@ class ControlFlow:
 
     def _input_tensor(self, value: Value) -> torch.Tensor:
         """The fake tensor of a value that a block is given."""
-        if value.fake is None:
-            value.fake = _torch_private.fake_contiguous(
-                self._recorder.mode, list(value.shape), value.dtype, None
-            )
-            self._recorder.tensors.register(value.fake, value)
-            self._recorder.example.varies(value.fake)
-        return value.fake
+        fake = self._recorder.tensors.fake_of_value(value)
+        self._recorder.example.varies(fake)
+        return fake
 
     # -- operators of a region -------------------------------------------------------------------
 
@@ -329,36 +304,17 @@ class ControlFlow:
         *operands: Any,
         **more: Any,
     ) -> Any:
-        with (
-            self._recorder.dispatch,
-            torch.autocast(device, dtype, enabled, cache_enabled=cache),
-        ):
+        with self._recorder.dispatch, torch.autocast(device, dtype, enabled, cache):
             return body(*operands)
 
-    def _flex_attention(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        score_mod: Any,
-        block_mask: Any,
-        scale: Any,
-        options: Any,
-        score_more: Sequence[Any] = (),
-        mask_more: Sequence[Any] = (),
-    ) -> Any:
-        """PyTorch's own form of it: the scores of all positions, changed, masked and summed."""
+    def _flex_attention(self, *args: Any, **kwargs: Any) -> Any:
         with self._recorder.dispatch:
-            return _torch_private.flex_attention_in_parts(
-                query, key, value, score_mod, block_mask, scale, options, score_more, mask_more
-            )
+            return _torch_private.flex_attention_in_parts(*args, **kwargs)
 
     def _out_dtype(self, op: Any, dtype: torch.dtype, *args: Any) -> Any:
         """The operator on arguments that are wide enough for the result."""
-        common = dtype
-        for argument in args:
-            if isinstance(argument, torch.Tensor):
-                common = torch.promote_types(common, argument.dtype)
+        dtypes = [a.dtype for a in args if isinstance(a, torch.Tensor)]
+        common = reduce(torch.promote_types, dtypes, dtype)
         with self._recorder.dispatch:
             wide = [a.to(common) if isinstance(a, torch.Tensor) else a for a in args]
             return op(*wide).to(dtype)
@@ -392,7 +348,7 @@ class ControlFlow:
         op = aten.scalar_tensor.default
         value = Value(self._recorder.tensors.new_name("number"), TensorType(dtype, ()))
         arguments = bind(op, [self._recorder.output(carried)], {"dtype": dtype})
-        self._recorder.append(Node(op, arguments, [value], self._recorder.location()))
+        self._recorder.nodes.append(Node(op, arguments, [value], self._recorder.location()))
         return value
 
     def _refuse(self, text: str) -> None:
@@ -406,14 +362,10 @@ def number_dtype(number: Any) -> torch.dtype:
     return torch.int64 if isinstance(number, (int, torch.SymInt)) else torch.float64
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(_torch_private.dim_of(one) == _torch_private.dim_of(other))
-
-
 def _description(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return type(value).__name__
-    return f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+    return str(type_of(value))
 
 
 _BODY_AND_LIST = ("hints_wrapper", "strict_mode", "run_const_graph")

@@ -23,7 +23,7 @@ from sardonyx.aten.graph import Value, values_in
 from sardonyx.aten.pytree import leaves_in
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.recorder import Recorder
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 
 
 def replace_escaped(
@@ -235,7 +235,7 @@ class _EscapedTensors:
         if id(item) not in self._made:
             try:
                 is_tensor = isinstance(item, torch.Tensor)
-                real = self._example.of(item).clone() if is_tensor else self._example.plain(item)
+                real = self._example.of(item).clone() if is_tensor else self._example.real(item)
             except Exception as error:
                 raise self._refusal(holder) from error
             self._made[id(item)] = real
@@ -244,12 +244,10 @@ class _EscapedTensors:
     def _refusal(self, holder: Any) -> CaptureError:
         kind = type(holder)
         return CaptureError(
-            format_message(
-                "the model keeps a tensor or a size of this run in a"
-                f" {kind.__module__}.{kind.__qualname__} that outlives it, where the recording"
-                " cannot put what eager PyTorch has",
-                [("try", "a buffer of the model, or a tensor that is made before the export")],
-            )
+            "the model keeps a tensor or a size of this run in a"
+            f" {kind.__module__}.{kind.__qualname__} that outlives it, where the recording"
+            " cannot put what eager PyTorch has",
+            [("try", "a buffer of the model, or a tensor that is made before the export")],
         )
 
 

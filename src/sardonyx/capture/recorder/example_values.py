@@ -15,7 +15,7 @@ from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import Value
 from sardonyx.aten.location import Place, innermost_user_place, shortened
-from sardonyx.aten.pytree import tensors_in
+from sardonyx.aten.pytree import leaves_in, tensors_in
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import has_symbols
 from sardonyx.capture.baked_values import BakedValue, text_of_read
@@ -126,10 +126,8 @@ class ExampleValues:
 
     def _memory_of_numbers(self, arguments: Any) -> Iterator[int]:
         """Of the tensors that the symbols among arguments were read off."""
-        for argument in arguments:
-            if isinstance(argument, (list, tuple)):
-                yield from self._memory_of_numbers(argument)
-            elif isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        for argument in leaves_in(arguments):
+            if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
                 for symbol in argument.node.expr.free_symbols:
                     source = self._recorder.graph.symbols.get(symbol)
                     if symbol in self._numbers:
@@ -225,10 +223,6 @@ class ExampleValues:
         except Exception:
             return False
 
-    def plain(self, number: Any) -> Any:
-        """What a symbolic number is in the example."""
-        return self._real_argument(number)
-
     def answer(self, expression: sympy.Basic, error: Exception, frame: FrameType) -> Any:
         """What an expression over numbers that data decides is in the example."""
         if not self.follows:
@@ -287,7 +281,7 @@ class ExampleValues:
         """What an operator gives for the values of the example."""
         for fake in tensors_in(list(fakes.values())):
             self.of(fake)
-        given = {name: self._real_argument(a) for name, a in fakes.items()}
+        given = {name: self.real(a) for name, a in fakes.items()}
         with torch.no_grad():
             return call_by_name(op, given)
 
@@ -295,7 +289,7 @@ class ExampleValues:
         if call.is_run:
             return
         call.is_run = True
-        given = {name: self._real_argument(a) for name, a in call.arguments.items()}
+        given = {name: self.real(a) for name, a in call.arguments.items()}
         if _torch_private.is_higher_order(call.func):
             try:
                 if any(other.is_write for other in self._calls):
@@ -352,13 +346,14 @@ class ExampleValues:
         place = constant.storage_offset(), constant.size(), constant.stride()
         return empty.set_(self._memory_copies[memory], *place)
 
-    def _real_argument(self, argument: Any) -> Any:
+    def real(self, argument: Any) -> Any:
+        """What an argument of a call is in the example."""
         if isinstance(argument, torch.Tensor):
             return self._value(argument)
         if isinstance(argument, (list, tuple)):
-            return [self._real_argument(item) for item in argument]
+            return [self.real(item) for item in argument]
         if isinstance(argument, dict):
-            return {key: self._real_argument(item) for key, item in argument.items()}
+            return {key: self.real(item) for key, item in argument.items()}
         if isinstance(argument, (torch.SymInt, torch.SymFloat, torch.SymBool)):
             expression = _torch_private.dim_of(argument)
             if not isinstance(expression, sympy.Basic):

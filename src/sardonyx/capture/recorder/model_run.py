@@ -13,6 +13,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import Place, place_text
 from sardonyx.aten.signature import DynamicDim
 from sardonyx.aten.size_printing import in_callers_names
@@ -31,7 +32,6 @@ from sardonyx.capture.flat_model import (
     RandomNumbersWatch,
     Recorded,
     SeedWatch,
-    SizeCondition,
 )
 from sardonyx.capture.function_overrides.data_checks import DataCheckOverride
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
@@ -194,8 +194,6 @@ class Recording:
         overrides: list[FunctionOverride] = [
             DataAttributeOverride(),
             DataCheckOverride(),
-        ]
-        overrides += [
             QuantizedAttributes(self._recorder.quantized),
             self._reads,
             OperatorOverrides(),
@@ -204,10 +202,7 @@ class Recording:
             if may_alias_array(tensor):
                 self._reads.watch(tensor)
         self._recorder.functions = FunctionOverrides(overrides)
-        flat.modes = (
-            RandomNumbersWatch(self._record),
-            self._recorder.functions,
-        )
+        flat.modes = (RandomNumbersWatch(self._record), self._recorder.functions)
         with attributes_restored(self._model) as flat.python_state, SeedWatch():
             results = self._run_recorded(lambda: list(flat.forward(*given)))
         self._reads.check_unwritten()
@@ -264,6 +259,8 @@ class Recording:
 
     def _input(self, position: int) -> Any:
         leaf = self._inputs.capture_leaves[position]
+        if isinstance(leaf, float):
+            leaf = torch.tensor(leaf, dtype=torch.get_default_dtype())
         name = self._inputs.names[position]
         dims = self._inputs.dynamic[position]
         recorder, mode = self._recorder, self._recorder.mode
@@ -276,12 +273,6 @@ class Recording:
             recorder.add_input(name, fake)
             if not _torch_private.is_fake(leaf):  # that of a program has no values
                 recorder.example.add_input(fake, leaf.detach().clone())
-            return fake
-        if isinstance(leaf, float):
-            number = torch.tensor(leaf, dtype=torch.get_default_dtype())
-            fake = _torch_private.fake_like(mode, number, [])
-            recorder.add_input(name, fake)
-            recorder.example.add_input(fake, number)
             return fake
         size = _torch_private.new_input_size(mode, leaf, is_size=False)
         recorder.add_number(name, size)
@@ -313,15 +304,12 @@ class Recording:
 
     def _fixed_numbers(self) -> list[int]:
         """Positions of integers that the model turned into numbers while it was recorded."""
-        fixed = _torch_private.fixed_symbols(self._recorder.mode)
+        inputs, fixed = self._inputs, _torch_private.fixed_symbols(self._recorder.mode)
+        names = {origin.name for symbol, origin in self._origins.items() if symbol in fixed}
         return [
             position
-            for position in self._inputs.input_positions
-            if isinstance(self._inputs.leaves[position], int)
-            and any(
-                origin.name == self._inputs.names[position] and symbol in fixed
-                for symbol, origin in self._origins.items()
-            )
+            for position in inputs.input_positions
+            if isinstance(inputs.leaves[position], int) and inputs.names[position] in names
         ]
 
     def _check_dynamic(self, conditions: Sequence[SizeCondition]) -> set[tuple[int, int]]:

@@ -11,18 +11,14 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import ModuleNames
+from sardonyx.aten.module_calls import module_classes
 from sardonyx.aten.signature import DynamicAxes
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.capture.autograd_functions import opaque_to_the_compiler
 from sardonyx.capture.capture_errors import fixed_dim_error, result_on_copies
-from sardonyx.capture.flat_model import (
-    FlatModel,
-    OutputRecord,
-    Recorded,
-    SizeCondition,
-    without_prefix,
-)
+from sardonyx.capture.flat_model import FlatModel, OutputRecord, Recorded, without_prefix
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.model_run import Recording
 from sardonyx.capture.recorder.program_interpreter import ProgramRun
@@ -42,7 +38,7 @@ class ProgramRecording(Recording):
         yield from ProgramRun.state_of(self._program).items()
 
     def _run_model(self, given: list[Any]) -> list[Any]:
-        classes = _torch_private.module_classes(self._program)
+        classes = {path: kind.name for path, kind in module_classes(self._program).items()}
         modules = ModuleNames(classes.get("", type(self._program).__name__), classes)
         run = ProgramRun(self._program, self._recorder, modules)
         return self._run_recorded(lambda: run.run(given))

@@ -51,14 +51,10 @@ class QuantizedCalls:
     def concerns(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         if op.namespace == "quantized" or op._schema.name.startswith("aten::quantize"):
             return True
-        return any(map(self._is_quantized, (*args, *kwargs.values())))
-
-    def _is_quantized(self, argument: Any) -> bool:
-        if isinstance(argument, (list, tuple)):
-            return any(map(self._is_quantized, argument))
-        if not isinstance(argument, torch.Tensor):
-            return False
-        return id(argument) in self._known or _is_real_and_quantized(argument)
+        return any(
+            id(tensor) in self._known or _is_real_and_quantized(tensor)
+            for tensor in tensors_in((*args, *kwargs.values()))
+        )
 
     def call(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
@@ -136,7 +132,7 @@ class QuantizedCalls:
         types += [TensorType(v.dtype, (count, *v.shape)) for v in stacked]
         results = [Value(self._recorder.tensors.new_name("loop"), type) for type in types]
         arguments = bind(LOOP, [count, None, list(carried)])
-        self._recorder.append(
+        self._recorder.nodes.append(
             Node(LOOP, arguments, results, self._recorder.location(), blocks=[block])
         )
         for result in results:

@@ -124,10 +124,11 @@ class Recorder:
         self.graph.inputs.append(value)
         self.graph.symbols[_torch_private.dim_of(number)] = SymbolSource(value, None)
 
-    def note_number(self, number: Any, value: Value) -> None:
-        """A symbol is what a value without dims holds."""
+    def note_number(self, number: Any, value: Value) -> Any:
+        """A symbol, which it returns, is what a value without dims holds."""
         symbol = next(iter(_torch_private.dim_of(number).free_symbols))
         self.graph.symbols[symbol] = SymbolSource(value, None)
+        return symbol
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class Recorder:
         if not outputs and not op._schema.is_mutable and not op._schema.returns:
             return None
         node = Node(op, arguments, outputs, location)
-        self.append(node)
+        self.nodes.append(node)
         self.example.log(op, given, result)
         for tensor, value in changed:
             self.tensors.register_written(tensor, value)
@@ -236,9 +237,6 @@ class Recorder:
         is_factory = not originals and isinstance(result, torch.Tensor)
         self._new_factory_result = result if is_factory else None
         return _replaced(result, originals)
-
-    def append(self, node: Node) -> None:
-        self.nodes.append(node)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
@@ -313,7 +311,7 @@ class Recorder:
             if self.tensors.sharing[id(value)] > 1:
                 alias = aten.alias.default
                 own = Value(self.tensors.new_name("alias"), value.type, fake=fake)
-                self.append(Node(alias, {"self": value}, [own], self.location()))
+                self.nodes.append(Node(alias, {"self": value}, [own], self.location()))
                 self.tensors.sharing[id(value)] -= 1
                 self.tensors.register(tensor, own)
             self.tensors.keep_shape(fake)
@@ -362,9 +360,8 @@ class Recorder:
         if key not in self._numbers:
             number = _torch_private.new_number(self.mode, fake.dtype)
             value = self.tensors.value_of(tensor)
-            self.note_number(number, value)
-            symbol = next(iter(_torch_private.dim_of(number).free_symbols))
-            self.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
+            symbol = self.note_number(number, value)
+            self.nodes.append(Node(READS_A_NUMBER, {"self": value}, [], self.location()))
             self.example.number_read(symbol, tensor)
             self._numbers[key] = number
         return self._numbers[key]

@@ -27,12 +27,13 @@ class ScriptCalls:
         """What a scripted function or method gives: by the Python code that it was made of, or,
         where it has control flow that data may decide, read as the program that it is."""
         own = _torch_private.python_of_script(script)
-        if own is not None and not _torch_private.has_control_flow(script):
+        if own is not None and not _torch_private.has_nodes(script, "prim::If", "prim::Loop"):
             return own(*args, **kwargs)
         if isinstance(script, torch.jit.ScriptFunction):
             with self._recorder.dispatch.outside(), _torch_private.no_modes():
                 return self._read_script(script, args, kwargs)
-        if _torch_private.writes_memory_itself(script):
+        if _torch_private.has_nodes(script, "aten::tensor", "aten::as_tensor"):
+            # They write memory without the dispatcher.
             raise error_at(
                 CaptureError,
                 self._recorder.place(),

@@ -12,8 +12,8 @@ import torch
 from sympy.logic.boolalg import Boolean
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import Place, innermost_user_place, place_text
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.function_overrides.data_checks import (
     answer_that_does_not_raise,
     is_either_branch_right,

@@ -147,7 +147,7 @@ class TensorValues:
         sizes, strides = tuple(tensor.shape), tensor.stride()
         if tensor.is_conj() or tensor.is_neg():
             return _torch_private.fake_from(self._mode, tensor)
-        memory = _torch_private.storage_identity(tensor)
+        memory = _torch_private.storage_of(tensor)
         first = self._shared_memory.get(memory)
         if first is not None and _torch_private.fake_device(first) == tensor.device:
             offset = tensor.storage_offset()

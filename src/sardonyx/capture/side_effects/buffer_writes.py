@@ -52,11 +52,11 @@ class AssignedBuffers:
             module._buffers[name] = old
         if not olds:
             return list(results), notes
-        memory = {_torch_private.storage_identity(old) for old in olds}
+        memory = {_torch_private.storage_of(old) for old in olds}
 
         def apart(value: Any) -> Any:
             is_shared = isinstance(value, torch.Tensor) and (
-                _torch_private.storage_identity(value) in memory
+                _torch_private.storage_of(value) in memory
             )
             return value.clone() if is_shared else value
 

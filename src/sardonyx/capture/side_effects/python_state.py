@@ -34,7 +34,7 @@ class PythonState:
         contents = {id(container): content for container, content in self._held}
         for path, module in self._modules:
             before = contents.get(id(vars(module)))
-            if before is None or _is_of(type(module), "torch"):
+            if before is None or _package(type(module)) == "torch":
                 continue
             for name, now in vars(module).items():
                 is_new = name not in before
@@ -55,8 +55,8 @@ def attributes_restored(model: Any) -> Iterator[PythonState]:
         state.restore()
 
 
-def _is_of(kind: type, package: str) -> bool:
-    return str(kind.__module__).partition(".")[0] == package
+def _package(kind: type) -> str:
+    return str(kind.__module__).partition(".")[0]
 
 
 def _is_same(before: Any, now: Any, contents: dict[int, Any]) -> bool:
@@ -139,8 +139,7 @@ def _held_by_objects(kind: type) -> tuple[_Getter, ...]:
     process."""
     if issubclass(kind, (type, torch.Tensor, torch.jit.ScriptModule)):
         return ()
-    root = str(kind.__module__).partition(".")[0]
-    if root in _OF_OTHERS and not issubclass(kind, torch.nn.Module):
+    if _package(kind) in _OF_OTHERS and not issubclass(kind, torch.nn.Module):
         return ()
     has_items = issubclass(kind, (tuple, list, dict)) and not issubclass(kind, OrderedDict)
     items: tuple[_Getter, ...] = (_itself,) if has_items else ()

@@ -118,7 +118,9 @@ def _asks_for_mode(kind: type[torch.nn.Module]) -> bool:
 def undisturbed(model: Any) -> Iterator[None]:
     """Runs the body without gradients and without the fused paths of torch.nn; the model, random
     numbers and global flags are afterwards as before."""
-    devices = sorted({b.device.index or 0 for b in _tensors_of(model) if b.device.type == "cuda"})
+    is_module = isinstance(model, torch.nn.Module)
+    tensors = [*model.parameters(), *model.buffers()] if is_module else []
+    devices = sorted({t.device.index or 0 for t in tensors if t.device.type == "cuda"})
     with (
         torch.random.fork_rng(devices),
         torch.inference_mode(False),
@@ -208,9 +210,3 @@ _CHANGES_MEMORY = (
     torch.resize_as_,
 )
 _OF_MEMORY = frozenset((_READ_DATA, _EXCHANGE_DATA, *_CHANGES_MEMORY))
-
-
-def _tensors_of(model: Any) -> Iterator[torch.Tensor]:
-    if isinstance(model, torch.nn.Module):
-        yield from model.parameters()
-        yield from model.buffers()

@@ -70,13 +70,7 @@ class BeforeWrites(TorchFunctionMode):
         """Memory that was written, and what it held before."""
         return [kept for kept in self._kept.values() if not torch.equal(*kept)]
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if torch.compiler.is_dynamo_compiling():
             return func(*args, **kwargs)

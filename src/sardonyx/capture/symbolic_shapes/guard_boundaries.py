@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import sympy
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.control_flow import all_nodes
 from sardonyx.aten.graph import AtenGraph
 from sardonyx.aten.pytree import leaves_in
 from sardonyx.aten.type_inference import TypeInference
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
 
 
@@ -26,24 +26,17 @@ def guard_conditions(
         for symbol, name in graph.symbol_names.items()
     }
     found: dict[sympy.Basic, None] = {}
-    for condition in (*_granted(graph, granted), *_computed(graph)):
+    if granted is None:
+        granted = _torch_private.guards(TypeInference.for_graph(graph).mode)
+    assumed = (
+        c.expression for c in granted if c.in_model_code or not isinstance(c.expression, sympy.Eq)
+    )
+    for condition in (*assumed, *_computed(graph)):
         if condition.free_symbols and condition.free_symbols <= names.keys():
             named = condition.xreplace(names)
             if named.free_symbols:
                 found[named] = None
     return tuple(found)
-
-
-def _granted(graph: AtenGraph, granted: Sequence[SizeCondition] | None) -> Iterator[sympy.Basic]:
-    if granted is not None:
-        for condition in granted:
-            if condition.in_model_code or not isinstance(condition.expression, sympy.Eq):
-                yield condition.expression
-        return
-    for guard in _torch_private.guards(TypeInference.for_graph(graph).mode):
-        is_check = isinstance(guard.expression, sympy.Eq) and not guard.in_model_code
-        if not guard.is_layout_check and not is_check:
-            yield guard.expression
 
 
 def _computed(graph: AtenGraph) -> Iterator[sympy.Basic]:

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import sympy
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import Place, is_users, model_frames, place_text
 from sardonyx.aten.size_printing import text_of
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.function_overrides.source_statements import is_only_reported
 from sardonyx.errors import DynamicDimError
 from sardonyx.notes import Note, error_at, guard_note

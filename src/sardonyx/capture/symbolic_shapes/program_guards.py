@@ -9,7 +9,6 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.symbolic_shapes.guards import (
     SymbolOrigin,
     at_sizes,
@@ -24,7 +23,9 @@ def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]
     if not names:
         return []
     origins = {symbol: SymbolOrigin(name, required=False) for symbol, name in names.items()}
-    conditions = list(_recorded(program))
+    mode = _torch_private.mode_of_program(program)
+    # Those that torch.export noted; a program that was read from a file has none.
+    conditions = [] if mode is None else _torch_private.guards(mode)
     notes = check_conditions(conditions, origins, _torch_private.hints_of(program))
     known = [condition.expression for condition in conditions]
     asserted = [c for c in _asserted(program) if c not in known and c.free_symbols <= names.keys()]
@@ -35,16 +36,6 @@ def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]
     ]
     notes += [guard_note(text, "the ExportedProgram says so") for text in said]
     return list(dict.fromkeys(notes))
-
-
-def _recorded(program: ExportedProgram) -> Iterator[SizeCondition]:
-    """Those that torch.export noted; a program that was read from a file has none."""
-    mode = _torch_private.mode_of_program(program)
-    if mode is not None:
-        for guard in _torch_private.guards(mode):
-            if not guard.is_layout_check:
-                place = guard.place or ("", 0, "")
-                yield SizeCondition(guard.expression, place, guard.in_model_code)
 
 
 def _asserted(program: ExportedProgram) -> Iterator[sympy.Basic]:

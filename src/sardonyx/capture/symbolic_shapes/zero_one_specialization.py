@@ -14,9 +14,10 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.type_inference import TypeInference
 from sardonyx.capture.capture_errors import SpecialSizeError, with_constant_numbers
-from sardonyx.capture.flat_model import Recorded, SizeCondition
+from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.symbolic_shapes.guards import at_sizes
 from sardonyx.notes import error_at

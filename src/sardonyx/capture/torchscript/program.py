@@ -30,7 +30,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptList,
     number_dtype,
 )
-from sardonyx.errors import CaptureError, InvalidOptionError, format_message
+from sardonyx.errors import CaptureError, InvalidOptionError
 
 
 def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
@@ -132,10 +132,8 @@ def compiled_script(model: Any) -> Any:
         return torch.jit.script(model)
     except Exception as error:
         raise CaptureError(
-            format_message(
-                "torch.jit.script does not compile the model",
-                [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
-            )
+            "torch.jit.script does not compile the model",
+            [("reason", str(error).strip().splitlines()), ("try", 'capture="export"')],
         ) from error
     finally:
         for module, names in zip(modules, before, strict=True):
@@ -149,9 +147,10 @@ def _arguments(
     """By the names of the parameters; the module itself is one."""
     bound: dict[str, Argument] = {}
     given = list(args)
-    for parameter in _torch_private.script_schema(program).arguments:
+    is_module = isinstance(program, torch.jit.ScriptModule)
+    for parameter in (program.forward if is_module else program).schema.arguments:
         name = parameter.name
-        if isinstance(program, torch.jit.ScriptModule) and not bound:
+        if is_module and not bound:
             bound[name] = ModuleAt((PREFIX,))
             continue
         if not given and name not in kwargs and not parameter.has_default_value():
@@ -225,7 +224,7 @@ class _Results:
             content = self._reader.lists.as_sequence(items)
         elif content.dtype == torch.float64:
             dtype = torch.get_default_dtype()
-            content = self._reader.emit(torch.ops.aten._to_copy.default, [content], dtype=dtype)[0]
+            content = self._reader.call(torch.ops.aten._to_copy.default, content, dtype=dtype)
         made = self._stand_in(content)
         self.lists.append(id(made))
         return made

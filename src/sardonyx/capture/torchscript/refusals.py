@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from sardonyx.aten.graph import SourceLocation
-from sardonyx.errors import CaptureError, UnsupportedOperatorError, format_message
+from sardonyx.errors import CaptureError, UnsupportedOperatorError
 
 
 class ScriptRefusal(CaptureError):
     """Something that a program does and that has no ONNX form; the reader adds the line."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(format_message(message, [("try", hint)]))
+        super().__init__(message, [("try", hint)])
         self._message = message
         self._hint = hint
 
     def located(self, location: SourceLocation) -> CaptureError:
-        fields = [("at", location.describe()), ("try", self._hint)]
-        return CaptureError(format_message(self._message, fields))
+        return CaptureError(self._message, [("at", location.describe()), ("try", self._hint)])
 
 
 class NotHere(Exception):
@@ -49,7 +48,7 @@ class TypesChange(CaptureError):
 
     def __init__(self, reason: CannotJoin, location: SourceLocation) -> None:
         headline = f"a loop changes the type of a variable that it carries: {reason}"
-        super().__init__(_at(headline, reason, location))
+        super().__init__(headline, [("at", location.describe()), ("try", reason.hint)])
 
 
 class BranchesDiffer(CaptureError):
@@ -57,18 +56,12 @@ class BranchesDiffer(CaptureError):
 
     def __init__(self, reason: CannotJoin, location: SourceLocation) -> None:
         headline = f"the branches of an if leave different types: {reason}"
-        super().__init__(_at(headline, reason, location))
-
-
-def _at(headline: str, reason: CannotJoin, location: SourceLocation) -> str:
-    return format_message(headline, [("at", location.describe()), ("try", reason.hint)])
+        super().__init__(headline, [("at", location.describe()), ("try", reason.hint)])
 
 
 def no_form(kind: str, location: SourceLocation) -> UnsupportedOperatorError:
     return UnsupportedOperatorError(
-        format_message(
-            f"{kind} in TorchScript has no ONNX form yet", [("first", location.describe())]
-        )
+        f"{kind} in TorchScript has no ONNX form yet", [("first", location.describe())]
     )
 
 

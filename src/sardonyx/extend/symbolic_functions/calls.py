@@ -14,7 +14,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Dim, Value
 from sardonyx.aten.schema import default_arguments
-from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line, format_message
+from sardonyx.errors import SardonyxError, SymbolicFunctionError, first_line
 from sardonyx.extend.gradients import requires_grad
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
@@ -101,13 +101,11 @@ def errors_located(function: Callable[..., Any], call: Call, opset: int) -> Iter
         name = getattr(function, "__qualname__", type(function).__qualname__)
         node, sizes = call.node, call.b.sizes
         raise SymbolicFunctionError(
-            format_message(
-                f"the symbolic function {name} of {node.display_name} failed: {message}",
-                [
-                    ("first", node.location.describe()),
-                    ("inputs", sizes.in_callers_names(node.describe_inputs())),
-                ],
-            )
+            f"the symbolic function {name} of {node.display_name} failed: {message}",
+            [
+                ("first", node.location.describe()),
+                ("inputs", sizes.in_callers_names(node.describe_inputs())),
+            ],
         ) from error
     finally:
         _opset.reset(token)

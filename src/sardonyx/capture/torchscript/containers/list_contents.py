@@ -73,37 +73,32 @@ class ListContents:
     def dynamic_content(self, items: ListItems, pattern: DynamicListOf) -> Value:
         """The tensor or sequence of a list that fits the pattern."""
         if isinstance(items, DynamicItems):
-            if pattern.is_sequence and not items.is_sequence:
-                return self._unstacked(items)
-            return items.content
+            return self.as_sequence(items) if pattern.is_sequence else items.content
         assert isinstance(items, tuple)
         if pattern.of_numbers:
             return self.numbers_tensor(items, pattern.dtype)
         if pattern.is_sequence:
-            return self._new_sequence(items, pattern)
+            _check_sequence_of(pattern.dtype)
+            op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
+            arguments = [list(items)] if items else [pattern.dtype]
+            return self.sequence(op, arguments, pattern.dtype, pattern.dims)
         if not items:
             sizes = [0, *pattern.dims]
-            return self._reader.emit(_aten.zeros.default, [sizes], dtype=pattern.dtype)[0]
+            return self._reader.call(_aten.zeros.default, sizes, dtype=pattern.dtype)
         return self.stack(items, pattern)
-
-    def _new_sequence(self, items: tuple[Argument, ...], pattern: DynamicListOf) -> Value:
-        _check_sequence_of(pattern.dtype)
-        op: Any = sequences.SEQUENCE if items else sequences.SEQUENCE_EMPTY
-        arguments = [list(items)] if items else [pattern.dtype]
-        return self.sequence(op, arguments, pattern.dtype, pattern.dims)
 
     def stack(self, items: Sequence[Argument], like: DynamicItems | DynamicListOf) -> Value:
         if like.of_numbers:
             dtype = like.dtype if isinstance(like, DynamicListOf) else like.content.dtype
             numbers = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-            ones = [self._reader.emit(_aten.reshape.default, [n, [1]])[0] for n in numbers]
-            return ones[0] if len(ones) == 1 else self._reader.emit(_aten.cat.default, [ones, 0])[0]
+            ones = [self._reader.call(_aten.reshape.default, n, [1]) for n in numbers]
+            return ones[0] if len(ones) == 1 else self._reader.call(_aten.cat.default, ones, 0)
         dims = (len(items), *items[0].shape)
         return self._reader.emit_typed(sequences.ITEMS_STACK, [list(items)], items[0].dtype, dims)
 
     def cat(self, parts: list[Value], like: DynamicItems) -> DynamicItems:
         if like.of_numbers:
-            content = self._reader.emit(_aten.cat.default, [parts, 0])[0]
+            content = self._reader.call(_aten.cat.default, parts, 0)
             return DynamicItems(content, of_numbers=True)
         length = sum(part.shape[0] for part in parts)
         dims = (length, *parts[0].shape[1:])
@@ -121,13 +116,12 @@ class ListContents:
             tensor = torch.tensor(list(items), dtype=dtype)
             return Value("numbers", TensorType(dtype, tuple(tensor.shape)), constant=tensor)
         parts = [self._reader.numbers.as_tensor(item, dtype) for item in items]
-        return self._reader.emit(_aten.stack.default, [parts, 0])[0]
+        return self._reader.call(_aten.stack.default, parts, 0)
 
     def as_sequence(self, items: DynamicItems) -> Value:
-        return items.content if items.is_sequence else self._unstacked(items)
-
-    def _unstacked(self, items: DynamicItems) -> Value:
         content = items.content
+        if items.is_sequence:
+            return content
         check_can_be_split(content.dtype)
         op = sequences.SEQUENCE_UNSTACK
         return self.sequence(op, [content], content.dtype, content.shape[1:])

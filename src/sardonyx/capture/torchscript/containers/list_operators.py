@@ -56,9 +56,11 @@ class ListOperators:
         axis = dim % max(content.type.rank - 1, 1)
         sizes = list(content.shape[1:])
         sizes[axis] = sizes[axis] * content.shape[0]
-        moved = content if axis == 0 else self._call(_aten.movedim.int, content, 0, axis)
+        moved = content if axis == 0 else self._reader.call(_aten.movedim.int, content, 0, axis)
         # A write to this tensor must not change the items of the list.
-        return self._call(_aten.clone.default, self._call(_aten.reshape.default, moved, sizes))
+        return self._reader.call(
+            _aten.clone.default, self._reader.call(_aten.reshape.default, moved, sizes)
+        )
 
     def stacked(self, items: DynamicItems, dim: int = 0) -> Value:
         if items.is_sequence:
@@ -66,8 +68,8 @@ class ListOperators:
         axis = dim % items.content.type.rank
         moved = items.content
         if axis:
-            moved = self._call(_aten.movedim.int, moved, 0, axis)
-        return self._call(_aten.clone.default, moved)
+            moved = self._reader.call(_aten.movedim.int, moved, 0, axis)
+        return self._reader.call(_aten.clone.default, moved)
 
     def _concat(self, sequence: Value, dim: int, *, new_dim: bool) -> Value:
         rank = len(sequence.shape) + (1 if new_dim else 0)
@@ -88,7 +90,7 @@ class ListOperators:
         if isinstance(tensor.shape[axis], int):
             return None
         if axis:
-            tensor = self._call(_aten.movedim.int, tensor, axis, 0)
+            tensor = self._reader.call(_aten.movedim.int, tensor, axis, 0)
         return self._lists.new(DynamicItems(tensor, of_numbers=False))
 
     def split(self, tensor: Value, size: Argument, dim: int = 0) -> Argument:
@@ -112,7 +114,7 @@ class ListOperators:
         bounds = [numbers.as_scalar(end) for end in ends]
         return self._lists.new(
             [
-                self._call(_aten.slice.Tensor, tensor, axis, start, end)
+                self._reader.call(_aten.slice.Tensor, tensor, axis, start, end)
                 for start, end in pairwise(bounds)
             ]
         )
@@ -124,12 +126,12 @@ class ListOperators:
         others = numbers.compute("prim::max", [others, 0], torch.int64)
         used = numbers.compute("aten::mul", [others, size], torch.int64)
         last = numbers.compute("aten::sub", [tensor.shape[axis], used], torch.int64)
-        equal = self._reader.emit(
-            _aten.full.default, [[numbers.as_scalar(others)], numbers.as_scalar(size)],
-            dtype=torch.int64,
-        )[0]  # fmt: skip
-        end = self._call(_aten.reshape.default, numbers.as_tensor(last, torch.int64), [1])
-        sizes = self._reader.emit(_aten.cat.default, [[equal, end], 0])[0]
+        counts = [numbers.as_scalar(others)]
+        equal = self._reader.call(
+            _aten.full.default, counts, numbers.as_scalar(size), dtype=torch.int64
+        )
+        end = self._reader.call(_aten.reshape.default, numbers.as_tensor(last, torch.int64), [1])
+        sizes = self._reader.call(_aten.cat.default, [equal, end], 0)
         return self._split(tensor, sizes, axis)
 
     def split_with_sizes(self, tensor: Value, sizes: Argument, dim: int = 0) -> Argument:
@@ -149,10 +151,8 @@ class ListOperators:
         step = numbers.compute("prim::max", [size, 1], torch.int64)
         count = numbers.divided_up(whole, step)
         is_empty = numbers.compute("aten::eq", [whole, 0], torch.bool)
-        count_tensor = self._call(
-            _aten.where.self,
-            *(numbers.as_tensor(n) for n in (is_empty, chunks, count)),
-        )
+        choices = (numbers.as_tensor(n) for n in (is_empty, chunks, count))
+        count_tensor = self._reader.call(_aten.where.self, *choices)
         return self._pieces(tensor, axis, size, ComputedNumber(count_tensor))
 
     def _split(self, tensor: Value, sizes: Value, axis: int) -> Argument:
@@ -161,9 +161,6 @@ class ListOperators:
         arguments = [tensor, sizes, axis]
         made = self._lists.sequence(sequences.SEQUENCE_SPLIT, arguments, tensor.dtype, dims)
         return self._lists.new(DynamicItems(made, of_numbers=False))
-
-    def _call(self, op: Any, *arguments: Argument) -> Value:
-        return self._reader.emit(op, list(arguments))[0]
 
 
 def _dynamic_items(operand: Argument) -> DynamicItems | None:

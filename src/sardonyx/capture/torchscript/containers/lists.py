@@ -75,7 +75,7 @@ class ScriptLists(ListContents):
                 sequences.SEQUENCE_AT, [content, position], content.dtype, content.shape
             )
         else:
-            found = self._reader.emit(_aten.select.int, [content, 0, position])[0]
+            found = self._reader.call(_aten.select.int, content, 0, position)
         return ComputedNumber(found) if items.of_numbers else found
 
     def known_items(self, items: ListItems) -> tuple[Argument, ...] | None:
@@ -114,7 +114,7 @@ class ScriptLists(ListContents):
     def _part(self, stacked: Value, start: Argument, end: Argument, step: int = 1) -> Value:
         numbers = self._reader.numbers
         bounds = [None if b is None else numbers.as_scalar(b) for b in (start, end)]
-        return self._reader.emit(_aten.slice.Tensor, [stacked, 0, *bounds, step])[0]
+        return self._reader.call(_aten.slice.Tensor, stacked, 0, *bounds, step)
 
     def _slice_of_sequence(
         self, items: DynamicItems, start: Argument, end: Argument, step: int
@@ -153,14 +153,9 @@ class ScriptLists(ListContents):
         from_end = numbers.compute("aten::add", [index, length], torch.int64)
         if isinstance(index, int):
             return numbers.compute("prim::max", [from_end, 0], torch.int64)
-        position = self._reader.emit(
-            _aten.where.self,
-            [
-                numbers.as_tensor(numbers.compute("aten::lt", [index, 0], torch.bool)),
-                numbers.as_tensor(from_end),
-                numbers.as_tensor(index),
-            ],
-        )[0]
+        is_negative = numbers.compute("aten::lt", [index, 0], torch.bool)
+        choices = (numbers.as_tensor(n) for n in (is_negative, from_end, index))
+        position = self._reader.call(_aten.where.self, *choices)
         positive = numbers.compute("prim::max", [ComputedNumber(position), 0], torch.int64)
         return numbers.compute("prim::min", [positive, length], torch.int64)
 
@@ -259,7 +254,7 @@ class ScriptLists(ListContents):
         if items.of_numbers and is_number(item):
             number = self._reader.numbers.as_tensor(item, content.dtype)
             index = self._reader.numbers.as_tensor(position)
-            made = self._reader.emit(_aten.index_put.default, [content, [index], number])[0]
+            made = self._reader.call(_aten.index_put.default, content, [index], number)
             return DynamicItems(made, of_numbers=True)
         items, _ = self._fitting(items, item)
         content = items.content
@@ -319,7 +314,7 @@ class ScriptLists(ListContents):
             assert isinstance(numbers, DynamicItems)
             count = self._reader.numbers.compute("prim::max", [times, 0], torch.int64)
             size = self._reader.numbers.as_scalar(count)
-            made = self._reader.emit(_aten.repeat.default, [numbers.content, [size]])[0]
+            made = self._reader.call(_aten.repeat.default, numbers.content, [size])
             return DynamicItems(made, of_numbers=True)
         (made,) = self._reader.repeat(times, [self.new(())], body)
         result: ListItems = made.state
@@ -332,7 +327,7 @@ class ScriptLists(ListContents):
             return _of_columns(items, self.reversed)
         content = items.content
         if items.of_numbers:
-            return DynamicItems(self._reader.emit(_aten.flip.default, [content, [0]])[0], True)
+            return DynamicItems(self._reader.call(_aten.flip.default, content, [0]), True)
         if items.is_sequence:
             raise ScriptRefusal(
                 "a list of dynamic length, of tensors of different shapes, is reversed",

@@ -32,7 +32,7 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     state_pattern,
 )
 from sardonyx.capture.torchscript.refusals import ModelRaises
-from sardonyx.capture.torchscript.types.aliases import entangle, settled
+from sardonyx.capture.torchscript.types.aliases import entangle, settled, settled_state
 from sardonyx.capture.torchscript.types.values import ComputedNumber, Mutable
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class ScriptBranches:
                 for leaf in conform.leaves(settled(argument, read.changes), pattern)
             ]
             for change, pattern in states.items():
-                state = settled_state(read.changes.get(change, change.held), read)
+                state = settled_state(read.changes.get(change, change.held), read.changes)
                 leaves += conform.state_leaves(state, pattern)
         read.block.outputs = leaves
 
@@ -185,13 +185,7 @@ def merged_states(
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return ListOf(tuple(map(each, left, right)))
     pairs = zip(states, reads, strict=True)
-    return joined(*(state_pattern(settled_state(s, r), is_known) for s, r in pairs))
-
-
-def settled_state(state: Any, read: BlockRead) -> Any:
-    if isinstance(state, dict):
-        return {key: settled(item, read.changes) for key, item in state.items()}
-    return settled(state, read.changes)
+    return joined(*(state_pattern(settled_state(s, r.changes), is_known) for s, r in pairs))
 
 
 def _merged(

@@ -23,7 +23,6 @@ from sardonyx.capture.torchscript.control_flow.branches import (
     known_truth,
     merged_states,
     new_leaf,
-    settled_state,
 )
 from sardonyx.capture.torchscript.control_flow.conform import instantiate, instantiate_state
 from sardonyx.capture.torchscript.control_flow.patterns import IsKnown, Pattern, join, pattern_of
@@ -40,6 +39,7 @@ from sardonyx.capture.torchscript.types.aliases import (
     other_names,
     related_names,
     settled,
+    settled_state,
 )
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
@@ -298,7 +298,8 @@ class ScriptLoops:
             ]
             for changed, pattern in any_one.objects.items():
                 state = read.changes.get(changed, any_one.found[changed])
-                groups.append(list(conform.state_leaves(settled_state(state, read), pattern)))
+                state = settled_state(state, read.changes)
+                groups.append(list(conform.state_leaves(state, pattern)))
         return groups
 
     def _take_appended(

@@ -105,16 +105,7 @@ class DictOf:
 
 DynamicPattern: TypeAlias = DynamicListOf | DynamicRowsOf
 Pattern: TypeAlias = (
-    Same
-    | Nothing
-    | TensorLeaf
-    | NumberLeaf
-    | Maybe
-    | TupleOf
-    | ListOf
-    | DynamicListOf
-    | DynamicRowsOf
-    | DictOf
+    Same | Nothing | TensorLeaf | NumberLeaf | Maybe | TupleOf | ListOf | DynamicPattern | DictOf
 )
 IsKnown = Callable[[sympy.Basic], bool]
 """Whether a size is known outside the block."""
@@ -219,25 +210,13 @@ def _join_with_constant(left: Pattern, right: Pattern) -> Pattern:
 _LISTS = (ListOf, DynamicListOf, DynamicRowsOf)
 
 
-def _join_lists(
-    left: ListOf | DynamicListOf | DynamicRowsOf, right: ListOf | DynamicListOf | DynamicRowsOf
-) -> Pattern:
-    if isinstance(left, ListOf) and isinstance(right, ListOf):
-        if not left.items or not right.items:
-            return _without_length(as_dynamic(left if left.items else right))
-        return join_dynamic(as_dynamic(left), as_dynamic(right))
-    if isinstance(left, ListOf):
-        return _join_with_known(left, right)
-    if isinstance(right, ListOf):
-        return _join_with_known(right, left)
-    return join_dynamic(left, right)
-
-
-def _join_with_known(known: ListOf, dynamic: Pattern) -> Pattern:
-    assert isinstance(dynamic, (DynamicListOf, DynamicRowsOf))
-    if known.items:
-        return join_dynamic(as_dynamic(known, like=dynamic), dynamic)
-    return _without_length(dynamic)
+def _join_lists(left: ListOf | DynamicPattern, right: ListOf | DynamicPattern) -> Pattern:
+    if isinstance(right, ListOf) and not isinstance(left, ListOf):
+        left, right = right, left
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, ListOf) and not one.items:
+            return _without_length(as_dynamic(other))
+    return join_dynamic(as_dynamic(left, like=right), as_dynamic(right))
 
 
 def _without_length(pattern: DynamicPattern) -> DynamicPattern:

@@ -161,7 +161,7 @@ def _number_to_tensor(reader: GraphReader, node: Any) -> None:
         return
     dtype = number_dtype(number)
     dtype = torch.get_default_dtype() if dtype == torch.float64 else dtype
-    reader.set(node, reader.emit(torch.ops.aten.scalar_tensor.default, [number], dtype=dtype)[0])
+    reader.set(node, reader.call(torch.ops.aten.scalar_tensor.default, number, dtype=dtype))
 
 
 def _new_tensor(reader: GraphReader, node: Any) -> None:
@@ -169,20 +169,20 @@ def _new_tensor(reader: GraphReader, node: Any) -> None:
     data, dtype = reader.inputs_of(node)[:2]
     wanted = None if dtype is None else dtype_of(dtype)
     if isinstance(data, Value):
-        made = reader.emit(torch.ops.aten.clone.default, [data])[0]
+        made = reader.call(torch.ops.aten.clone.default, data)
     elif isinstance(data, (ScriptList, tuple)):
         made = _tensor_of_list(reader, data, wanted)
     elif is_number(data):
         made = reader.numbers.as_tensor(data)
         if isinstance(data, ComputedNumber):
             # A write to the tensor must not change the number.
-            made = reader.emit(torch.ops.aten.clone.default, [made])[0]
+            made = reader.call(torch.ops.aten.clone.default, made)
     else:
         raise no_form(node.kind(), reader.here)
     if wanted is None and made.dtype == torch.float64 and not isinstance(data, Value):
         wanted = torch.get_default_dtype()
     if wanted is not None and made.dtype != wanted:
-        made = reader.emit(torch.ops.aten._to_copy.default, [made], dtype=wanted)[0]
+        made = reader.call(torch.ops.aten._to_copy.default, made, dtype=wanted)
     reader.set(node, made)
 
 
@@ -198,13 +198,13 @@ def _as_tensor_of(reader: GraphReader, node: Any) -> None:
 def _tensor_of_list(reader: GraphReader, data: Argument, dtype: torch.dtype | None) -> Value:
     items = data.state if isinstance(data, ScriptList) else data
     if isinstance(items, DynamicItems):
-        return reader.emit(torch.ops.aten.clone.default, [items.content])[0]
+        return reader.call(torch.ops.aten.clone.default, items.content)
     if is_constant(data):
         tensor = torch.tensor(as_python(data), dtype=dtype)
         return Value("numbers", type_of(tensor), constant=tensor)
     if any(isinstance(item, (ScriptList, tuple)) for item in items):
         rows = [_tensor_of_list(reader, item, dtype) for item in items]
-        return reader.emit(torch.ops.aten.stack.default, [rows, 0])[0]
+        return reader.call(torch.ops.aten.stack.default, rows, 0)
     return reader.lists.numbers_tensor(items)
 
 

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.control_flow import LOOP
 from sardonyx.aten.graph import (
     SCRIPT,
@@ -29,12 +30,11 @@ from sardonyx.aten.schema import bind
 from sardonyx.aten.shape_rules.indexing import take_no_bound_for_granted
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
-from sardonyx.capture.flat_model import SizeCondition
 from sardonyx.capture.quantized.reader import LoopBody
 from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
 from sardonyx.capture.torchscript.refusals import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
-from sardonyx.errors import CaptureError, format_message
+from sardonyx.errors import CaptureError
 
 _OF_PYTORCH = frozenset({"aten", "prims", "quantized", "quantized_decomposed", "_quantized"})
 """Namespaces whose operators all have fake kernels, or are known not to be able to have one."""
@@ -116,6 +116,10 @@ class NodeWriter:
             return self._added(Node(op, arguments, [number], self.here))
         return self._added(self._inferred(op, arguments))
 
+    def call(self, op: Any, *args: Argument, **kwargs: Argument) -> Value:
+        """The result of an operator that gives one tensor."""
+        return self.emit(op, args, **kwargs)[0]
+
     def _added(self, node: Node) -> list[Value]:
         self.graph.nodes.append(node)
         self.scalars.follow(node)
@@ -158,7 +162,7 @@ class NodeWriter:
     def filler(self, leaf: TensorLeaf) -> Value:
         """A tensor that nothing reads, of the sizes that the file states: runtimes plan by them."""
         sizes = [1 if d is None else _at_any_sizes(d) for d in leaf.dims or ()]
-        return self.emit(torch.ops.aten.full.default, [sizes, 0], dtype=leaf.dtype)[0]
+        return self.call(torch.ops.aten.full.default, sizes, 0, dtype=leaf.dtype)
 
     def _loop(self, count: Dim, carried: Sequence[Value], body: LoopBody) -> list[Value]:
         """A loop that the program does not have itself: its carried and its stacked results."""
@@ -207,11 +211,9 @@ class NodeWriter:
             computed = _computed_argument(op, arguments)
             if computed is not None:
                 raise CaptureError(
-                    format_message(
-                        f"{op._schema.name} is called with a `{computed}` that is computed at run"
-                        " time, and has to be known",
-                        [("at", location.describe())],
-                    )
+                    f"{op._schema.name} is called with a `{computed}` that is computed at run"
+                    " time, and has to be known",
+                    [("at", location.describe())],
                 ) from error
             if isinstance(error, IndexError):
                 if _is_select_of_open_dim(op, arguments):
@@ -220,19 +222,16 @@ class NodeWriter:
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CaptureError(
-                format_message(
-                    "an operator of the program cannot take the"
-                    f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
-                    [("at", location.describe())],
-                )
+                "an operator of the program cannot take the"
+                f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
+                [("at", location.describe())],
             ) from error
         for symbol, size in _torch_private.fixed_symbols(self.inference.mode).items():
             self.fixed.setdefault(symbol, (size, location))
         place = (location.file, location.line, location.text)
         for guard in _torch_private.guards(self.inference.mode, start=known):
-            if not guard.is_layout_check:
-                self.conditions.append(SizeCondition(guard.expression, place, False))
-        return self.inference.node(self.graph, op, arguments, result, location)
+            self.conditions.append(SizeCondition(guard.expression, place, False))
+        return Node(op, arguments, self.inference.values(self.graph, result), location)
 
     def _selected(self, op: Any, arguments: dict[str, Argument]) -> Node:
         """`x[5]` of a dynamic dim, which the example is too short for: PyTorch does not check an

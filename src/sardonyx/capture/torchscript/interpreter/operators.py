@@ -128,7 +128,7 @@ class OperatorCalls:
         wanted = tensor.dtype if dtype is None else dtype_of(dtype)
         if wanted == tensor.dtype and not arguments.get("copy"):
             return tensor
-        return self._reader.emit(torch.ops.aten._to_copy.default, [tensor], dtype=wanted)[0]
+        return self._reader.call(torch.ops.aten._to_copy.default, tensor, dtype=wanted)
 
     def _number_read(self, node: Any, arguments: dict[str, Argument]) -> Argument | None:
         """`int(x)`, `x.item()`; None where no number is read off a tensor."""
@@ -175,7 +175,7 @@ class OperatorCalls:
         """A uint8 mask as a bool mask."""
         if not isinstance(index, Value) or index.dtype != torch.uint8:
             return index
-        return self._reader.emit(torch.ops.aten._to_copy.default, [index], dtype=torch.bool)[0]
+        return self._reader.call(torch.ops.aten._to_copy.default, index, dtype=torch.bool)
 
     def _by_output(self, node: Any, values: list[Argument]) -> list[Argument]:
         """The results of an operator, its lists of tensors as lists."""

@@ -44,7 +44,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptDict,
     ScriptInstance,
 )
-from sardonyx.errors import CaptureError, UnsupportedDtypeError, format_message
+from sardonyx.errors import CaptureError, UnsupportedDtypeError
 
 _MOST_COPIES = 6
 """The depth of nested branches that each have a copy of the rest of the program."""
@@ -63,7 +63,7 @@ class GraphReader(NodeWriter):
         self._modules = modules
         self._running = RunningCalls(modules.classes)
         self.heap = Heap()
-        self.numbers = ScriptNumbers(self.emit, self.graph, self.inference)
+        self.numbers = ScriptNumbers(self.call, self.graph, self.inference)
         self.lists = ScriptLists(self)
         self.conform = Conform(self)
         self.branches = ScriptBranches(self)
@@ -87,9 +87,7 @@ class GraphReader(NodeWriter):
         try:
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
-            raise CaptureError(
-                format_message(f"the model raises: {error}", [("at", error.place())])
-            ) from error
+            raise CaptureError(f"the model raises: {error}", [("at", error.place())]) from error
         except CannotJoin as reason:
             refusal = ScriptRefusal(f"values of different types meet: {reason}", reason.hint)
             raise refusal.located(self.here) from reason
@@ -282,19 +280,15 @@ class GraphReader(NodeWriter):
     # -- constants, attributes and subgraphs -----------------------------------------------------
 
     def _constant(self, node: Any) -> None:
-        value = node.output().toIValue()
-        if isinstance(value, torch.Tensor) and value.is_quantized:
-            self.set(node, self._quantized.constant(node.output().debugName(), value))
-        elif isinstance(value, torch.Tensor):
-            path = self._paths.get(storage_key(value))
-            if path is not None:
-                self.set(node, self._parameter(path, value.detach()))
-                return
-            self.set(
-                node, Value(node.output().debugName(), type_of(value), constant=value.detach())
-            )
-        else:
+        value, name = node.output().toIValue(), node.output().debugName()
+        if not isinstance(value, torch.Tensor):
             self.set(node, self.wrapped(value))
+        elif value.is_quantized:
+            self.set(node, self._quantized.constant(name, value))
+        elif (path := self._paths.get(storage_key(value))) is not None:
+            self.set(node, self._parameter(path, value.detach()))
+        else:
+            self.set(node, Value(name, type_of(value), constant=value.detach()))
 
     def _get_attribute(self, node: Any) -> None:
         (owner,) = self.inputs_of(node)

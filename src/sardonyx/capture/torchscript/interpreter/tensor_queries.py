@@ -122,7 +122,9 @@ _NEVER = frozenset(
     )
 )  # fmt: skip
 OF_TYPES: dict[str, Callable[[Value], Argument]] = {
-    **{name: lambda tensor: False for name in _NEVER},
+    **dict.fromkeys(
+        (*_NEVER, "aten::is_conj", "aten::is_neg", "aten::is_pinned"), lambda tensor: False
+    ),
     "prim::is_cpu": lambda tensor: True,
     "prim::itemsize": lambda tensor: tensor.dtype.itemsize,
     "prim::name": lambda tensor: None,
@@ -131,9 +133,6 @@ OF_TYPES: dict[str, Callable[[Value], Argument]] = {
     "aten::is_floating_point": lambda tensor: tensor.dtype.is_floating_point,
     "aten::is_complex": lambda tensor: tensor.dtype.is_complex,
     "aten::is_signed": lambda tensor: tensor.dtype.is_signed,
-    "aten::is_conj": lambda tensor: False,
-    "aten::is_neg": lambda tensor: False,
-    "aten::is_pinned": lambda tensor: False,
     "aten::get_device": lambda tensor: -1,
 }
 """Answered by the type of a tensor, or by its being a plain one in memory."""

@@ -28,19 +28,20 @@ def settled(argument: Argument, changes: dict[Mutable, Any]) -> Argument:
         return argument if same else replace(argument, content=content)
     if not isinstance(argument, Mutable):
         return argument
-    before = changes.get(argument, argument.held)
-    after = before
-    if isinstance(before, dict):
-        after = {key: settled(item, changes) for key, item in before.items()}
-        if all(after[key] is item for key, item in before.items()):
-            after = before
-    elif isinstance(before, tuple):
-        after = settled(before, changes)
+    after = settled_state(changes.get(argument, argument.held), changes)
     if after is argument.held:
         return argument
     made = copy.copy(argument)
     made.held = after
     return made
+
+
+def settled_state(state: Any, changes: dict[Mutable, Any]) -> Any:
+    """The same for what an object holds."""
+    if not isinstance(state, dict):
+        return settled(state, changes)
+    items = {key: settled(item, changes) for key, item in state.items()}
+    return items if any(items[key] is not item for key, item in state.items()) else state
 
 
 def copied(argument: Argument) -> Argument:

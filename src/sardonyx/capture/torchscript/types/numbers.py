@@ -27,13 +27,14 @@ from sardonyx.capture.torchscript.types.values import (
 
 _LONGEST_EXPRESSION = 40
 """Operations in an expression of sizes; longer ones are computed as tensors from there on."""
-Emit = Callable[..., list[Value]]
 _aten = torch.ops.aten
 
 
 class ScriptNumbers:
-    def __init__(self, emit: Emit, graph: AtenGraph, inference: TypeInference) -> None:
-        self._emit = emit
+    def __init__(
+        self, call: Callable[..., Value], graph: AtenGraph, inference: TypeInference
+    ) -> None:
+        self.call = call
         self._graph = graph
         self._inference = inference
         self._symbols: dict[Value, sympy.Symbol] = {}
@@ -74,7 +75,7 @@ class ScriptNumbers:
         if not isinstance(number, sympy.Basic):
             tensor = torch.tensor(number, dtype=dtype)
             return Value("number", type_of(tensor), constant=tensor)
-        return self._emit(_aten.scalar_tensor.default, [number], dtype=dtype)[0]
+        return self.call(_aten.scalar_tensor.default, number, dtype=dtype)
 
     def as_scalar(self, number: Argument) -> Argument:
         """As an argument of an operator: a number, or an expression of symbols."""
@@ -123,9 +124,6 @@ class ScriptNumbers:
             right = self.call(_aten.index_select.default, right, 0, places)
         equal = self.call(_aten.eq.Tensor, left, right)
         return ComputedNumber(self.call(_aten.all.default, equal))
-
-    def call(self, op: Any, *args: Argument, **kwargs: Argument) -> Value:
-        return self._emit(op, list(args), **kwargs)[0]
 
     def _cast(self, value: Value, dtype: torch.dtype) -> Value:
         return (
@@ -196,10 +194,6 @@ def _power(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) ->
     return numbers.call(_aten.pow.Tensor_Tensor, *operands)
 
 
-def _to_zero(numbers: ScriptNumbers, tensors: list[Value], result: torch.dtype) -> Value:
-    return numbers.call(_aten.div.Tensor_mode, *numbers.common(tensors), rounding_mode="trunc")
-
-
 def _of_integers(compute: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*operands: Any) -> Any:
         if any(isinstance(o, (float, torch.SymFloat)) for o in operands):
@@ -222,7 +216,7 @@ _AS_TENSORS: dict[str, AsTensors] = {
     **{f"aten::{name}": _converted for name in _CONVERSIONS},
     "aten::div": _of(_aten.div.Tensor, "floats"),
     "aten::floordiv": _floor_divided,
-    "aten::__round_to_zero_floordiv": _to_zero,
+    "aten::__round_to_zero_floordiv": _of(_aten.div.Tensor_mode, rounding_mode="trunc"),
     "aten::remainder": _remainder,
     "aten::fmod": _of(_aten.fmod.Tensor, "floats"),
     "aten::pow": _power,
@@ -247,19 +241,11 @@ _AS_TENSORS: dict[str, AsTensors] = {
 _sym_int: Callable[[Any], Any] = torch.sym_int
 _sym_float: Callable[[Any], Any] = torch.sym_float
 _SYMBOLIC: dict[str, Callable[..., Any]] = {
-    "aten::add": operator.add,
-    "aten::sub": operator.sub,
-    "aten::mul": operator.mul,
+    **{f"aten::{name}": getattr(operator, name) for name in _OF_TWO_NUMBERS},
     "aten::div": operator.truediv,
     "aten::floordiv": _of_integers(operator.floordiv),
     "aten::remainder": _of_integers(operator.mod),
     "aten::neg": operator.neg,
-    "aten::eq": operator.eq,
-    "aten::ne": operator.ne,
-    "aten::lt": operator.lt,
-    "aten::le": operator.le,
-    "aten::gt": operator.gt,
-    "aten::ge": operator.ge,
     "aten::Int": _sym_int,
     "aten::Float": _sym_float,
     "aten::floor": math.floor,

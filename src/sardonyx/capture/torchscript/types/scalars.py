@@ -162,10 +162,6 @@ def _clamped(o: dict[str, Any]) -> Any:
     return number if o.get("max") is None else _sym_min(number, o["max"])
 
 
-def _cast(o: dict[str, Any]) -> Any:
-    return o["self"]
-
-
 _DTYPES = (torch.int64, torch.float64)
 _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "add": lambda o: o["self"] + o["other"] * o["alpha"],
@@ -181,15 +177,9 @@ _BY_NAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ceil": lambda o: _sym_float(math.ceil(o["self"])),
     "maximum": _binary(_sym_max),
     "minimum": _binary(_sym_min),
-    "clamp": _clamped,
-    "clamp_min": _clamped,
-    "clamp_max": _clamped,
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), _clamped),
     "scalar_tensor": lambda o: o["s"],
-    "to": _cast,
-    "_to_copy": _cast,
-    "detach": _cast,
-    "clone": _cast,
-    "alias": _cast,
+    **dict.fromkeys(("to", "_to_copy", "detach", "clone", "alias"), lambda o: o["self"]),
 }
 _ARITHMETIC: dict[str, Callable[[dict[str, Any]], Any]] = {
     f"aten::{name}{'.' + overload if overload != 'default' else ''}": compute
