@@ -128,9 +128,9 @@ def sharpened(model: nn.Module) -> nn.Module:
     """With weights so large that scores do not tie."""
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
-        if parameter.dim() > 1:
-            noise = torch.randn(parameter.shape, generator=generator)
-            parameter.data = noise * (2 / parameter[0].numel()) ** 0.5
+        noise = torch.randn(parameter.shape, generator=generator)
+        scale = (2 / parameter[0].numel()) ** 0.5 if parameter.dim() > 1 else 0.05
+        parameter.data = noise * scale
     return model.eval()
 
 
