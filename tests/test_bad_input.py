@@ -172,13 +172,6 @@ def test_inputs_that_onnx_does_not_have(make, error, message, refused, capture):
     refused(error, message, args=(make(),), capture=capture)
 
 
-@CAPTURES
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-def test_a_quantized_input(refused, capture):
-    quantized = torch.quantize_per_tensor(r(2, 3), 0.1, 0, torch.qint8)
-    refused(UnsupportedDtypeError, "input 'x'", "quantized", args=(quantized,), capture=capture)
-
-
 class Failing(torch.nn.Module):
     def forward(self, x):
         return x @ x  # cannot

@@ -39,6 +39,7 @@ def test_every_page_of_the_guide_is_here():
         "control_flow",
         "detection",
         "language_models",
+        "quantization",
         "custom_operators",
         "large_models",
         "verification",

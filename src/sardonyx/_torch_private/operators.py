@@ -26,10 +26,12 @@ def higher_order_name(target: Any) -> str:
 
 
 def quantized_tensor(
-    integers: torch.Tensor, scale: torch.Tensor, zero_point: torch.Tensor
+    integers: torch.Tensor, scale: Any, zero_point: Any, axis: int | None = None
 ) -> torch.Tensor:
-    """A quantized tensor with one scale for all channels."""
-    return torch._make_per_tensor_quantized_tensor(integers, float(scale), int(zero_point))
+    """A quantized tensor with one grid, or with one for each channel along an axis."""
+    if axis is None:
+        return torch._make_per_tensor_quantized_tensor(integers, float(scale), int(zero_point))
+    return torch._make_per_channel_quantized_tensor(integers, scale, zero_point, axis)
 
 
 def set_decomposition(op: Any, function: Callable[..., Any]) -> None:

@@ -55,7 +55,7 @@ def paths(structure: Structure, prefix: tuple[str, ...] = ()) -> Iterator[tuple[
         yield prefix
         return
     for key, child in zip(structure.keys, structure.children, strict=True):
-        yield from paths(child, (*prefix, key))
+        yield from paths(child, (*prefix, key) if key else prefix)
 
 
 def same_structure(left: Structure, right: Structure) -> bool:
@@ -64,6 +64,18 @@ def same_structure(left: Structure, right: Structure) -> bool:
     return (left.keys, left.type_name) == (right.keys, right.type_name) and all(
         same_structure(a, b) for a, b in zip(left.children, right.children, strict=True)
     )
+
+
+def difference(left: Structure, right: Structure) -> tuple[str, str] | None:
+    """The first containers in the same place that are of other kinds."""
+    if isinstance(left, Leaf) and isinstance(right, Leaf):
+        return None
+    kinds = [one.type_name if isinstance(one, Branch) else "one value" for one in (left, right)]
+    if kinds[0] != kinds[1]:
+        return kinds[0], kinds[1]
+    assert isinstance(left, Branch) and isinstance(right, Branch)
+    pairs = zip(left.children, right.children, strict=False)
+    return next((found for pair in pairs if (found := difference(*pair)) is not None), None)
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> Structure:
@@ -85,6 +97,8 @@ def _type_name(tree: Any) -> str:
         return "NamedTuple"
     if (holder := _cache_or_layer(tree)) is not None:
         return f"{type(holder).__qualname__}({_settings(holder)})"
+    if isinstance(tree, (torch.Tensor, QuantizedParts)):
+        return f"quantized by {_grid_of(tree)}"
     return f"{type(tree).__module__}.{type(tree).__qualname__}"
 
 
@@ -95,6 +109,8 @@ def is_named_tuple(tree: Any) -> bool:
 def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
     """Keys, children and constructor of a container; None for a leaf."""
     kind = type(tree)
+    if isinstance(tree, (torch.Tensor, QuantizedParts)):
+        return _open_quantized(tree)
     if kind in (tuple, list):
         return [str(i) for i in range(len(tree))], list(tree), kind
     if is_named_tuple(tree):
@@ -155,6 +171,71 @@ def leaves_in(value: Any) -> Iterator[Any]:
             yield from leaves_in(item)
     else:
         yield value
+
+
+# Quantized tensors, which ONNX does not have: integers in the file, under the name of the tensor.
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What the integers of a quantized tensor stand for; of a tensor for each channel along an
+    axis, or for all."""
+
+    dtype: torch.dtype
+    scale: float | torch.Tensor
+    zero_point: Any
+    axis: int | None = None
+
+    def __str__(self) -> str:
+        grid = (self.scale, self.zero_point)
+        scale, zero = (g.tolist() if isinstance(g, torch.Tensor) else g for g in grid)
+        along = "" if self.axis is None else f", axis {self.axis}"
+        return f"scale {scale}, zero point {zero}{along}"
+
+    def tensor(self, integers: Any) -> Any:
+        """The quantized tensor of these integers."""
+        if not isinstance(integers, torch.Tensor):
+            return QuantizedParts(integers, self)
+        return _torch_private.quantized_tensor(integers, self.scale, self.zero_point, self.axis)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedParts:
+    """A quantized tensor whose integers are a value of a graph, or stand for one."""
+
+    integers: Any
+    grid: Grid
+
+
+def grid_of(tensor: torch.Tensor) -> Grid:
+    if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return Grid(tensor.dtype, tensor.q_scale(), tensor.q_zero_point())
+    scales, zeros = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+    return Grid(tensor.dtype, scales, zeros, tensor.q_per_channel_axis())
+
+
+def _grid_of(tree: torch.Tensor | QuantizedParts) -> Grid:
+    return tree.grid if isinstance(tree, QuantizedParts) else grid_of(tree)
+
+
+def _open_quantized(
+    tree: torch.Tensor | QuantizedParts,
+) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
+    if isinstance(tree, torch.Tensor) and not tree.is_quantized:
+        return None
+    refusal = CaptureError(
+        "a quantized tensor whose scale is computed at run time, or that has one for each"
+        " channel, is no output of a file: return its dequantize()"
+    )
+    try:
+        grid = _grid_of(tree)
+    except RuntimeError:  # data decides the scale
+        raise refusal from None
+    is_held = isinstance(grid.scale, torch.Tensor) and not _torch_private.is_fake(grid.scale)
+    if not is_held and not isinstance(grid.scale, float):
+        raise refusal
+    integers = tree.int_repr() if isinstance(tree, torch.Tensor) else tree.integers
+    return [""], [integers], lambda items: grid.tensor(items[0])
 
 
 # The caches of Hugging Face Transformers, which models take and return as `past_key_values`: not

@@ -69,6 +69,8 @@ class OutputSpec:
     is_list: bool = False
     """Whether it is a list in PyTorch, of as many items as there are at run time: a sequence in the
     file, or a 1-D tensor of its numbers."""
+    step: float = 0.0
+    """The distance of neighbouring values, where the model quantizes it; 1 of the integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +122,12 @@ class Signature:
         leaves, structure = pytree.flatten((args, ordered))
         if unknown or not pytree.same_structure(structure, self.input_structure):
             _, given = pytree.flatten((args, kwargs))
+            places = self._places(self.input_structure), self._places(given) or "nothing"
+            if places[0] == places[1]:
+                places = pytree.difference(self.input_structure, given) or places
             raise InvalidOptionError(
                 "the arguments do not have the structure the model was exported with",
-                [
-                    ("exported", self._places(self.input_structure)),
-                    ("given", self._places(given) or "nothing"),
-                ],
+                [("exported", places[0]), ("given", places[1])],
             )
         return leaves
 

@@ -35,6 +35,7 @@ from sardonyx.capture.flat_model import OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs import fake_weights
 from sardonyx.capture.inputs.binding import PreparedInputs, prepare_inputs
 from sardonyx.capture.inputs.output_names import name_outputs
+from sardonyx.capture.quantized.tensor import quantization_step
 from sardonyx.capture.side_effects.restore import model_mode, undisturbed
 from sardonyx.capture.side_effects.tensor_state import state_tensors
 from sardonyx.capture.symbolic_shapes.guard_boundaries import guard_conditions
@@ -282,9 +283,11 @@ def _signature(
         )
         refusal.name = unknown[0]
         raise refusal
-    found = iter(names)
+    found, values = iter(names), iter(graph.outputs)
     leaves: list[OutputSpec | ConstantLeaf] = [
-        OutputSpec(next(found), ".".join(path), id(leaf) in output.lists)
+        OutputSpec(
+            next(found), ".".join(path), id(leaf) in output.lists, quantization_step(next(values))
+        )
         if is_graph_output(leaf)
         else ConstantLeaf(leaf)
         for path, leaf in zip(paths, output.leaves, strict=True)

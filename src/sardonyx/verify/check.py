@@ -12,7 +12,7 @@ import sympy
 import torch
 
 from sardonyx.aten import pytree
-from sardonyx.aten.signature import InputSpec, Signature
+from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
@@ -145,6 +145,7 @@ class _Pair:
     path: str
     expected: torch.Tensor
     actual: torch.Tensor
+    step: float = 0.0
 
 
 def _is_integer(spec: InputSpec) -> bool:
@@ -321,25 +322,26 @@ class _Checker:
             else actual[spec.name]
             for spec in self.signature.outputs
         ]
-        specs = {
-            id(tensor): spec
-            for output, spec in zip(outputs, self.signature.outputs, strict=True)
-            for tensor in (output if isinstance(output, list) else [output])
-        }
+        by_leaf: list[OutputSpec | ConstantLeaf] = []
+        counts = iter([len(o) if isinstance(o, list) else 1 for o in outputs])
+        for leaf in self.signature.output_leaves:
+            by_leaf += [leaf] * (next(counts) if isinstance(leaf, OutputSpec) else 1)
         want, want_structure = pytree.flatten(expected.output)
         got, got_structure = pytree.flatten(self.signature.unflatten(outputs))
         if not pytree.same_structure(want_structure, got_structure):
+            places = _places(want_structure), _places(got_structure)
+            if places[0] == places[1]:
+                places = pytree.difference(want_structure, got_structure) or places
             raise VerificationError(
                 "PyTorch returns another structure than the one that was exported",
-                [("torch", _places(want_structure)), ("onnx", _places(got_structure))],
+                [("torch", places[0]), ("onnx", places[1])],
             )
         pairs = []
-        for want_leaf, got_leaf in zip(want, got, strict=True):
-            spec = specs.get(id(got_leaf))
-            if spec is not None:
+        for want_leaf, got_leaf, spec in zip(want, got, by_leaf, strict=True):
+            if isinstance(spec, OutputSpec):
                 if not isinstance(want_leaf, torch.Tensor):
                     want_leaf = torch.tensor(want_leaf, dtype=got_leaf.dtype)
-                pairs.append(_Pair(spec.name, spec.path, want_leaf, got_leaf))
+                pairs.append(_Pair(spec.name, spec.path, want_leaf, got_leaf, spec.step))
             elif want_leaf is not got_leaf and want_leaf != got_leaf:
                 raise VerificationError(
                     f"the model returned {want_leaf!r} where {got_leaf!r} was exported"
@@ -364,7 +366,13 @@ class _Checker:
         if self._is_unknown(pair.name) and form_problem(pair.expected, pair.actual) is None:
             pair = replace(pair, expected=pair.actual)
         return compare_output(
-            pair.name, pair.path, pair.expected, pair.actual, rtol=self.rtol, atol=self.atol
+            pair.name,
+            pair.path,
+            pair.expected,
+            pair.actual,
+            rtol=self.rtol,
+            atol=self.atol,
+            step=pair.step,
         )
 
 

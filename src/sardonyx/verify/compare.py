@@ -17,6 +17,8 @@ class Tolerance:
 
 
 EXACT = Tolerance(0.0, 0.0)
+_ROUNDED_UP = 1.001
+"""Of a step, whose ends are rounded themselves."""
 
 # Room for the rounding of a deep model computed in another order, a few hundred units in the last
 # place; the float8 types get one step of their grid.
@@ -58,8 +60,10 @@ def compare_output(
     *,
     rtol: float | None = None,
     atol: float | None = None,
+    step: float = 0.0,
 ) -> OutputComparison:
-    """Compare one output of PyTorch (`expected`) with ONNX Runtime's (`actual`)."""
+    """Compare one output of PyTorch (`expected`) with ONNX Runtime's (`actual`). `step`: values of
+    a quantized model lie that far apart, and one halfway between two may be rounded to either."""
     expected = expected.detach().cpu()
     actual = actual.detach().cpu()
     shape = tuple(expected.shape)
@@ -67,6 +71,8 @@ def compare_output(
     if (problem := form_problem(expected, actual)) is not None:
         return replace(mismatched, problem=problem)
     tolerance = _tolerance(expected, rtol, atol)
+    if step and atol is None:
+        tolerance = replace(tolerance, atol=max(tolerance.atol, _ROUNDED_UP * step))
     want, got = _as_float64(expected), _as_float64(actual)
     if not torch.equal(want.isnan(), got.isnan()):
         problem = f"{_count(got.isnan())} NaN, PyTorch gives {_count(want.isnan())}"

@@ -152,11 +152,6 @@ def test_dynamic_quantization_of_a_tensor(reduce_range: bool) -> None:
     check_traced(function, seeded(4, 5), dynamic={0: [0]}, others=[(seeded(7, 5) + 3,)], step=0.07)
 
 
-def test_a_quantized_result_is_refused() -> None:
-    with pytest.raises(sardonyx.SardonyxError, match=r"output 0 is quantized.*dequantize\(\)"):
-        sardonyx.export(quantized, (seeded(2),), capture="trace")
-
-
 # -- whole models --------------------------------------------------------------------------------
 
 

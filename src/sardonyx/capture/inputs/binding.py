@@ -320,10 +320,6 @@ def _check_leaf(name: str, leaf: Any) -> None:
             raise UnsupportedDtypeError(
                 f"input {name!r} is {leaf.layout}; ONNX inputs are dense tensors"
             )
-        if leaf.is_quantized:
-            raise UnsupportedDtypeError(
-                f"input {name!r} is quantized ({leaf.dtype}); give dequantized ones"
-            )
         if leaf.dtype in (torch.complex32,):
             raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")
     elif not (leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device))):

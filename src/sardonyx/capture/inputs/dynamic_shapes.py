@@ -135,6 +135,8 @@ def _match(
     _, children, _ = opened
     if spec is None:
         picked: list[Any] = [None] * len(children)
+    elif structure.keys == ("",):  # a quantized tensor
+        picked = [spec]
     elif isinstance(spec, Mapping):
         unknown = [key for key in spec if str(key) not in structure.keys]
         if unknown:

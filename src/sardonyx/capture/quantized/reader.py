@@ -24,6 +24,7 @@ from sardonyx.aten.graph import (
     Value,
     operator_name,
 )
+from sardonyx.aten.pytree import Grid, grid_of
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.quantized.kept_calls import (
@@ -36,6 +37,7 @@ from sardonyx.capture.quantized.operators import FORMS
 from sardonyx.capture.quantized.packed_parameters import unpacked_arguments
 from sardonyx.capture.quantized.recurrent import quantized_gru, quantized_lstm
 from sardonyx.capture.quantized.tensor import (
+    MOVES_ELEMENTS,
     PackedParameters,
     QuantizedTensor,
     computed_grids,
@@ -85,7 +87,7 @@ class QuantizedReader:
     def concerns(self, op: OpOverload, arguments: dict[str, Argument]) -> bool:
         return (
             op.namespace == "quantized"
-            or op._schema.name in _CREATES
+            or op._schema.name in CREATES
             or any(True for _ in quantized_in(list(arguments.values())))
         )
 
@@ -110,21 +112,23 @@ class QuantizedReader:
             return result if isinstance(result, list) else [result]
         if op.namespace == "quantized":
             return [self._quantized_operator(op, arguments)]
-        if op._schema.name in _MOVES_ELEMENTS:
+        if op._schema.name in MOVES_ELEMENTS:
             return self._moved(op, arguments)
         return self._computed(op, arguments)
 
     def constant(self, name: str, tensor: torch.Tensor) -> QuantizedTensor:
         """A quantized tensor that the model holds."""
-        integers = self._parameter(name, tensor.int_repr())
-        if tensor.dtype not in _RANGES:
-            raise self.refusal(f"{name} is {tensor.dtype}, whose integers ONNX has no form for")
-        if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
-            scale, zero_point = tensor.q_scale(), tensor.q_zero_point()
-            return QuantizedTensor(integers, scale, zero_point, tensor.dtype)
-        scales = self._parameter(f"{name}_scale", tensor.q_per_channel_scales().float())
-        zeros = self._parameter(f"{name}_zero_point", tensor.q_per_channel_zero_points())
-        return QuantizedTensor(integers, scales, zeros, tensor.dtype, tensor.q_per_channel_axis())
+        return self.on_grid(self._parameter(name, tensor.int_repr()), grid_of(tensor))
+
+    def on_grid(self, integers: Value, grid: Grid) -> QuantizedTensor:
+        name, dtype = integers.name, grid.dtype
+        if dtype not in _RANGES:
+            raise self.refusal(f"{name} is {dtype}, whose integers ONNX has no form for")
+        if not isinstance(grid.scale, torch.Tensor):
+            return QuantizedTensor(integers, grid.scale, grid.zero_point, dtype)
+        scales = self._parameter(f"{name}_scale", grid.scale.float())
+        zeros = self._parameter(f"{name}_zero_point", grid.zero_point)
+        return QuantizedTensor(integers, scales, zeros, dtype, grid.axis)
 
     # -- for the tables below --------------------------------------------------------------------
 
@@ -439,18 +443,6 @@ def _can_be_kept(op: OpOverload) -> bool:
     return is_theirs and gives == ["Tensor"] and not schema.is_mutable
 
 
-_MOVES_ELEMENTS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "T", "alias", "channel_shuffle", "chunk", "clone", "contiguous", "detach", "diagonal",
-        "expand", "expand_as", "flatten", "flip", "gather", "index", "index_select", "lift_fresh",
-        "mT", "movedim", "narrow", "numpy_T", "permute", "pixel_shuffle", "pixel_unshuffle",
-        "repeat", "reshape", "reshape_as", "roll", "select", "slice", "split",
-        "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "transpose",
-        "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as",
-    )
-)  # fmt: skip
-"""Operators that compute nothing: they do with integers what they do with numbers."""
 _KEEPS_AXES = frozenset(f"aten::{name}" for name in ("alias", "clone", "contiguous", "detach"))
 
 
@@ -469,6 +461,19 @@ def _quantize_per_tensor(r: QuantizedReader, dtype: torch.dtype, **a: Argument) 
     return made
 
 
+def _of_integers(
+    reader: QuantizedReader,
+    *,
+    self: Value,
+    scale: float | Value,
+    zero_point: int | Value,
+    axis: int | None = None,
+) -> QuantizedTensor:
+    integers = reader.call(aten.clone.default, self)
+    return QuantizedTensor(integers, scale, zero_point, _QUANTIZED[self.dtype], axis)
+
+
+_QUANTIZED = {integer: quantized for quantized, (integer, _, _) in _RANGES.items()}
 _READS: dict[str, Callable[..., Argument]] = {
     "aten::quantize_per_tensor": _quantize_per_tensor,
     "aten::quantize_per_channel": lambda r, self, scales, zero_points, axis, dtype: r.quantize(
@@ -477,6 +482,8 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::quantize_per_tensor_dynamic": lambda r, self, dtype, reduce_range: (
         r.quantize_dynamically(self, dtype, reduce_range)
     ),
+    "aten::_make_per_tensor_quantized_tensor": _of_integers,
+    "aten::_make_per_channel_quantized_tensor": _of_integers,
     "aten::quantized_lstm": quantized_lstm,
     "aten::quantized_gru": quantized_gru,
     "aten::dequantize": lambda r, **a: r.real(next(x for x in a.values() if x is not None)),
@@ -487,6 +494,6 @@ _READS: dict[str, Callable[..., Argument]] = {
     "aten::q_per_channel_zero_points": lambda r, self: self.zero_point,
     "aten::q_per_channel_axis": lambda r, self: self.axis,
 }
-_CREATES = frozenset(name for name in _READS if name.startswith("aten::quantize"))
-_CONVERTS = _CREATES | {"aten::dequantize"}
+CREATES = frozenset(name for name in _READS if name.startswith(("aten::quantize", "aten::_make")))
+_CONVERTS = CREATES | {"aten::dequantize"}
 """Operators of PyTorch that give or take quantized tensors and are in no other graphs."""

@@ -69,3 +69,32 @@ def integers(argument: Argument) -> Argument:
     if isinstance(argument, list):
         return [integers(item) for item in argument]
     return argument.integers if isinstance(argument, QuantizedTensor) else argument
+
+
+MOVES_ELEMENTS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "T", "alias", "channel_shuffle", "chunk", "clone", "contiguous", "detach", "diagonal",
+        "expand", "expand_as", "flatten", "flip", "gather", "index", "index_select", "lift_fresh",
+        "mT", "movedim", "narrow", "numpy_T", "permute", "pixel_shuffle", "pixel_unshuffle",
+        "repeat", "reshape", "reshape_as", "roll", "select", "slice", "split",
+        "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tensor_split", "transpose",
+        "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as",
+    )
+)  # fmt: skip
+"""Operators that compute nothing: they do with integers what they do with numbers."""
+
+
+def quantization_step(output: Argument) -> float:
+    """The distance of neighbouring values of an output, 0 where it is not quantized; of integers it
+    is 1."""
+    node = output.producer if isinstance(output, Value) else None
+    while node is not None and node.op._schema.name in MOVES_ELEMENTS:
+        source = next((a for a in node.arguments.values() if isinstance(a, Value)), None)
+        node = None if source is None else source.producer
+    if node is None or node.op.namespace != "quantized_decomposed":
+        return 0.0
+    if node.op._schema.name.startswith("quantized_decomposed::quantize"):
+        return 1.0
+    scale = node.arguments.get("scale")
+    return scale if isinstance(scale, float) else 0.0

@@ -118,7 +118,7 @@ class Recording:
                     self._replace_escaped([given, self._record.leaves])
                 raise
             self._replace_escaped([given, results, self._record.leaves])
-            graph.outputs = [self._output(index, result) for index, result in enumerate(results)]
+            graph.outputs = [self._recorder.output(result) for result in results]
         constant = self._fixed_numbers()
         if constant:
             return Recorded(graph, self._record, self._inputs), constant
@@ -180,14 +180,6 @@ class Recording:
         sizes = _torch_private.example_sizes(self._recorder.mode)
         sizes |= inputs.example_symbols(graph.symbol_names, inputs.input_positions)
         return values.at(real, sizes)
-
-    def _output(self, index: int, result: Any) -> Any:
-        if self._recorder.quantized.of(result) is not None:
-            raise CaptureError(
-                f"output {index} is quantized, a type that ONNX does not have: return its"
-                " dequantize()"
-            )
-        return self._recorder.output(result)
 
     def _run_model(self, given: list[Any]) -> list[Any]:
         flat = FlatModel(self._model, self._inputs, self._record)

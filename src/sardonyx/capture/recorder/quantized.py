@@ -15,7 +15,7 @@ from sardonyx.aten.pytree import tensors_in
 from sardonyx.aten.schema import bind
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride
-from sardonyx.capture.quantized.reader import QuantizedReader
+from sardonyx.capture.quantized.reader import CREATES, QuantizedReader
 from sardonyx.capture.quantized.tensor import PackedParameters, QuantizedTensor
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class QuantizedCalls:
         return known
 
     def concerns(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-        if op.namespace == "quantized" or op._schema.name.startswith("aten::quantize"):
+        if op.namespace == "quantized" or op._schema.name in CREATES:
             return True
         return any(
             id(tensor) in self._known or _is_real_and_quantized(tensor)

@@ -11,9 +11,11 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Argument, AtenGraph, Mutation, SourceLocation, Value
 from sardonyx.aten.location import ModuleNames
+from sardonyx.aten.pytree import Grid, QuantizedParts
 from sardonyx.capture.capture_errors import fixed_dim_error
 from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorded, is_graph_output
 from sardonyx.capture.inputs.binding import PreparedInputs
+from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.symbolic_shapes.guards import SymbolOrigin, check_conditions
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt
 from sardonyx.capture.torchscript.interpreter.reader import GraphReader
@@ -70,7 +72,6 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     reader.graph.outputs = [
         structured.outputs.get(id(leaf), leaf) for leaf in record.leaves if is_graph_output(leaf)
     ]
-    reader.check_outputs()
     for (position, axis), symbol in symbols.items():
         if symbol in reader.fixed:
             size, place = reader.fixed[symbol]
@@ -200,6 +201,10 @@ class _Results:
             return tuple(self.of(item) for item in result)
         if isinstance(result, (ComputedNumber, sympy.Basic)):
             return self._stand_in(self._as_number_output(result))
+        if isinstance(result, QuantizedTensor):
+            scale: Any = result.scale
+            grid = Grid(result.dtype, scale, result.zero_point, result.axis)
+            return QuantizedParts(self._stand_in(result.integers), grid)
         if isinstance(result, MaybeNone):
             raise ScriptRefusal(
                 "the model returns None for some inputs and a tensor for others, and an ONNX file"

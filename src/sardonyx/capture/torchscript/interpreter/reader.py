@@ -14,6 +14,7 @@ from sardonyx import _torch_private
 from sardonyx.aten.graph import Argument, AtenGraph, Block, SourceLocation, Value
 from sardonyx.aten.location import ModuleNames, from_source_range
 from sardonyx.aten.module_calls import RunningCalls
+from sardonyx.aten.pytree import QuantizedParts
 from sardonyx.aten.storage import storage_key
 from sardonyx.aten.type_inference import type_of
 from sardonyx.capture.autograd_functions import operator_in_torchscript
@@ -44,7 +45,7 @@ from sardonyx.capture.torchscript.types.values import (
     ScriptDict,
     ScriptInstance,
 )
-from sardonyx.errors import CaptureError, UnsupportedDtypeError
+from sardonyx.errors import CaptureError
 
 _MOST_COPIES = 6
 """The depth of nested branches that each have a copy of the rest of the program."""
@@ -94,14 +95,6 @@ class GraphReader(NodeWriter):
         except ScriptRefusal as refusal:
             raise refusal.located(self.here) from refusal.__cause__
         return result
-
-    def check_outputs(self) -> None:
-        for index, output in enumerate(self.graph.outputs):
-            if isinstance(output, QuantizedTensor):
-                raise UnsupportedDtypeError(
-                    f"output {index} is quantized, a type that ONNX does not have: return its"
-                    " dequantize() or its int_repr()"
-                )
 
     # -- blocks ----------------------------------------------------------------------------------
 
@@ -275,6 +268,8 @@ class GraphReader(NodeWriter):
             return tuple(self.wrapped(item) for item in found)
         if isinstance(found, dict):
             return self.heap.new(ScriptDict({k: self.wrapped(v) for k, v in found.items()}))
+        if isinstance(found, QuantizedParts):
+            return self._quantized.on_grid(found.integers, found.grid)
         return found
 
     # -- constants, attributes and subgraphs -----------------------------------------------------
