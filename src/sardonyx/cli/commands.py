@@ -44,10 +44,10 @@ STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
 def export_model(
     target: str,
     output: Path | None,
-    input_texts: list[str],
+    input_texts: list[str] | None,
     inputs_function: str | None,
     *,
-    dynamic: list[str],
+    dynamic: list[str] | None,
     input_names: str | None,
     output_names: str | None,
     as_json: bool,
@@ -57,7 +57,7 @@ def export_model(
     with _exit_status(as_json, as_options):
         if options["capture"] not in CAPTURES:
             raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
-        axes = arguments.dynamic_axes(dynamic)
+        axes = arguments.dynamic_axes(dynamic or ())
         model = arguments.load_model(target)
         args, kwargs = _example_inputs(model, input_texts, inputs_function)
         path = output or _default_output(target)
@@ -101,7 +101,7 @@ def list_operators(text: str, *, with_source: bool) -> None:
 
 
 def _example_inputs(
-    model: Any, texts: list[str], function: str | None
+    model: Any, texts: list[str] | None, function: str | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if texts and function:
         raise arguments.UsageError("--input and --inputs exclude each other")
