@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
@@ -105,10 +105,8 @@ def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
 
 
 @cache
-def _table() -> dict[str, dict[str, list[dict[str, list[str]]]]]:
-    operators: dict[str, dict[str, list[dict[str, list[str]]]]] = json.loads(TABLE.read_text())[
-        "operators"
-    ]
+def _table() -> dict[str, Any]:
+    operators: dict[str, Any] = json.loads(TABLE.read_text())["operators"]
     return operators
 
 
@@ -158,16 +156,11 @@ def _change(
         allowed = row.get(variable)
         if allowed is None or dtype in allowed:
             continue
-        options = _stand_ins(op_type, dtype)
+        exact = enumerate(wider_types(op_type, dtype), start=1)  # nearest first, with their prices
+        options = (*exact, *enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS))
         found = next(((price, new) for price, new in options if new in allowed), None)
         if found is None:
             return None
         cost += found[0]
         changes[variable] = found[1]
     return cost, changes
-
-
-def _stand_ins(op_type: str, dtype: ir.DataType) -> Iterator[tuple[int, ir.DataType]]:
-    """Types to compute in instead, nearest first, each with its price."""
-    yield from enumerate(wider_types(op_type, dtype), start=1)
-    yield from enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS)
