@@ -31,7 +31,6 @@ from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.type_widening import cast_around, wider_types
 from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
-from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.subgraphs import all_nodes
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
@@ -62,7 +61,11 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
         rows = () if signature is None else _rows(node, signature.since_version)
         if signature is None or not rows:
             continue
-        types = _types_of(node, signature)
+        types = {
+            parameter.type_name: value.dtype
+            for value, parameter in all_parameters_given(node, signature)
+            if value.dtype is not None and not is_omitted(value)
+        }
         changes = _nearest(node.op_type, types, rows)
         if not changes:
             continue
@@ -129,14 +132,6 @@ def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataT
         }
         for row in _table().get(form, {}).get(str(version), ())
     ]
-
-
-def _types_of(node: ir.Node, signature: OpSchema) -> dict[str, ir.DataType]:
-    return {
-        parameter.type_name: value.dtype
-        for value, parameter in all_parameters_given(node, signature)
-        if value.dtype is not None and not is_omitted(value)
-    }
 
 
 def _nearest(
