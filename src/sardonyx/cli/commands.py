@@ -23,7 +23,6 @@ from sardonyx.errors import (
 )
 from sardonyx.extend.operator_sources import operators
 from sardonyx.options import CAPTURES
-from sardonyx.program import ONNXProgram
 from sardonyx.report.summary import summary_dict, summary_table
 from sardonyx.serialize.text import to_text_from_file
 
@@ -73,7 +72,10 @@ def export_model(
                 progress=progress,
                 **options,
             )
-    _print_summary(program, as_json)
+    if as_json:
+        typer.echo(json.dumps({"ok": True, **summary_dict(program)}, indent=2))
+    else:
+        Console().print(summary_table(program))
 
 
 def show_file(path: Path) -> None:
@@ -143,13 +145,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None] | None]:
         return
     with console.status("sardonyx") as status:
         yield lambda stage: status.update(text(stage))
-
-
-def _print_summary(program: ONNXProgram, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"ok": True, **summary_dict(program)}, indent=2))
-    else:
-        Console().print(summary_table(program))
 
 
 @contextlib.contextmanager

@@ -275,7 +275,8 @@ def _gather(graph: ir.Graph, members: Sequence[ir.Node]) -> bool:
             has_begun = True
         if not has_begun:
             continue
-        producers = {value.producer() for value in _values_read(node)}
+        read = (value for each in with_bodies([node]) for value in each.inputs)
+        producers = {value.producer() for value in read if value is not None}
         if node in inside:
             if any(producer in dependent for producer in producers):
                 return False
@@ -286,12 +287,6 @@ def _gather(graph: ir.Graph, members: Sequence[ir.Node]) -> bool:
     graph.remove(dependent)
     graph.insert_after(last, tuple(dependent))
     return True
-
-
-def _values_read(node: ir.Node) -> Iterator[ir.Value]:
-    """By the node or in its bodies."""
-    for each in with_bodies([node]):
-        yield from (value for value in each.inputs if value is not None)
 
 
 def _hand_over(old: ir.Value, new: ir.Value, inside: Collection[ir.Node]) -> None:
