@@ -30,7 +30,8 @@ from sardonyx.serialize.model_state import GivenWeight, ModelState, given_weight
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.serialize.write import WriteResult, write_model
-from sardonyx.verify.check import VerificationReport, verify
+from sardonyx.verify.baked_reads import BakedReads
+from sardonyx.verify.check import Verification, VerificationReport
 from sardonyx.verify.eager import EagerModel
 from sardonyx.verify.randomness import random_outputs
 from sardonyx.verify.run import Output, Session, has_halves
@@ -185,7 +186,7 @@ class ONNXProgram:
         else:
             args, kwargs = split_arguments(() if args is None else args, kwargs)
         self._reload_changed_weights()
-        self.verification = verify(
+        verification = Verification(
             self._run,
             self.signature,
             self._eager,
@@ -195,10 +196,11 @@ class ONNXProgram:
             atol=self.options.atol if atol is None else atol,
             random=random_outputs(self.model),
             notes=self.notes,
-            baked=self.baked,
+            reads=BakedReads(self.baked),
             conditions=self._conditions,
             placeholders=self._placeholders,
         )
+        self.verification = verification.report()
         return self.verification
 
     def optimize(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import operator
 import pickle
 import re
 import runpy
@@ -41,12 +42,9 @@ def load_object(target: str) -> Any:
         )
     module = _load_file(Path(place)) if place.endswith(".py") else _import(place)
     try:
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part)
+        return operator.attrgetter(name)(module)
     except AttributeError:
         raise UsageError(f"{place} has no {name!r}") from None
-    return found
 
 
 def load_model(target: str) -> Any:

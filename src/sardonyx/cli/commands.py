@@ -23,7 +23,6 @@ from sardonyx.errors import (
 )
 from sardonyx.extend.operator_sources import operators
 from sardonyx.options import CAPTURES
-from sardonyx.program import ONNXProgram
 from sardonyx.report.summary import summary_dict, summary_table
 from sardonyx.serialize.text import to_text_from_file
 
@@ -44,10 +43,10 @@ STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
 def export_model(
     target: str,
     output: Path | None,
-    input_texts: list[str],
+    input_texts: list[str] | None,
     inputs_function: str | None,
     *,
-    dynamic: list[str],
+    dynamic: list[str] | None,
     input_names: str | None,
     output_names: str | None,
     as_json: bool,
@@ -57,7 +56,7 @@ def export_model(
     with _exit_status(as_json, as_options):
         if options["capture"] not in CAPTURES:
             raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
-        axes = arguments.dynamic_axes(dynamic)
+        axes = arguments.dynamic_axes(dynamic or ())
         model = arguments.load_model(target)
         args, kwargs = _example_inputs(model, input_texts, inputs_function)
         path = output or _default_output(target)
@@ -73,7 +72,10 @@ def export_model(
                 progress=progress,
                 **options,
             )
-    _print_summary(program, as_json)
+    if as_json:
+        typer.echo(json.dumps({"ok": True, **summary_dict(program)}, indent=2))
+    else:
+        Console().print(summary_table(program))
 
 
 def show_file(path: Path) -> None:
@@ -101,7 +103,7 @@ def list_operators(text: str, *, with_source: bool) -> None:
 
 
 def _example_inputs(
-    model: Any, texts: list[str], function: str | None
+    model: Any, texts: list[str] | None, function: str | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if texts and function:
         raise arguments.UsageError("--input and --inputs exclude each other")
@@ -143,13 +145,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None] | None]:
         return
     with console.status("sardonyx") as status:
         yield lambda stage: status.update(text(stage))
-
-
-def _print_summary(program: ONNXProgram, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"ok": True, **summary_dict(program)}, indent=2))
-    else:
-        Console().print(summary_table(program))
 
 
 @contextlib.contextmanager

@@ -83,8 +83,8 @@ def export_command(
             " Repeatable.",
         ),
     ] = None,
-    opset: Annotated[
-        int, typer.Option(help="The ONNX opset of the file, 7 or newer.")
+    opset_version: Annotated[
+        int, typer.Option("--opset", help="The ONNX opset of the file, 7 or newer.")
     ] = DEFAULT_OPSET,
     capture: Annotated[
         str, typer.Option(help=f"How to record the model: {', '.join(CAPTURES)}.")
@@ -140,27 +140,10 @@ def export_command(
     Exit status: 0 exported; 1 export failed; 2 bad usage; 3 ONNX Runtime and PyTorch disagree;
     4 ONNX Runtime cannot run the model.
     """
+    given = locals()
     from sardonyx.cli import commands
 
-    commands.export_model(
-        target,
-        output,
-        input_texts or [],
-        inputs_function,
-        dynamic=dynamic or [],
-        input_names=input_names,
-        output_names=output_names,
-        as_json=as_json,
-        opset_version=opset,
-        capture=capture,
-        external_data=external_data,
-        optimize=optimize,
-        verify=verify,
-        rtol=rtol,
-        atol=atol,
-        state_outputs=state_outputs,
-        export_modules_as_functions=export_modules_as_functions,
-    )
+    commands.export_model(**given)
 
 
 @app.command("show")

@@ -88,10 +88,6 @@ def _string(held: Any) -> str:
     return held
 
 
-def _a_tensor(held: Any) -> torch.Tensor:
-    return held if isinstance(held, torch.Tensor) else torch.tensor(held)
-
-
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "i": functools.partial(_number, kind=int),
     "f": functools.partial(_number, kind=float),
@@ -99,7 +95,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "is": functools.partial(_numbers, kind=int),
     "fs": functools.partial(_numbers, kind=float),
     "s": _string,
-    "t": _a_tensor,
+    "t": torch.as_tensor,
 }
 
 

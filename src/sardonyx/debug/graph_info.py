@@ -122,7 +122,8 @@ class GraphInfo:
 
     def pretty_print_mismatch(self, graph: bool = False) -> None:
         """Print what differs, with the lines of its operators; `graph`: their ONNX form too."""
-        print(self._account())
+        found = self.mismatch_error or f"no difference in {self._operators()}"
+        print(f"part {self.id!r}: {found}")
         if graph:
             print(to_text(self._exported()))
 
@@ -189,11 +190,6 @@ class GraphInfo:
         shown = [f"{_kind(n)} · {n.location.describe()}" for n in nodes[:_PLACES_SHOWN]]
         more = len(nodes) - len(shown)
         return [*shown, f"and {more} more"] if more else shown
-
-    def _account(self) -> str:
-        if self.mismatch_error is None:
-            return f"part {self.id!r}: no difference in {self._operators()}"
-        return f"part {self.id!r}: {self.mismatch_error}"
 
     def _halves(self) -> list[GraphInfo]:
         halves = (self.upper_graph_info, self.lower_graph_info)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -45,10 +45,9 @@ class Subgraph:
         return [value for value in self._read() if value not in made and value.constant is None]
 
     def outputs(self) -> list[Value]:
-        after = dict.fromkeys(values_in(self.graph.outputs))
-        later = [*self.graph.nodes[self.end :]]
-        after.update(_read(later, self.graph))
-        after.update(_sources(self.graph.outputs, self.graph))
+        graph = self.graph
+        sources = _sources(_symbols_in(graph.outputs), graph)
+        after = {*values_in(graph.outputs), *_read(graph.nodes[self.end :], graph), *sources}
         return [value for value in self._made() if value in after]
 
     def halves(self) -> Iterator[tuple[Subgraph, Subgraph]]:
@@ -125,18 +124,12 @@ def _read(nodes: Sequence[Node], graph: AtenGraph) -> dict[Value, None]:
         for block in node.blocks:
             found.update(dict.fromkeys(values_in(block.outputs)))
             within.update(block.inputs, *(inner.outputs for inner in block.nodes))
-    for symbol in _symbols_of(nodes):
-        if symbol in graph.symbols:
-            found.setdefault(graph.symbols[symbol].value)
+    found.update(dict.fromkeys(_sources(_symbols_of(nodes), graph)))
     return {value: None for value in found if value not in within}
 
 
-def _sources(arguments: Argument, graph: AtenGraph) -> dict[Value, None]:
-    return {
-        graph.symbols[symbol].value: None
-        for symbol in _symbols_in(arguments)
-        if symbol in graph.symbols
-    }
+def _sources(symbols: Iterable[sympy.Symbol], graph: AtenGraph) -> list[Value]:
+    return [graph.symbols[symbol].value for symbol in symbols if symbol in graph.symbols]
 
 
 def _symbols_of(nodes: Sequence[Node]) -> dict[sympy.Symbol, None]:

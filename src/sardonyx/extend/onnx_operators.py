@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 
 from sardonyx.errors import SymbolicFunctionError
@@ -15,6 +14,7 @@ from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.operand_types import schema_at
 from sardonyx.lower.complex.values import ComplexTensor
 from sardonyx.lower.custom_lowerings import Call, CustomForm
+from sardonyx.lower.onnx_types.legality import schema_of
 from sardonyx.lower.registry import Refusal
 from sardonyx.lower.values import Tensor
 
@@ -72,9 +72,8 @@ def _written_at(name: str, version: int | None, opset: int) -> int:
 
 
 def _since(name: str, opset: int) -> int | None:
-    if not onnx.defs.has(name, opset, ""):
-        return None
-    return onnx.defs.get_schema(name, opset, "").since_version
+    schema = schema_of(name, opset)
+    return None if schema is None else schema.since_version
 
 
 def _results(

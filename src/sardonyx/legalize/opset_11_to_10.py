@@ -28,6 +28,7 @@ from sardonyx.legalize.rewrites import linear_indexing
 from sardonyx.legalize.rewrites.branch_shapes import with_open_shapes
 from sardonyx.legalize.rewrites.cumsum import cumulated_in_turn
 from sardonyx.legalize.rewrites.index_arithmetic import (
+    counted_from_the_start,
     divided,
     larger,
     positions,
@@ -76,8 +77,7 @@ def one_hot(b: Emitter, node: ir.Node) -> ir.Value:
     # Indices that count from the end came with opset 11 too.
     wide = b.cast(indices, ir.DataType.INT64)
     count = b.Reshape(b.cast(depth, ir.DataType.INT64), b.ints(1))
-    from_the_end = b.Less(wide, b.const(0, ir.DataType.INT64))
-    index = b.Where(from_the_end, b.Add(wide, count), wide)
+    index = counted_from_the_start(b, wide, count)
     # What is still negative is off everywhere, which any index out of range stands for.
     index = b.Where(b.Less(index, b.const(0, ir.DataType.INT64)), count, index)
     rank = known_rank(indices)

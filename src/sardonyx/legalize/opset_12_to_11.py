@@ -9,12 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import (
-    Emitter,
-    constant_of,
-    input_of,
-    required_input,
-)
+from sardonyx.legalize.emitter import Emitter, constant_of, input_of, required_input
 from sardonyx.legalize.rewrites.index_arithmetic import larger, smaller
 
 BOUNDARY = Boundary(11, functions=["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
@@ -99,13 +94,12 @@ def power(b: Emitter, node: ir.Node) -> ir.Value | None:
     if x.dtype is None or exponent.dtype is None:
         return None
     if not _is_integer(x):
-        wide = ir.DataType.DOUBLE if exponent.dtype == ir.DataType.DOUBLE else x.dtype
         if x.dtype == exponent.dtype:
             return None
-        return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)
-    times = constant_of(exponent)
-    if times is not None and times.ndim == 0 and times in _POWERS_SPELLED_OUT:
-        return functools.reduce(b.Mul, [x] * int(times))
-    # As runtimes compute powers of integers.
-    wide = ir.DataType.DOUBLE
+        wide = ir.DataType.DOUBLE if exponent.dtype == ir.DataType.DOUBLE else x.dtype
+    else:
+        times = constant_of(exponent)
+        if times is not None and times.ndim == 0 and times in _POWERS_SPELLED_OUT:
+            return functools.reduce(b.Mul, [x] * int(times))
+        wide = ir.DataType.DOUBLE  # as runtimes compute powers of integers
     return b.cast(b.Pow(b.cast(x, wide), b.cast(exponent, wide)), x.dtype)

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, constant_axes, known_rank
-from sardonyx.legalize.emitter import (
-    Emitter,
-    constant_of,
-    input_of,
-    rank_of,
-    required_input,
-)
+from sardonyx.legalize.emitter import Emitter, constant_of, input_of, rank_of, required_input
 from sardonyx.legalize.rewrites.quantized_arithmetic import dequantized, is_per_tensor, quantized
 
 BOUNDARY = Boundary(12, refused_dtypes={ir.DataType.BFLOAT16: "bfloat16 came with opset 13"})
@@ -43,12 +37,8 @@ def split(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
     sizes = input_of(node, 1)
     if sizes is None:
         return None
-    x, axis, constant = (
-        required_input(node, 0),
-        node.attributes.get_int("axis", 0),
-        constant_of(sizes),
-    )
-    if constant is not None:
+    x, axis = required_input(node, 0), node.attributes.get_int("axis", 0)
+    if (constant := constant_of(sizes)) is not None:
         return b.again([x], split=[int(size) for size in constant])
     parts = []
     start = b.ints(0)
@@ -66,18 +56,12 @@ def along_one_axis(b: Emitter, node: ir.Node) -> ir.Value:
     rank = known_rank(x)
     if rank == 0:
         return b.Squeeze(b.again([b.Unsqueeze(x, axes=[0])], axis=0)[0], axes=[0])
-    axis = node.attributes.get_int("axis", -1) % rank
-    return _along_last_axis(b, node.op_type, x, axis, rank)
-
-
-def _along_last_axis(b: Emitter, op_type: str, x: ir.Value, axis: int, rank: int) -> ir.Value:
-    """Softmax and its kin of opsets below 13, which take all axes from one on: of one alone."""
-    if axis == rank - 1:
-        return b.node(op_type, [x], {"axis": axis})[0]
+    axis, last = node.attributes.get_int("axis", -1) % rank, rank - 1
+    if axis == last:
+        return b.again(axis=last)[0]
     swapped = list(range(rank))
-    swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
-    moved = b.Transpose(x, perm=swapped)
-    return b.Transpose(b.node(op_type, [moved], {"axis": rank - 1})[0], perm=swapped)
+    swapped[axis], swapped[last] = last, axis
+    return b.Transpose(b.again([b.Transpose(x, perm=swapped)], axis=last)[0], perm=swapped)
 
 
 @BOUNDARY.rewrite("Resize")

@@ -32,8 +32,7 @@ def cast_like(b: Emitter, node: ir.Node) -> ir.Value:
 @BOUNDARY.rewrite("Bernoulli")
 def bernoulli(b: Emitter, node: ir.Node) -> ir.Value:
     chance = required_input(node, 0)
-    seed = node.attributes.get("seed")
-    drawn = b.RandomUniformLike(chance, seed=None if seed is None else seed.as_float())
+    drawn = b.RandomUniformLike(chance, seed=node.attributes.get_float("seed"))
     asked = node.attributes.get_int("dtype", 0)
     return b.Cast(b.Less(drawn, chance), to=asked or int(known_dtype(chance)))
 

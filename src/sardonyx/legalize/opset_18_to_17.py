@@ -24,6 +24,7 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
+from sardonyx.legalize.rewrites.index_arithmetic import joined, sizes_of
 from sardonyx.legalize.rewrites.scatter import scatter_elements_in_turn, scatter_nd_in_turn
 
 BOUNDARY = Boundary(17, functions=["CenterCropPad"])
@@ -92,9 +93,7 @@ def pad(b: Emitter, node: ir.Node) -> ir.Value | None:
 
 @BOUNDARY.rewrite("Resize")
 def resize(b: Emitter, node: ir.Node) -> ir.Value:
-    x, roi, scales, sizes = (input_of(node, index) for index in range(4))
-    if x is None:
-        raise InexpressibleError("it has no input")
+    x, roi, scales, sizes = required_input(node, 0), *(input_of(node, i) for i in (1, 2, 3))
     if node.attributes.get_int("antialias", 0) and not _only_enlarges(x, scales, sizes, node):
         raise InexpressibleError("antialiasing came with opset 18")
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -110,11 +109,7 @@ def resize(b: Emitter, node: ir.Node) -> ir.Value:
             ones = b.const([1.0] * rank, ir.DataType.FLOAT)
             scales = spread_over_axes(b, ones, scales, axes, rank)
         if sizes is not None:
-            current = b.Concat(*(b.dim(x, axis) for axis in range(rank)), axis=0)
-            dims = [static_dim(x, axis) for axis in range(rank)]
-            known = [dim for dim in dims if dim is not None]
-            current = b.ints(*known) if len(known) == rank else current
-            sizes = spread_over_axes(b, current, sizes, axes, rank)
+            sizes = spread_over_axes(b, joined(b, sizes_of(b, x, rank)), sizes, axes, rank)
     dropped = ["axes", "antialias", "keep_aspect_ratio_policy"]
     if node.attributes.get_string("mode", "nearest") == "linear":
         dropped.append("exclude_outside")  # of two neighbours, the one inside has all the weight

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from sardonyx.legalize.boundary import (
-    Boundary,
-    InexpressibleError,
-    constant_axes,
-    known_rank,
-)
+from sardonyx.legalize.boundary import Boundary, InexpressibleError, constant_axes, known_rank
 from sardonyx.legalize.emitter import Emitter, constant_of, required_input
 
 BOUNDARY = Boundary(18)

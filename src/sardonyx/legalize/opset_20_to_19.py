@@ -103,8 +103,7 @@ def reduce_bool(b: Emitter, node: ir.Node) -> ir.Value | None:
 
 @BOUNDARY.rewrite("ConstantOfShape")
 def constant_of_shape(b: Emitter, node: ir.Node) -> ir.Value | None:
-    value = node.attributes.get("value")
-    tensor = None if value is None else value.as_tensor()
+    tensor = node.attributes.get_tensor("value")
     if tensor is None or tensor.dtype != ir.DataType.BFLOAT16:
         return None
     wide = ir.tensor(np.asarray(tensor.numpy()).astype(np.float32))

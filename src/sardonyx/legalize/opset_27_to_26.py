@@ -5,11 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary
-from sardonyx.legalize.emitter import (
-    HALF_DTYPES,
-    Emitter,
-    required_input,
-)
+from sardonyx.legalize.emitter import HALF_DTYPES, Emitter, required_input
 
 BOUNDARY = Boundary(26, functions=["CausalConvWithState", "LinearAttention"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -49,10 +48,6 @@ def _inputs(node: ir.Node) -> list[ir.Value]:
     return [required_input(node, index) for index in range(len(node.inputs))]
 
 
-def _all_alike(values: Sequence[ir.Value]) -> bool:
-    return all(value.shape is not None and value.shape == values[0].shape for value in values)
-
-
 @BOUNDARY.rewrite("Sum")
 def total(b: Emitter, node: ir.Node) -> ir.Value:
     return functools.reduce(b.Add, _inputs(node))
@@ -69,7 +64,7 @@ def mean(b: Emitter, node: ir.Node) -> ir.Value:
 def extreme(b: Emitter, node: ir.Node) -> ir.Value | None:
     """Broadcasting came with opset 8; a number that is known is a bound."""
     values = _inputs(node)
-    if _all_alike(values):
+    if all(value.shape is not None and value.shape == values[0].shape for value in values):
         return None
     bound = "min" if node.op_type == "Max" else "max"
     for bounded, other in (values, reversed(values)) if len(values) == 2 else ():

@@ -8,13 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from sardonyx.legalize.boundary import Boundary, InexpressibleError
-from sardonyx.legalize.emitter import (
-    Emitter,
-    constant_of,
-    known_dims,
-    rank_of,
-    required_input,
-)
+from sardonyx.legalize.emitter import Emitter, constant_of, known_dims, rank_of, required_input
 
 BOUNDARY = Boundary(8)
 _INT64 = ir.DataType.INT64

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
@@ -31,7 +31,6 @@ from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.type_widening import cast_around, wider_types
 from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
-from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.subgraphs import all_nodes
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
@@ -62,7 +61,11 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
         rows = () if signature is None else _rows(node, signature.since_version)
         if signature is None or not rows:
             continue
-        types = _types_of(node, signature)
+        types = {
+            parameter.type_name: value.dtype
+            for value, parameter in all_parameters_given(node, signature)
+            if value.dtype is not None and not is_omitted(value)
+        }
         changes = _nearest(node.op_type, types, rows)
         if not changes:
             continue
@@ -105,10 +108,8 @@ def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
 
 
 @cache
-def _table() -> dict[str, dict[str, list[dict[str, list[str]]]]]:
-    operators: dict[str, dict[str, list[dict[str, list[str]]]]] = json.loads(TABLE.read_text())[
-        "operators"
-    ]
+def _table() -> dict[str, Any]:
+    operators: dict[str, Any] = json.loads(TABLE.read_text())["operators"]
     return operators
 
 
@@ -133,14 +134,6 @@ def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataT
     ]
 
 
-def _types_of(node: ir.Node, signature: OpSchema) -> dict[str, ir.DataType]:
-    return {
-        parameter.type_name: value.dtype
-        for value, parameter in all_parameters_given(node, signature)
-        if value.dtype is not None and not is_omitted(value)
-    }
-
-
 def _nearest(
     op_type: str, types: Types, rows: Sequence[Mapping[str, frozenset[ir.DataType]]]
 ) -> dict[str, ir.DataType]:
@@ -158,16 +151,11 @@ def _change(
         allowed = row.get(variable)
         if allowed is None or dtype in allowed:
             continue
-        options = _stand_ins(op_type, dtype)
+        exact = enumerate(wider_types(op_type, dtype), start=1)  # nearest first, with their prices
+        options = (*exact, *enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS))
         found = next(((price, new) for price, new in options if new in allowed), None)
         if found is None:
             return None
         cost += found[0]
         changes[variable] = found[1]
     return cost, changes
-
-
-def _stand_ins(op_type: str, dtype: ir.DataType) -> Iterator[tuple[int, ir.DataType]]:
-    """Types to compute in instead, nearest first, each with its price."""
-    yield from enumerate(wider_types(op_type, dtype), start=1)
-    yield from enumerate(_LOSSY.get(dtype, ()), start=_COST_OF_LOSS)

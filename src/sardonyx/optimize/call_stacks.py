@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -59,10 +59,9 @@ def share_sizes(graph: ir.Graph, stacks: MutableMapping[ir.Node, Stack], owner: 
                     known = max(known, shared, key=len)
             outermost[node] = known
     for node in reversed(tuple(outermost)):
-        readers = [stacks[user] for user in _users(node) if user in stacks]
         shared = stacks[node]
-        for reader in readers:
-            shared = common_start(shared, reader)
+        for use in (use for output in node.outputs for use in output.uses()):
+            shared = common_start(shared, stacks.get(use.node, shared))
         stacks[node] = max(shared, outermost[node], key=len)
 
 
@@ -76,8 +75,3 @@ def _is_size(node: ir.Node, sizes: MutableMapping[ir.Node, Stack]) -> bool:
         value is None or value.is_initializer() or value.producer() in sizes
         for value in node.inputs
     )
-
-
-def _users(node: ir.Node) -> Iterator[ir.Node]:
-    for output in node.outputs:
-        yield from (use.node for use in output.uses())

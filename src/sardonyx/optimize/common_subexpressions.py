@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from sardonyx.lower.onnx_types.subgraphs import roots_of, subgraphs_of
-from sardonyx.optimize.facts import draws
+from sardonyx.optimize.facts import draws, functions_that_run
 from sardonyx.optimize.rewrite import remove_node, replace_value
 from sardonyx.optimize.tensor_identity import content_key, memory_key
 
@@ -19,7 +19,8 @@ class CommonSubexpressions(ir.passes.InPlacePass):
     """A body may reuse what an enclosing graph computed before it, never the other way round."""
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        pure_functions = _pure_functions(model)
+        own = frozenset(model.functions)
+        pure_functions = own - functions_that_run(model, lambda node: not _is_pure(node, own))
         modified = False
         for root in roots_of(model):
             modified |= _merge_equal_nodes(root, ChainMap(), pure_functions)
@@ -59,21 +60,6 @@ def _is_pure(node: ir.Node, pure_functions: frozenset[ir.OperatorIdentifier]) ->
     if node.domain not in _PURE_DOMAINS:
         return node.op_identifier() in pure_functions
     return not draws(node)
-
-
-def _pure_functions(model: ir.Model) -> frozenset[ir.OperatorIdentifier]:
-    """The model's own functions that call nothing random, directly or through another."""
-    impure: set[ir.OperatorIdentifier] = set()
-    while True:
-        pure = frozenset(model.functions) - impure
-        found = {
-            identifier
-            for identifier in pure
-            if not all(_is_pure(node, pure) for node in model.functions[identifier].all_nodes())
-        }
-        if not found:
-            return pure
-        impure |= found
 
 
 def _node_key(node: ir.Node) -> Hashable | None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
+
+from sardonyx.lower.onnx_types.subgraphs import with_bodies
 
 MAX_KNOWN_ELEMENTS = 64
 """Constants up to this size are read as numbers; larger ones are never touched."""
@@ -103,6 +107,22 @@ def draws(node: ir.Node) -> bool:
         return False
     is_dropout = node.op_type == "Dropout"
     return node.op_type in _RANDOM_OPERATORS or (is_dropout and is_training_dropout(node))
+
+
+def functions_that_run(
+    model: ir.Model, is_meant: Callable[[ir.Node], bool]
+) -> frozenset[ir.OperatorIdentifier]:
+    """The model's own functions that have such a node, or call one that has."""
+    found: frozenset[ir.OperatorIdentifier] = frozenset()
+    while True:
+        known = found
+        found = frozenset(
+            identifier
+            for identifier, function in model.functions.items()
+            if any(is_meant(n) or n.op_identifier() in known for n in with_bodies(function))
+        )
+        if found == known:
+            return found
 
 
 def is_training_dropout(node: ir.Node) -> bool:

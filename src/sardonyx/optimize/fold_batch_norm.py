@@ -31,11 +31,12 @@ class _Fold:
     """The tensors of one convolution and the normalization after it."""
 
     weight: ir.TensorProtocol
-    bias: ir.TensorProtocol | None
     scale: ir.TensorProtocol
     shift: ir.TensorProtocol
     mean: ir.TensorProtocol
     variance: ir.TensorProtocol
+    _: dataclasses.KW_ONLY
+    bias: ir.TensorProtocol | None
     epsilon: float
     groups: int
     is_transposed: bool
@@ -73,8 +74,8 @@ class FoldBatchNorm(NodePass):
             return False
         weight = conv.inputs[1]
         assert weight is not None and weight.graph is not None
-        bias = _private_bias(conv)
-        if bias is None:
+        bias = conv.inputs[2] if len(conv.inputs) > 2 else None
+        if bias is None or not _is_private(bias):
             bias = ir.Value(name=_bias_name(weight, weight.graph))
             conv.resize_inputs(3)
             conv.replace_input_with(2, bias)
@@ -94,11 +95,6 @@ def _set_contents(
     value.const_value = ir.LazyTensor(
         lambda: TorchTensor(compute(), value.name), dtype, value.shape, name=value.name
     )
-
-
-def _private_bias(conv: ir.Node) -> ir.Value | None:
-    bias = conv.inputs[2] if len(conv.inputs) > 2 else None
-    return bias if bias is not None and _is_private(bias) else None
 
 
 def _bias_name(weight: ir.Value, graph: ir.Graph) -> str:
@@ -136,24 +132,19 @@ def _fold_of(conv: ir.Node, norm: ir.Node) -> _Fold | None:
     weight_value = conv.inputs[1]
     if weight_value is None or not _is_private(weight_value):
         return None
-    weight = _readable_floats(weight_value)
-    tensors = [_readable_floats(value) for value in norm.inputs[1:5]]
+    tensors = [_readable_floats(value) for value in (weight_value, *norm.inputs[1:5])]
+    known = [tensor for tensor in tensors if tensor is not None]
     bias_value = conv.inputs[2] if len(conv.inputs) > 2 else None
     bias = _readable_floats(bias_value)
     groups = int_attribute(conv, "group", 1)
     epsilon = norm.attributes.get("epsilon")
-    if weight is None or groups is None or (bias is None and bias_value is not None):
+    if len(known) < len(tensors) or groups is None or (bias is None and bias_value is not None):
         return None
-    if any(tensor is None for tensor in tensors) or (epsilon is not None and epsilon.is_ref()):
+    if epsilon is not None and epsilon.is_ref():
         return None
-    scale, shift, mean, variance = (tensor for tensor in tensors if tensor is not None)
     return _Fold(
-        weight=weight,
+        *known,
         bias=bias,
-        scale=scale,
-        shift=shift,
-        mean=mean,
-        variance=variance,
         epsilon=1e-5 if epsilon is None else epsilon.as_float(),
         groups=groups,
         is_transposed=conv.op_type == "ConvTranspose",

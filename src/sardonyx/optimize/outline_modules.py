@@ -9,7 +9,7 @@ differ between calls are attributes of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -51,49 +51,43 @@ def outline_modules(
     `classes` are those of the modules by path; of these all become functions where `wanted` is
     None. Initializers named in `parameters` stay inputs of functions whatever they hold.
     """
-    return _Outlining(model, classes, wanted, parameters).run()
+    return _Outlining(model, classes, wanted, frozenset(parameters)).run()
 
 
+@dataclass
 class _Outlining:
-    def __init__(
-        self,
-        model: ir.Model,
-        classes: Mapping[str, ModuleClass],
-        wanted: Collection[ModuleClass] | None,
-        parameters: Collection[str],
-    ) -> None:
-        self._model = model
-        self._classes = classes
-        self._wanted = wanted
-        self._parameters = frozenset(parameters)
-        self._stacks: dict[ir.Node, Stack] = {}
-        self._notes: list[str] = []
+    model: ir.Model
+    classes: Mapping[str, ModuleClass]
+    wanted: Collection[ModuleClass] | None
+    parameters: Collection[str]
+    stacks: dict[ir.Node, Stack] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def run(self) -> list[str]:
-        self._stacks = read_call_stacks(self._model.graph, self._is_wanted)
-        share_sizes(self._model.graph, self._stacks)
+        self.stacks = read_call_stacks(self.model.graph, self._is_wanted)
+        share_sizes(self.model.graph, self.stacks)
         # Calls of one structure have the same number of calls inside one another.
-        heights = _heights(set(self._stacks.values()))
+        heights = _heights(set(self.stacks.values()))
         for height in range(1, 1 + max(heights.values(), default=0)):
             by_structure: dict[Hashable, list[_Call]] = {}
             ripe = {stack for stack, own in heights.items() if own == height}
-            for call in self._taken_out(self._model.graph, ripe, ()):
-                key = self._classes[module_path(call.name)], call.structure.key
+            for call in self._taken_out(self.model.graph, ripe, ()):
+                key = self.classes[module_path(call.name)], call.structure.key
                 by_structure.setdefault(key, []).append(call)
             for calls in by_structure.values():
                 self._make_function(calls)
-        for node in reversed(self._model.graph):
+        for node in reversed(self.model.graph):
             if node.op_type == "Constant" and not any(o.uses() for o in node.outputs):
                 remove_node(node)
-        return [*self._notes, *self._unseen()]
+        return [*self.notes, *self._unseen()]
 
     def _is_wanted(self, path: str) -> bool:
-        kind = self._classes.get(path)
-        return kind is not None and (self._wanted is None or kind in self._wanted)
+        kind = self.classes.get(path)
+        return kind is not None and (self.wanted is None or kind in self.wanted)
 
     def _unseen(self) -> list[str]:
-        seen = set(self._classes.values())
-        names = sorted(kind.name for kind in self._wanted or () if kind not in seen)
+        seen = set(self.classes.values())
+        names = sorted(kind.name for kind in self.wanted or () if kind not in seen)
         return [f"there is no {name} in the model to make a function of" for name in names]
 
     # -- calls -----------------------------------------------------------------------------------
@@ -103,12 +97,12 @@ class _Outlining:
         groups: dict[Stack, list[ir.Node]] = {}
         order = {node: position for position, node in enumerate(graph)}
         for node in tuple(order):
-            stack = self._stacks[node]
+            stack = self.stacks[node]
             for body in subgraphs_of(node):
                 yield from self._taken_out(body, ripe, stack)
             if stack in ripe and stack != owner:
                 if node.op_type == "Constant" and node.domain == "":
-                    self._stacks[node] = stack[:-1]
+                    self.stacks[node] = stack[:-1]
                 else:
                     groups.setdefault(stack, []).append(node)
         for stack, members in groups.items():
@@ -122,10 +116,10 @@ class _Outlining:
 
     def _leave_inline(self, stack: Stack, members: Iterable[ir.Node]) -> None:
         for member in members:
-            self._stacks[member] = stack[:-1]
+            self.stacks[member] = stack[:-1]
         path = module_path(stack[-1])
-        self._notes.append(
-            f"{path or 'the model'} ({self._classes[path].name}) is no function of the file: other"
+        self.notes.append(
+            f"{path or 'the model'} ({self.classes[path].name}) is no function of the file: other"
             " nodes depend on a part of it and lead to another"
         )
 
@@ -141,7 +135,7 @@ class _Outlining:
         path = module_path(stack[-1])
         node = ir.Node(
             "",
-            self._classes[path].name,
+            self.classes[path].name,
             structure.inputs,
             num_outputs=len(given),
             metadata_props=_provenance(path, members),
@@ -151,8 +145,8 @@ class _Outlining:
             _hand_over(members[index].outputs[number], result, inside)
         graph.remove(members)
         for each in inside:
-            self._stacks.pop(each, None)
-        self._stacks[node] = stack[:-1]
+            self.stacks.pop(each, None)
+        self.stacks[node] = stack[:-1]
         return _Call(stack[-1], members, structure, node, given)
 
     # -- functions -------------------------------------------------------------------------------
@@ -160,7 +154,7 @@ class _Outlining:
     def _make_function(self, calls: Sequence[_Call]) -> None:
         first = calls[0]
         path = module_path(first.name)
-        kind = self._classes[path]
+        kind = self.classes[path]
         for values in zip(*(values_of(call.members) for call in calls), strict=True):
             _widen(values[0], values)
         constants, places = self._constants_and_inputs(calls)
@@ -203,7 +197,7 @@ class _Outlining:
         nodes: Sequence[ir.Node],
         attributes: Sequence[ir.Attr],
     ) -> ir.Function:
-        imports = self._model.opset_imports
+        imports = self.model.opset_imports
         used = {node.domain for node in with_bodies(nodes)} | {""}
         graph = ir.Graph(
             inputs,
@@ -211,13 +205,13 @@ class _Outlining:
             nodes=nodes,
             opset_imports={domain: imports[domain] for domain in sorted(used)},
         )
-        taken = {(domain, name) for domain, name, _ in self._model.functions}
+        taken = {(domain, name) for domain, name, _ in self.model.functions}
         name, number = kind.name, 0
         while (kind.package, name) in taken:
             number += 1
             name = f"{kind.name}.{number}"
         function = ir.Function(kind.package, name, graph=graph, attributes=attributes)
-        self._model.functions[function.identifier()] = function
+        self.model.functions[function.identifier()] = function
         imports[function.domain] = _FUNCTION_VERSION
         return function
 
@@ -228,7 +222,7 @@ class _Outlining:
         graph.insert_after(call.node, node)
         for result, old in zip(call.given, call.node.outputs, strict=True):
             _hand_over(old, node.outputs[given.index(result)], {call.node})
-        self._stacks[node] = self._stacks.pop(call.node)
+        self.stacks[node] = self.stacks.pop(call.node)
         remove_node(call.node)
 
     def _constants_and_inputs(self, calls: Sequence[_Call]) -> tuple[dict[int, ir.Node], list[int]]:
@@ -250,7 +244,7 @@ class _Outlining:
 
     def _contents(self, value: ir.Value | None) -> Hashable | None:
         """None for what is no constant, too large to repeat, or a weight of the model."""
-        if value is None or value.is_graph_input() or value.name in self._parameters:
+        if value is None or value.is_graph_input() or value.name in self.parameters:
             return None
         tensor = constant_tensor(value)
         return None if tensor is None else content_key(tensor)
@@ -281,7 +275,8 @@ def _gather(graph: ir.Graph, members: Sequence[ir.Node]) -> bool:
             has_begun = True
         if not has_begun:
             continue
-        producers = {value.producer() for value in _values_read(node)}
+        read = (value for each in with_bodies([node]) for value in each.inputs)
+        producers = {value.producer() for value in read if value is not None}
         if node in inside:
             if any(producer in dependent for producer in producers):
                 return False
@@ -292,12 +287,6 @@ def _gather(graph: ir.Graph, members: Sequence[ir.Node]) -> bool:
     graph.remove(dependent)
     graph.insert_after(last, tuple(dependent))
     return True
-
-
-def _values_read(node: ir.Node) -> Iterator[ir.Value]:
-    """By the node or in its bodies."""
-    for each in with_bodies([node]):
-        yield from (value for value in each.inputs if value is not None)
 
 
 def _hand_over(old: ir.Value, new: ir.Value, inside: Collection[ir.Node]) -> None:

@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedFunctionsPass
 
+from sardonyx.lower.onnx_types.legality import schema_of
 from sardonyx.lower.onnx_types.subgraphs import graphs_of, roots_of, subgraphs_of
 from sardonyx.optimize.rewrite import remove_node
 
@@ -51,11 +52,10 @@ def _remove_unused_nodes(graph: ir.Graph, opset: int | None) -> bool:
 
 def _remove_unused_trailing_outputs(node: ir.Node, opset: int) -> bool:
     # Before opset 14 the number of outputs decides whether a BatchNormalization trains.
-    if node.domain != "" or node.op_type == "BatchNormalization":
+    schema = schema_of(node.op_type, opset) if node.domain == "" else None
+    if schema is None or node.op_type == "BatchNormalization":
         return False
-    if not onnx.defs.has(node.op_type, opset, ""):
-        return False
-    formal = onnx.defs.get_schema(node.op_type, opset, "").outputs
+    formal = schema.outputs
     count = len(node.outputs)
     while (
         0 < count <= len(formal)

@@ -8,7 +8,7 @@ from the tensors' memory. All lengths are known beforehand.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -153,7 +153,10 @@ def _write_two_files(
     _require_readable_size(encoded)
     with staged_files(data_path, path) as [data_sink, sink]:
         data_sink.reserve(max(place.offset + place.length for place in places))
-        _write_data(data, places, data_sink)
+        for tensor, placement in zip(data, places, strict=True):
+            if placement.offset >= data_sink.written:
+                data_sink.write(bytes(placement.offset - data_sink.written))
+                _stream(tensor, data_sink)
         encoded.write_to(sink)
     return WriteResult(sink.written, data_sink.written, path, data_path)
 
@@ -285,15 +288,6 @@ def _require_readable_size(encoded: _Encoded) -> None:
             f"the model file would take {encoded.size / 2**30:.2f} GiB with what stays in it, "
             "and readers take less than 2 GiB: lower external_data's size_threshold"
         )
-
-
-def _write_data(
-    tensors: Iterable[ir.TensorProtocol], placements: Iterable[Placement], sink: Sink
-) -> None:
-    for tensor, placement in zip(tensors, placements, strict=True):
-        if placement.offset >= sink.written:
-            sink.write(bytes(placement.offset - sink.written))
-            _stream(tensor, sink)
 
 
 def _stream(tensor: ir.TensorProtocol, sink: Sink) -> None:

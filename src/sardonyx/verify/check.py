@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import sympy
@@ -13,7 +12,6 @@ import torch
 
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
-from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
 from sardonyx.notes import Note, NoteKind
@@ -88,57 +86,6 @@ class VerificationReport:
         )
 
 
-def verify(
-    run_onnx: RunOnnx,
-    signature: Signature,
-    eager: EagerModel,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    *,
-    rtol: float | None = None,
-    atol: float | None = None,
-    random: Collection[str] = (),
-    notes: Sequence[Note] = (),
-    baked: Collection[BakedValue] = (),
-    conditions: Sequence[sympy.Basic] = (),
-    placeholders: Mapping[str, str] = MappingProxyType({}),
-) -> VerificationReport:
-    """Compare at the inputs given and at drawn ones, of other sizes where dims are dynamic: larger
-    and smaller ones, and those at which one of the `conditions` is answered otherwise.
-
-    Raises VerificationError where they differ, which `notes` of the export may explain, or a value
-    that was `baked` and is another one there. Drawn
-    inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and shape
-    are compared, and of those of `placeholders`: nodes that PyTorch has zeros for, by output.
-    """
-    signature.flatten(args, dict(kwargs))  # refuses arguments that are none of this model's
-    checker = _Checker(
-        run_onnx,
-        signature,
-        eager,
-        args,
-        kwargs,
-        rtol,
-        atol,
-        random,
-        notes,
-        BakedReads(baked),
-        placeholders,
-    )
-    try:
-        with checker.reads.watched():
-            expected = eager.run(args, kwargs)
-    except Exception as error:
-        raise model_failure(error) from error
-    checker.compare("example", args, kwargs, expected)
-    checker.compare_other_inputs()
-    checker.compare_across(conditions)
-    checker.compare_at_other_reads()
-    return VerificationReport(
-        tuple(checker.runs), tuple(checker.skipped), tuple(checker.reads.findings())
-    )
-
-
 @dataclass(frozen=True)
 class _Pair:
     name: str
@@ -155,7 +102,14 @@ def _is_integer(spec: InputSpec) -> bool:
 
 
 @dataclass
-class _Checker:
+class Verification:
+    """A comparison at the inputs given and at drawn ones, of other sizes where dims are dynamic:
+    larger and smaller ones, and those at which one of the `conditions` is answered otherwise.
+
+    Drawn inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and
+    shape are compared, and of those of `placeholders`: nodes that PyTorch has zeros for, by output.
+    """
+
     run_onnx: RunOnnx
     signature: Signature
     eager: EagerModel
@@ -166,11 +120,31 @@ class _Checker:
     random: Collection[str]
     notes: Sequence[Note]
     reads: BakedReads
+    conditions: Sequence[sympy.Basic]
     placeholders: Mapping[str, str]
     runs: list[Run] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
-    def compare(
+    def report(self) -> VerificationReport:
+        """Raises VerificationError where they differ, which `notes` of the export may explain, or a
+        value that was baked and is another one there."""
+        self._flat_example()  # refuses arguments that are none of this model's
+        try:
+            with self.reads.watched():
+                expected = self.eager.run(self.args, self.kwargs)
+        except Exception as error:
+            raise model_failure(error) from error
+        self._compare("example", self.args, self.kwargs, expected)
+        self._compare_other_inputs()
+        self._compare_across_conditions()
+        self._compare_at_other_reads()
+        findings = tuple(self.reads.findings())
+        return VerificationReport(tuple(self.runs), tuple(self.skipped), findings)
+
+    def _flat_example(self) -> list[torch.Tensor]:
+        return self.signature.flatten(self.args, dict(self.kwargs))
+
+    def _compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
     ) -> None:
         try:
@@ -221,12 +195,12 @@ class _Checker:
             ],
         )
 
-    def compare_other_inputs(self) -> None:
+    def _compare_other_inputs(self) -> None:
         """At a larger and a smaller size, or where no other size can be had at other values."""
         inputs = self.signature.inputs
         if not any(spec.kind == "tensor" for spec in inputs):
             return
-        sizes = self._example_sizes()
+        sizes = example_sizes(inputs, self._flat_example())
         reasons = []
         for other in other_sizes(inputs, sizes):
             reason = self._compare_drawn(sizes_label(other), other)
@@ -244,12 +218,13 @@ class _Checker:
         if (reason := self._compare_drawn("other values", None)) is not None:
             self.skipped.append(reason)
 
-    def compare_across(self, conditions: Sequence[sympy.Basic]) -> None:
+    def _compare_across_conditions(self) -> None:
         """At sizes on the other side of conditions, those that PyTorch takes."""
         done = {run.label for run in self.runs}
         compared = 0
-        beyond = sizes_beyond(conditions, self.signature.inputs, self._example_sizes())
-        for tried, other in enumerate(beyond):
+        inputs = self.signature.inputs
+        sizes = example_sizes(inputs, self._flat_example())
+        for tried, other in enumerate(sizes_beyond(self.conditions, inputs, sizes)):
             label = sizes_label(other)
             if compared == _MOST_BEYOND or tried == _MOST_TRIED:
                 return
@@ -257,16 +232,12 @@ class _Checker:
                 done.add(label)
                 compared += self._compare_drawn(label, other) is None
 
-    def compare_at_other_reads(self) -> None:
+    def _compare_at_other_reads(self) -> None:
         """Where values were baked: at inputs for which PyTorch reads others, if some are found."""
         for number in range(1, _MORE_DRAWS + 1):
             if not self.reads.are_untried():
                 return
             self._compare_drawn(f"other values {number + 1}", None, number)
-
-    def _example_sizes(self) -> dict[str, int]:
-        example = self.signature.flatten(self.args, dict(self.kwargs))
-        return example_sizes(self.signature.inputs, example)
 
     def _compare_drawn(
         self, label: str, sizes: Mapping[str, int] | None, number: int = 0
@@ -285,7 +256,7 @@ class _Checker:
             return f"{label}: PyTorch rejects it: {first_line(error)}{self._advice(error)}"
         if number and not self.reads.differ():
             return f"{label}: nothing new"
-        self.compare(label, new_args, new_kwargs, expected)
+        self._compare(label, new_args, new_kwargs, expected)
         return None
 
     def _advice(self, error: Exception) -> str:

@@ -84,14 +84,9 @@ class Session:
                 disabled_optimizers=_CRASHES_ON_HALVES if has_halves else None,
             )
         except Exception as error:
-            raise NotRunnableError(
-                f"ONNX Runtime {self._runtime.__version__} cannot load the model",
-                [
-                    ("reason", _lines(error)),
-                    ("at", place_of_failed_node(source, error)),
-                    ("try", _remedies(error)),
-                ],
-            ) from error
+            is_unknown = "is not a registered function/op" in str(error)
+            remedy = _WITH_LIBRARY if is_unknown else _WITHOUT_VERIFICATION
+            raise self._failure("cannot load the model", error, ("try", remedy)) from error
         self.providers: tuple[str, ...] = tuple(self._session.get_providers())
         self.input_names: tuple[str, ...] = tuple(i.name for i in self._session.get_inputs())
         outputs = self._session.get_outputs()
@@ -136,18 +131,20 @@ class Session:
             outputs = self._run(list(self.output_names), feeds)
         except Exception as error:
             shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
-            raise NotRunnableError(
-                f"ONNX Runtime {self._runtime.__version__} failed while running the model",
-                [
-                    ("reason", _lines(error)),
-                    ("at", place_of_failed_node(self._source, error)),
-                    ("inputs", shapes),
-                ],
-            ) from error
+            failure = self._failure("failed while running the model", error, ("inputs", shapes))
+            raise failure from error
         return {
             name: _to_torch(name, value)
             for name, value in zip(self.output_names, outputs, strict=True)
         }
+
+    def _failure(
+        self, what: str, error: Exception, row: tuple[str, str | list[str]]
+    ) -> NotRunnableError:
+        reason = [line.strip() for line in str(error).splitlines()]
+        place = place_of_failed_node(self._source, error)
+        headline = f"ONNX Runtime {self._runtime.__version__} {what}"
+        return NotRunnableError(headline, [("reason", reason), ("at", place), row])
 
     def _to_ort(self, name: str, tensor: torch.Tensor) -> Any:
         element_type = TORCH_TO_ONNX.get(tensor.dtype)
@@ -216,15 +213,6 @@ def _to_torch(name: str, value: Any) -> Output:
     memory = (ctypes.c_ubyte * count).from_address(value.data_ptr())
     # Cloned while `value` still owns the memory.
     return torch.frombuffer(memory, dtype=torch.uint8).clone().view(dtype).reshape(value.shape())
-
-
-def _lines(error: Exception) -> list[str]:
-    return [line.strip() for line in str(error).splitlines()]
-
-
-def _remedies(error: Exception) -> str:
-    is_unknown = "is not a registered function/op" in str(error)
-    return _WITH_LIBRARY if is_unknown else _WITHOUT_VERIFICATION
 
 
 def _describe(tensor: torch.Tensor) -> str:

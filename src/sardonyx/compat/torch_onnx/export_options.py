@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import get_args, get_type_hints
 
 from sardonyx.compat.torch_onnx.fake_mode import ONNXFakeContext
 from sardonyx.compat.torch_onnx.registry import OnnxRegistry
@@ -41,18 +42,8 @@ class ExportOptions:
     diagnostic_options: DiagnosticOptions | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in _KINDS.items():
+        for name, kind in get_type_hints(ExportOptions).items():
             value = getattr(self, name)
-            if not isinstance(value, kind | None):
-                raise InvalidOptionError(
-                    f"{name} must be a {kind.__name__}, not a {type(value).__name__}"
-                )
-
-
-_KINDS: dict[str, type] = {
-    "dynamic_shapes": bool,
-    "op_level_debug": bool,
-    "fake_context": ONNXFakeContext,
-    "onnx_registry": OnnxRegistry,
-    "diagnostic_options": DiagnosticOptions,
-}
+            if not isinstance(value, kind):
+                wanted = get_args(kind)[0].__name__
+                raise InvalidOptionError(f"{name} must be a {wanted}, not a {type(value).__name__}")

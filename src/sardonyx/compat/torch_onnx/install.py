@@ -9,56 +9,29 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from sardonyx import _torch_private, errors, options, program, symbolic_registry, verification
+from sardonyx import _torch_private, errors, symbolic_registry, verification
 from sardonyx.compat import symbolic_helper, utils
-from sardonyx.compat.torch_onnx import (
-    dynamo_export,
-    export_options,
-    export_output,
-    fake_mode,
-    jit_scalar_type,
-    legacy_calls,
-    log,
-    model_mode,
-    registry,
-    symbolic_opsets,
-)
-from sardonyx.extend import autograd_function
-from sardonyx.extend.symbolic_functions import graph_context, registration
+from sardonyx.compat.torch_onnx import jit_scalar_type, legacy_calls, symbolic_opsets
+from sardonyx.extend.symbolic_functions import graph_context
 
 _ABSENT = object()
+
+_SHARED_NAMES = (
+    "CheckerError", "DiagnosticOptions", "ExportOptions", "ExportOutput", "ExportOutputSerializer",
+    "InvalidExportOptionsError", "JitScalarType", "ONNXFakeContext", "ONNXProgram",
+    "OnnxExporterError", "OnnxRegistry", "OperatorExportTypes", "SymbolicContext", "TrainingMode",
+    "disable_log", "dynamo_export", "enable_fake_mode", "enable_log", "export_to_pretty_string",
+    "is_in_onnx_export", "register_custom_op_symbolic", "select_model_mode_for_export",
+    "set_training", "unregister_custom_op_symbolic",
+)  # fmt: skip
+"""What is called the same in `sardonyx`."""
 
 
 def _attributes() -> dict[str, Any]:
     """What stands behind which name."""
-    return {
-        "export": legacy_calls.export,
-        "_export": legacy_calls.export,
-        "export_to_pretty_string": legacy_calls.export_to_pretty_string,
-        "register_custom_op_symbolic": registration.register_custom_op_symbolic,
-        "unregister_custom_op_symbolic": registration.unregister_custom_op_symbolic,
-        "select_model_mode_for_export": model_mode.select_model_mode_for_export,
-        "set_training": model_mode.set_training,
-        "is_in_onnx_export": model_mode.is_in_onnx_export,
-        "enable_log": log.enable_log,
-        "disable_log": log.disable_log,
-        "dynamo_export": dynamo_export.dynamo_export,
-        "enable_fake_mode": fake_mode.enable_fake_mode,
-        "DiagnosticOptions": export_options.DiagnosticOptions,
-        "ExportOptions": export_options.ExportOptions,
-        "ExportOutput": export_output.ExportOutput,
-        "ExportOutputSerializer": export_output.ExportOutputSerializer,
-        "ONNXProgram": program.ONNXProgram,
-        "SymbolicContext": autograd_function.SymbolicContext,
-        "ONNXFakeContext": fake_mode.ONNXFakeContext,
-        "OnnxExporterError": errors.OnnxExporterError,
-        "InvalidExportOptionsError": errors.InvalidExportOptionsError,
-        "CheckerError": errors.CheckerError,
-        "OnnxRegistry": registry.OnnxRegistry,
-        "JitScalarType": jit_scalar_type.JitScalarType,
-        "OperatorExportTypes": options.OperatorExportTypes,
-        "TrainingMode": options.TrainingMode,
-    }
+    public = importlib.import_module("sardonyx.public")  # which imports this module
+    ours = {name: getattr(public, name) for name in _SHARED_NAMES}
+    return {**ours, "export": legacy_calls.export, "_export": legacy_calls.export}
 
 
 def _submodules() -> dict[str, ModuleType]:

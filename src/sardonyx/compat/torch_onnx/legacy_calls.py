@@ -66,8 +66,7 @@ def export_to_pretty_string(model: Any, args: Any = (), *more: Any, **options: A
         names = (*names[:7], "example_outputs", *names[7:])
     options.pop("f", None)
     options = _options_here(_by_name(more, names, options))
-    known = inspect.signature(api.export).parameters
-    refuse_unknown("export_to_pretty_string", options, known)
+    refuse_unknown("export_to_pretty_string", options, _PARAMETERS)
     return to_text(api.export(model, args, **options).model)
 
 
@@ -90,21 +89,9 @@ def _options_here(options: dict[str, Any]) -> dict[str, Any]:
     return {"operator_export_type": default, **options}
 
 
-_POSITIONAL = (
-    "export_params",
-    "verbose",
-    "training",
-    "input_names",
-    "output_names",
-    "operator_export_type",
-    "opset_version",
-    "do_constant_folding",
-    "dynamic_axes",
-    "keep_initializers_as_inputs",
-    "custom_opsets",
-    "export_modules_as_functions",
-    "autograd_inlining",
-)
+_PARAMETERS = inspect.signature(api.export).parameters
+_POSITIONAL = tuple(p.name for p in _PARAMETERS.values() if p.kind is not p.KEYWORD_ONLY)[3:]
+"""Those after `model`, `args` and `f`, in the places that PyTorch gave them last."""
 _POSITIONAL_OF_1_10 = (
     *_POSITIONAL[:7],
     "_retain_param_name",

@@ -289,7 +289,8 @@ class GraphContext:
             if value is not None and value.dtype is not None:
                 shared = dtypes.get(formal.type_name)
                 if shared is not None and value.dtype != shared:
-                    value = self._cast(value, shared)
+                    cast = self.builder.cast(self.as_tensor(value), shared)
+                    value = self.values.of_tensor(cast)
                 self._check_dtype(schema, position, value)
             inputs.append(value)
         while inputs and inputs[-1] is None:
@@ -306,11 +307,6 @@ class GraphContext:
                 f"{schema.name} does not take {value.dtype} as {formal.name} at opset {self.opset}:"
                 f" it takes {allowed}"
             )
-
-    def _cast(self, value: SymbolicValue, dtype: torch.dtype) -> SymbolicValue:
-        assert value.dtype is not None
-        tensor = Tensor(value.content, value.dtype, value.shape, value.const)
-        return self.values.of_tensor(self.builder.cast(tensor, dtype))
 
     def _tensor(self, argument: Any, dtype: torch.dtype | None) -> SymbolicValue | None:
         """An input of a node as a tensor of the graph; None for one that is left out."""

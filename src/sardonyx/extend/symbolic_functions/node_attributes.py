@@ -160,10 +160,7 @@ def _text(value: Any) -> str:
 
 
 def _tensor(name: str, value: Any) -> ir.TensorProtocol:
-    if isinstance(value, np.ndarray):
-        value = torch.from_numpy(value)
-    tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value)
-    return TorchTensor(tensor.detach(), name)
+    return TorchTensor(torch.as_tensor(value).detach(), name)
 
 
 def _graph(value: Any) -> ir.Graph:

@@ -10,12 +10,11 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.aten.graph import Dim
+from sardonyx.extend.symbolic_functions.graph_values import UNKNOWN
 from sardonyx.extend.symbolic_functions.values import SymbolicValue, ValueType
 from sardonyx.lower.onnx_types.schemas import OpSchema
 from sardonyx.lower.onnx_types.shapes import dims_of_type, inferred_types, shape_data, tensor_type
 from sardonyx.lower.values import ONNX_TO_TORCH
-
-_UNKNOWN = ValueType.of_tensor(None, None)
 
 
 def result_types(
@@ -53,7 +52,7 @@ def _inferred(
     dims: dict[str, Dim] = {}
     types = [None if v is None else _type_proto(v.type(), dims) for v in inputs]
     if any(t is None and v is not None for v, t in zip(inputs, types, strict=True)):
-        return [_UNKNOWN] * len(node.outputs)
+        return [UNKNOWN] * len(node.outputs)
     data = [None if v is None else shape_data(v.const) for v in inputs]
     found = inferred_types(schema, node, types, data, opset) or [None] * len(node.outputs)
     return [_value_type(type_, dims) for type_ in found]
@@ -65,7 +64,7 @@ def function_result_types(
     functions: Sequence[ir.Function],
 ) -> list[ValueType]:
     """What a call of the first of the functions gives, which may call the others."""
-    unknown = [_UNKNOWN] * len(node.outputs)
+    unknown = [UNKNOWN] * len(node.outputs)
     dims: dict[str, Dim] = {}
     versions: dict[str, int] = {node.domain: 1}
     for function in functions:
@@ -107,7 +106,7 @@ def _type_proto(type_: ValueType, dims: dict[str, Dim]) -> onnx.TypeProto | None
 
 def _value_type(proto: onnx.TypeProto | None, dims: dict[str, Dim]) -> ValueType:
     if proto is None:
-        return _UNKNOWN
+        return UNKNOWN
     if proto.HasField("sequence_type"):
         return ValueType("ListType", element=_value_type(proto.sequence_type.elem_type, dims))
     dtype = ONNX_TO_TORCH.get(ir.DataType(proto.tensor_type.elem_type))

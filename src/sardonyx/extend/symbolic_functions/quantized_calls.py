@@ -42,7 +42,8 @@ class QuantizedCall(Call):
             return _quantized(g, given, wanted) if given.dtype.is_floating_point else given
         if given.dtype == wanted.dtype and _on_one_grid(given, wanted):
             return given.integers
-        return _quantized(g, _real(g, given), wanted)
+        parts = given.integers, given.scale, given.zero_point
+        return _quantized(g, g.op("DequantizeLinear", *parts, axis_i=given.axis), wanted)
 
 
 def quantized_forms(
@@ -107,10 +108,11 @@ def _held(part: Any) -> Any:
 
 
 def _on_one_grid(one: QuantizedArgument, other: QuantizedArgument) -> bool:
-    if one.axis != other.axis:
-        return False
-    pairs = ((one.scale, other.scale), (one.zero_point, other.zero_point))
-    return all(_are_equal(*pair) for pair in pairs)
+    return (
+        one.axis == other.axis
+        and _are_equal(one.scale, other.scale)
+        and _are_equal(one.zero_point, other.zero_point)
+    )
 
 
 def _are_equal(one: Any, other: SymbolicValue) -> bool:
@@ -123,12 +125,6 @@ def _are_equal(one: Any, other: SymbolicValue) -> bool:
     is_scale = other.const.dtype.is_floating_point
     dtype = other.const.dtype if is_scale else torch.float64
     return torch.equal(torch.as_tensor(held).to(dtype), other.const.to(dtype))
-
-
-def _real(g: GraphContext, given: QuantizedArgument) -> SymbolicValue:
-    return g.op(
-        "DequantizeLinear", given.integers, given.scale, given.zero_point, axis_i=given.axis
-    )
 
 
 def _quantized(g: GraphContext, x: SymbolicValue, wanted: QuantizedArgument) -> SymbolicValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import onnx_ir as ir
@@ -14,18 +15,19 @@ _LARGEST_WRITTEN_OUT = 1024
 
 def larger(b: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
     """Max of integers, which takes floats only below opset 12."""
-    known_x, known_y = constant_of(x), constant_of(y)
-    if known_x is not None and known_y is not None and x.dtype is not None:
-        return b.const(np.maximum(known_x, known_y), x.dtype)
-    return chosen(b, b.Less(x, y), y, x)
+    return _computed(b, np.maximum, x, y) or chosen(b, b.Less(x, y), y, x)
 
 
 def smaller(b: Emitter, x: ir.Value, y: ir.Value) -> ir.Value:
     """Min of integers."""
+    return _computed(b, np.minimum, x, y) or chosen(b, b.Less(y, x), y, x)
+
+
+def _computed(b: Emitter, function: np.ufunc, x: ir.Value, y: ir.Value) -> ir.Value | None:
     known_x, known_y = constant_of(x), constant_of(y)
-    if known_x is not None and known_y is not None and x.dtype is not None:
-        return b.const(np.minimum(known_x, known_y), x.dtype)
-    return chosen(b, b.Less(y, x), y, x)
+    if known_x is None or known_y is None or x.dtype is None:
+        return None
+    return b.const(function(known_x, known_y), x.dtype)
 
 
 def chosen(b: Emitter, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -51,13 +53,8 @@ def positions(b: Emitter, count: ir.Value) -> ir.Value:
 
 def product(b: Emitter, sizes: list[ir.Value]) -> ir.Value:
     """Of sizes that are 1-D tensors of one element."""
-    if not sizes:
-        return b.ints(1)
-    known = [constant_of(size) for size in sizes]
-    numbers = [int(size[0]) for size in known if size is not None]
-    if len(numbers) == len(sizes):
-        return b.ints(int(np.prod(numbers)))
-    return functools.reduce(b.Mul, sizes)
+    numbers = _known_numbers(sizes)
+    return functools.reduce(b.Mul, sizes) if numbers is None else b.ints(math.prod(numbers))
 
 
 def divided(b: Emitter, size: ir.Value, divisor: int) -> ir.Value:
@@ -72,13 +69,14 @@ def sizes_of(b: Emitter, x: ir.Value, rank: int) -> list[ir.Value]:
 
 def joined(b: Emitter, sizes: list[ir.Value]) -> ir.Value:
     """A shape of sizes."""
-    if not sizes:
-        return b.const([], ir.DataType.INT64)
+    numbers = _known_numbers(sizes)
+    return b.Concat(*sizes, axis=0) if numbers is None else b.ints(*numbers)
+
+
+def _known_numbers(sizes: list[ir.Value]) -> list[int] | None:
     known = [constant_of(size) for size in sizes]
     numbers = [int(size[0]) for size in known if size is not None]
-    if len(numbers) == len(sizes):
-        return b.ints(*numbers)
-    return b.Concat(*sizes, axis=0)
+    return numbers if len(numbers) == len(sizes) else None
 
 
 def reshaped(b: Emitter, x: ir.Value, sizes: list[ir.Value]) -> ir.Value:

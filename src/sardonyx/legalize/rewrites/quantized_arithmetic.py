@@ -37,7 +37,7 @@ def quantized(b: Emitter, node: ir.Node) -> ir.Value:
         raise InexpressibleError("it is not quantized to 8 bits")
     low, high = (b.const(float(bound), ir.DataType.FLOAT) for bound in _RANGES[dtype])
     steps = b.Div(b.cast(x, ir.DataType.FLOAT), _along_its_axis(b, scale, node))
-    level = _rounded_to_even(b, steps)
+    level = b.Round(steps) if b.opset >= 11 else round_half_to_even(b, steps)
     if zero_point is not None:
         shift = b.cast(_along_its_axis(b, zero_point, node), ir.DataType.FLOAT)
         level = b.Add(level, shift)
@@ -51,10 +51,6 @@ def dequantized(b: Emitter, node: ir.Node) -> ir.Value:
         wide = ir.DataType.INT32
         level = b.Sub(b.cast(x, wide), b.cast(_along_its_axis(b, zero_point, node), wide))
     return b.Mul(b.cast(level, scale.dtype), _along_its_axis(b, scale, node))
-
-
-def _rounded_to_even(b: Emitter, x: ir.Value) -> ir.Value:
-    return b.Round(x) if b.opset >= 11 else round_half_to_even(b, x)
 
 
 def round_half_to_even(b: Emitter, x: ir.Value) -> ir.Value:
