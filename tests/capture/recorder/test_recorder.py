@@ -449,6 +449,20 @@ def test_twice_the_inputs_are_twice_the_work():
     assert of_inputs(160) < 2.2 * of_inputs(80)
 
 
+def nested_modules(depth):
+    model = nn.Linear(4, 4)
+    for _ in range(depth):
+        model = nn.Sequential(model, nn.ReLU())
+    return model
+
+
+@CAPTURES
+def test_modules_nested_as_deep_as_eager_takes_them(capture):
+    model, x, limit = nested_modules(160), torch.randn(2, 4), sys.getrecursionlimit()
+    assert_right(model, sardonyx.export(model, (x,), capture=capture), (x,))
+    assert sys.getrecursionlimit() == limit
+
+
 def nested(step):
     def model(x):
         n = x.shape[0]

@@ -130,6 +130,7 @@ def undisturbed(model: Any) -> Iterator[None]:
         _torch_private.quiet_loggers(),
         warnings.catch_warnings(),
         without_fast_path(),
+        _deeper_recursion(),
         _global_state_restored(),
         gradients_restored(model),
     ):
@@ -147,6 +148,17 @@ def without_fast_path() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+@contextlib.contextmanager
+def _deeper_recursion() -> Iterator[None]:
+    """Twice as deep: the call of a module takes more frames where it is recorded."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(2 * limit)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @contextlib.contextmanager
