@@ -43,9 +43,12 @@ def scaled_dot_product_attention(
     if dropout_p == 0:
         out = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
     else:
-        *_, weights = b.Attention(
+        _, keys, values, weights = b.Attention(
             q, k, v, mask, is_causal=causal, scale=scale, qk_matmul_output_mode=3, outputs=4
         )
+        # onnx infers these where there are past ones alone.
+        b.with_shape(keys, b.dims(k))
+        b.with_shape(values, b.dims(v))
         kept, _ = native_dropout(b, weights, dropout_p)
         out = b.MatMul(kept, _repeated_heads(b, v, q))
     out = b.with_shape(out, [*b.dims(q)[:-1], v.dim(-1)])
