@@ -174,7 +174,9 @@ def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor
     if isinstance(exponent, (int, float)) and not is_whole:
         return _float_power(b, base, exponent)
     if isinstance(exponent, int):
-        return _integer_power(b, base, exponent)
+        if exponent < 0:
+            raise b.refuse("integers to negative integer powers are not allowed")
+        return whole_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
     if not is_whole:
         return b.Pow(base, power)
@@ -197,10 +199,8 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     return result
 
 
-def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
+def whole_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
     """By squaring: exact and wrapping as in PyTorch; a runtime's Pow may go through floats."""
-    if exponent < 0:
-        raise b.refuse("integers to negative integer powers are not allowed")
     result: Tensor | None = None
     square = base
     while exponent:
