@@ -7,7 +7,6 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex.values import conjugate
 from sardonyx.lower.kernels.axes import arange, axis_of, quotient, reshape_to
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
@@ -69,11 +68,6 @@ def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
     return b.expand(self, size)
 
 
-@lowering("aten::expand_as")
-def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return b.expand(self, b.dims(other))
-
-
 @lowering("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 @lowering("aten::squeeze_copy", "aten::squeeze_copy.dim", "aten::squeeze_copy.dims")
 def squeeze(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
@@ -116,16 +110,6 @@ def transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
 @lowering("aten::t", "aten::t_copy")
 def t(b: Builder, self: Tensor) -> Tensor:
     return self if self.rank < 2 else b.transpose(self, [1, 0])
-
-
-@lowering("aten::numpy_T", "aten::numpy_T.a")
-def reversed_dims(b: Builder, self: Tensor) -> Tensor:
-    return b.transpose(self, list(reversed(range(self.rank))))
-
-
-@lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
-def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return conjugate(b, transpose(b, self, -2, -1))
 
 
 @lowering("aten::pixel_shuffle")
