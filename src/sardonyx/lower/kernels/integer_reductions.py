@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import expand_to, reshape_to, sizes_of
+from sardonyx.lower.kernels.axes import expand_to, flattened_from, sizes_of
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor, product_of
 
@@ -93,13 +93,7 @@ def _merged_last(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     """The axes as one, behind all others."""
     kept = [axis for axis in range(x.rank) if axis not in axes]
     moved = b.transpose(x, [*kept, *axes])
-    if len(axes) == 1:
-        return moved
-    sizes = sizes_of(b, moved)
-    known = [size for size in sizes if not isinstance(size, Tensor)]
-    if len(known) < len(sizes):
-        return reshape_to(b, moved, [*sizes[: len(kept)], -1])
-    return b.reshape(moved, [*known[: len(kept)], product_of(known[len(kept) :])])
+    return moved if len(axes) == 1 else flattened_from(b, moved, len(kept))
 
 
 def _exact_product(b: Builder, x: Tensor, axes: Sequence[int], keepdim: bool) -> Tensor:

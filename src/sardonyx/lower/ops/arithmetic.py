@@ -11,6 +11,7 @@ import torch
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import elementwise, loops
+from sardonyx.lower.kernels.axes import alike
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -144,7 +145,7 @@ def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
 def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     x, y = b.promote(self, other)
     dtype = x.dtype
-    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in loops.alike(b, x, y))
+    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in alike(b, x, y))
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         return b.Not(b.Equal(carried[0], 0))
@@ -214,7 +215,7 @@ def whole_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
 
 def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     """By squaring, as many times as the powers have bits."""
-    base, power = loops.alike(b, base, power)
+    base, power = alike(b, base, power)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         return b.Greater(carried[2], 0)

@@ -14,9 +14,8 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import sizes_of
+from sardonyx.lower.kernels.axes import arange, sizes_of
 from sardonyx.lower.kernels.loops import run_steps
-from sardonyx.lower.kernels.windows import index_range
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor
 
@@ -287,7 +286,7 @@ def _packed(b: Builder, padded: Tensor, mask: Tensor) -> Tensor:
 def _unpacked(b: Builder, data: Tensor, batch_sizes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(padded [time, batch, features], mask [time, batch], lengths [batch])."""
     largest = b.ReduceMax(batch_sizes, [0], keepdims=1)
-    sequence = index_range(b, largest)
+    sequence = arange(b, largest)
     mask = b.Less(sequence, b.unsqueeze(batch_sizes, [1]))
     lengths = b.ReduceSum(b.cast(mask, torch.int64), [0], keepdims=0)
     first = b.CumSum(batch_sizes, b.const(0), exclusive=1)
@@ -302,7 +301,7 @@ def pack_padded_sequence(
 ) -> tuple[Tensor, Tensor]:
     padded = b.transpose(input, [1, 0, *range(2, input.rank)]) if batch_first else input
     lengths = b.cast(lengths, torch.int64)
-    steps = index_range(b, b.ReduceMax(lengths, [0], keepdims=1))
+    steps = arange(b, b.ReduceMax(lengths, [0], keepdims=1))
     mask = b.Less(b.unsqueeze(steps, [1]), lengths)
     batch_sizes = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
     return _packed(b, padded, mask), batch_sizes

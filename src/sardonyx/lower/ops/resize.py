@@ -14,7 +14,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import index_range
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Tensor
 
@@ -100,7 +100,7 @@ def _ratio(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> 
 
 def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
     """Where in the input, as a real number, each element of the output lies."""
-    steps = b.cast(index_range(b, axis.count), dtype)
+    steps = b.cast(arange(b, axis.count), dtype)
     ratio = _ratio(b, axis, align_corners, dtype)
     if align_corners:
         result = b.Mul(steps, ratio)
@@ -122,7 +122,7 @@ def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Ten
         if axis.static is not None:
             chosen = b.const(_nearest_in_aten(axis.static[0], axis.static[1], axis.scale, shift))
         else:
-            steps = b.cast(index_range(b, axis.count), torch.float32)
+            steps = b.cast(arange(b, axis.count), torch.float32)
             moved = steps if shift == 0 else b.Add(steps, shift)
             position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
             chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))

@@ -7,7 +7,8 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.kernels.axes import arange, axis_of
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dims, Ints, Tensor
@@ -119,10 +120,10 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
         return b.DepthToSpace(self, blocksize=r, mode="CRD")
     *batch, channels, height, width = b.dims(self)
     n = len(batch)
-    deep = quotient(b, channels, r * r)
-    split = reshape_to(b, self, [*batch, deep, r, r, height, width])
+    deep = floor_divided(channels, r * r)
+    split = b.reshape(self, [*batch, deep, r, r, height, width])
     woven = b.transpose(split, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
-    return reshape_to(b, woven, [*batch, deep, height * r, width * r])
+    return b.reshape(woven, [*batch, deep, height * r, width * r])
 
 
 # -- diagonals and windows -------------------------------------------------------------------------
