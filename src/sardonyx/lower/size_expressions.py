@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -110,11 +110,8 @@ def _common(b: Builder, operands: list[Tensor]) -> list[Tensor]:
     return operands
 
 
-def _fold(op: str) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
-    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
-        return reduce(getattr(b, op), _common(b, operands))
-
-    return handler
+def _fold(op: str, b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    return reduce(partial(b.op, op), _common(b, operands))
 
 
 def _floor_divide(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
@@ -146,16 +143,8 @@ def _power(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     return b.Pow(base, exponent)
 
 
-def _unary(op: str, dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
-    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
-        x = b.cast(operands[0], torch.float64)
-        return b.cast(getattr(b, op)(x), dtype)
-
-    return handler
-
-
-def _cast(dtype: torch.dtype) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
-    return lambda b, e, operands: b.cast(operands[0], dtype)
+def _unary(op: str, dtype: torch.dtype, b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    return b.cast(b.op(op, b.cast(operands[0], torch.float64)), dtype)
 
 
 def _where(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
@@ -164,41 +153,37 @@ def _where(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
     return b.Where(condition, then, otherwise)
 
 
-def _compare(op: str, negate: bool = False) -> Callable[[Builder, Any, list[Tensor]], Tensor]:
-    def handler(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
-        result = getattr(b, op)(*_common(b, operands))
-        return b.Not(result) if negate else result
-
-    return handler
+def _unequal(b: Builder, e: Any, operands: list[Tensor]) -> Tensor:
+    return b.Not(b.Equal(*_common(b, operands)))
 
 
 _FUNCTIONS = (
     "Sqrt", "Exp", "Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh",
 )  # fmt: skip
 _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
-    "Add": _fold("Add"),
-    "Mul": _fold("Mul"),
-    "Max": _fold("Max"),
-    "Min": _fold("Min"),
+    "Add": partial(_fold, "Add"),
+    "Mul": partial(_fold, "Mul"),
+    "Max": partial(_fold, "Max"),
+    "Min": partial(_fold, "Min"),
     "FloorDiv": _floor_divide,
     "CleanDiv": _floor_divide,
     "Mod": _modulo,
     "PythonMod": _modulo,
-    "BitwiseFn_bitwise_and": _fold("BitwiseAnd"),
-    "BitwiseFn_bitwise_or": _fold("BitwiseOr"),
-    "BitwiseFn_bitwise_xor": _fold("BitwiseXor"),
+    "BitwiseFn_bitwise_and": partial(_fold, "BitwiseAnd"),
+    "BitwiseFn_bitwise_or": partial(_fold, "BitwiseOr"),
+    "BitwiseFn_bitwise_xor": partial(_fold, "BitwiseXor"),
     "IntTrueDiv": _divide,
     "FloatTrueDiv": _divide,
     "FloatPow": _power,
     "PowByNatural": _power,
-    "ToFloat": _cast(torch.float64),
-    "TruncToInt": _cast(torch.int64),
-    "FloorToInt": _unary("Floor", torch.int64),
-    "CeilToInt": _unary("Ceil", torch.int64),
-    "RoundToInt": _unary("Round", torch.int64),
-    "floor": _unary("Floor", torch.int64),
-    "ceiling": _unary("Ceil", torch.int64),
-    **{f"OpaqueUnaryFn_{op.lower()}": _unary(op, torch.float64) for op in _FUNCTIONS},
+    "ToFloat": lambda b, e, operands: b.cast(operands[0], torch.float64),
+    "TruncToInt": lambda b, e, operands: b.cast(operands[0], torch.int64),
+    "FloorToInt": partial(_unary, "Floor", torch.int64),
+    "CeilToInt": partial(_unary, "Ceil", torch.int64),
+    "RoundToInt": partial(_unary, "Round", torch.int64),
+    "floor": partial(_unary, "Floor", torch.int64),
+    "ceiling": partial(_unary, "Ceil", torch.int64),
+    **{f"OpaqueUnaryFn_{op.lower()}": partial(_unary, op, torch.float64) for op in _FUNCTIONS},
     "OpaqueUnaryFn_log2": lambda b, e, operands: b.Div(
         b.Log(b.cast(operands[0], torch.float64)), math.log(2)
     ),
@@ -206,13 +191,13 @@ _HANDLERS: dict[str, Callable[[Builder, Any, list[Tensor]], Tensor]] = {
     "Identity": lambda b, e, operands: operands[0],
     "Where": _where,
     "ITE": _where,
-    "Equality": _compare("Equal"),
-    "Unequality": _compare("Equal", negate=True),
-    "StrictLessThan": _compare("Less"),
-    "LessThan": _compare("LessOrEqual"),
-    "StrictGreaterThan": _compare("Greater"),
-    "GreaterThan": _compare("GreaterOrEqual"),
+    "Equality": partial(_fold, "Equal"),
+    "Unequality": _unequal,
+    "StrictLessThan": partial(_fold, "Less"),
+    "LessThan": partial(_fold, "LessOrEqual"),
+    "StrictGreaterThan": partial(_fold, "Greater"),
+    "GreaterThan": partial(_fold, "GreaterOrEqual"),
     "Not": lambda b, e, operands: b.Not(operands[0]),
-    "And": _fold("And"),
-    "Or": _fold("Or"),
+    "And": partial(_fold, "And"),
+    "Or": partial(_fold, "Or"),
 }

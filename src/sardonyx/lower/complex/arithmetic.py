@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.values import ComplexTensor, conjugate, real_part, whole
 from sardonyx.lower.kernels import elementwise
-from sardonyx.lower.ops.arithmetic import hypot
+from sardonyx.lower.ops.arithmetic import hypot, whole_power
 from sardonyx.lower.ops.math_functions import atan2
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -217,21 +217,7 @@ def power_of_number(b: Builder, z: ComplexTensor, exponent: int | float | comple
     if exponent == -0.5:
         return reciprocal(b, sqrt(b, z))
     if exponent == int(exponent) and abs(exponent) <= _MOST_FACTORS:
-        result = _whole_power(b, z, abs(int(exponent)))
+        result = whole(b, whole_power(b, z, abs(int(exponent))))
         return result if exponent >= 0 else reciprocal(b, result)
     length = b.Pow(magnitude(b, z), b.scalar(exponent, z.real.dtype))
     return polar(b, length, b.Mul(phase(b, z), exponent))
-
-
-def _whole_power(b: Builder, z: ComplexTensor, exponent: int) -> ComplexTensor:
-    result: ComplexTensor | None = None
-    square = z
-    while exponent:
-        if exponent & 1:
-            result = square if result is None else multiply(b, result, square)
-        exponent >>= 1
-        if exponent:
-            square = multiply(b, square, square)
-    if result is None:
-        return ComplexTensor(b.full_like(z.real, 1), b.full_like(z.real, 0))
-    return result

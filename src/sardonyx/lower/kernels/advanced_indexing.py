@@ -8,12 +8,11 @@ index tensors as it has dims: the places where it is true.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import choose, expand_to, is_number, sizes_of
+from sardonyx.lower.kernels.axes import alike, choose, expand_to, is_number, sizes_of
 from sardonyx.lower.values import Dim, Tensor, product_of
 
 Indices = Sequence[Tensor | None]
@@ -132,15 +131,7 @@ def _marked(b: Builder, mask: Tensor) -> Tensor:
 
 def stacked(b: Builder, tensors: Sequence[Tensor]) -> Tensor:
     """Index tensors broadcast together and laid side by side along a new last dim."""
-    common = b.broadcast_shape(*tensors)
-    if common is not None and all(d is not None for d in common):
-        dims = [d for d in common if d is not None]
-        alike = [b.expand(t, dims) for t in tensors]
-    else:
-        shape = b.Shape(reduce(b.Add, tensors))
-        rank = max(t.rank for t in tensors)
-        alike = [b.with_shape(b.Expand(t, shape), [None] * rank) for t in tensors]
-    columns = [b.unsqueeze(t, [t.rank]) for t in alike]
+    columns = [b.unsqueeze(t, [t.rank]) for t in alike(b, *tensors)]
     return columns[0] if len(columns) == 1 else b.Concat(*columns, axis=-1)
 
 

@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.values import Dim, Tensor, plain
+from sardonyx.lower.values import Dim, Tensor, plain, product_of
 
 _LARGEST_CONSTANT = 1024
 """Index lists up to this length are written out; longer ones are a Range."""
@@ -53,14 +53,28 @@ def reshape_to(b: Builder, x: Tensor, dims: Sequence[Dim | Tensor]) -> Tensor:
     return b.with_shape(result, [None if isinstance(d, Tensor) or d == -1 else d for d in dims])
 
 
-def quotient(b: Builder, size: Dim, divisor: int) -> Dim | Tensor:
-    """size // divisor, for a size that is not negative."""
-    if isinstance(size, int):
-        return size // divisor
-    exact = sympy.expand(size / divisor)
-    if all(c.is_integer for c in exact.as_coefficients_dict().values()) and exact.is_integer:
-        return plain(exact)
-    return b.Div(b.size(size), b.size(divisor))
+def alike(b: Builder, *tensors: Tensor) -> list[Tensor]:
+    """All tensors expanded to their common shape."""
+    shape = b.broadcast_shape(*tensors)
+    if shape is not None and None not in shape:
+        dims = [d for d in shape if d is not None]
+        return [b.expand(x, dims) for x in tensors]
+    total, *others = (b.cast(x, torch.int32) if x.dtype == torch.bool else x for x in tensors)
+    for other in others:
+        total = b.Add(total, b.cast(other, total.dtype))
+    size = b.Shape(total)
+    return [b.Expand(x, size) for x in tensors]
+
+
+def flattened_from(b: Builder, x: Tensor, axis: int) -> Tensor:
+    """With the dims from `axis` on made one."""
+    sizes = sizes_of(b, x)
+    known = [size for size in sizes if not isinstance(size, Tensor)]
+    if len(known) == len(sizes):
+        return b.reshape(x, [*known[:axis], product_of(known[axis:])])
+    # No -1, which has no meaning beside a size of 0.
+    rest = b.ReduceProd(b.Shape(x, start=axis), None, keepdims=1)
+    return reshape_to(b, x, [*sizes[:axis], rest])
 
 
 def arange(b: Builder, length: Dim | Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex.arithmetic import bilinear
 from sardonyx.lower.kernels.matrices import zeros_of_product
-from sardonyx.lower.kernels.reductions import accumulate
+from sardonyx.lower.kernels.reductions import accumulate, may_be_empty
 from sardonyx.lower.onnx_types.shapes import broadcast_shapes
 from sardonyx.lower.values import Tensor, product_of
 
@@ -32,11 +32,11 @@ def matmul(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     if left.is_complex or right.is_complex:
         # ONNX Runtime fuses a sum of two empty products of vectors, and then does not run.
         return bilinear(b, partial(matmul, b), left, right)
-    if right.rank == 1 and _may_be_empty(left):
+    if right.rank == 1 and may_be_empty(left, None):
         # ONNX Runtime leaves the product with a vector unset, or does not run, where there is
         # nothing to sum or no row; that with a column it computes.
         return b.squeeze(matmul(b, left, b.unsqueeze(right, [1])), [-1])
-    if left.rank == 1 and right.rank > 2 and _may_be_empty(right):
+    if left.rank == 1 and right.rank > 2 and may_be_empty(right, None):
         # The same goes for a batch of matrices: their columns as those of one matrix.
         batch = tuple(range(right.rank - 2))
         row, column = right.rank - 2, right.rank - 1
@@ -79,10 +79,6 @@ def _repeated_if_empty(b: Builder, left: Tensor, right: Tensor) -> Tensor:
     repeated = b.Expand(left, b.Concat(repeats, [1, 1], axis=0))
     unknown = [size if size == repeat else None for size, repeat in zip(own, batch, strict=True)]
     return b.with_shape(repeated, [*unknown, *matrix])
-
-
-def _may_be_empty(x: Tensor) -> bool:
-    return not all(x.static_dim(axis) for axis in range(x.rank))
 
 
 def contract(b: Builder, operands: Sequence[Labelled], output: Sequence[int]) -> Tensor:

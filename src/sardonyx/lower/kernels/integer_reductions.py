@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import expand_to, reshape_to, sizes_of
+from sardonyx.lower.kernels.axes import expand_to, flattened_from, sizes_of
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.values import ONNX_TO_TORCH, Dim, Tensor, product_of
 
@@ -93,13 +93,7 @@ def _merged_last(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     """The axes as one, behind all others."""
     kept = [axis for axis in range(x.rank) if axis not in axes]
     moved = b.transpose(x, [*kept, *axes])
-    if len(axes) == 1:
-        return moved
-    sizes = sizes_of(b, moved)
-    known = [size for size in sizes if not isinstance(size, Tensor)]
-    if len(known) < len(sizes):
-        return reshape_to(b, moved, [*sizes[: len(kept)], -1])
-    return b.reshape(moved, [*known[: len(kept)], product_of(known[len(kept) :])])
+    return moved if len(axes) == 1 else flattened_from(b, moved, len(kept))
 
 
 def _exact_product(b: Builder, x: Tensor, axes: Sequence[int], keepdim: bool) -> Tensor:
@@ -108,23 +102,22 @@ def _exact_product(b: Builder, x: Tensor, axes: Sequence[int], keepdim: bool) ->
     rows = _merged_last(b, x, axes)
     size = sizes_of(b, rows)[-1]
     if isinstance(size, int) and size > 0:
-        product = _halved(b, rows, size)
+        product = combined_by_halves(b, "Mul", rows, rows.rank - 1, size)
     else:
         product = _multiplied_in_turn(b, rows, size)
     product = b.squeeze(product, [product.rank - 1])
     return b.unsqueeze(product, list(axes)) if keepdim else product
 
 
-def _halved(b: Builder, x: Tensor, size: int) -> Tensor:
-    """The one half of the last axis times the other, until it is one element long."""
-    axis = x.rank - 1
+def combined_by_halves(b: Builder, op: str, x: Tensor, axis: int, size: int) -> Tensor:
+    """The one half of an axis combined with the other, until it is one element long."""
     while size > 1:
         half = size // 2
         halves = b.slice(x, axis, 0, half), b.slice(x, axis, half, 2 * half)
-        product = b.Mul(*halves)
+        combined = b.op(op, *halves)
         if size % 2:
-            product = b.Concat(product, b.slice(x, axis, size - 1, size), axis=axis)
-        x, size = product, size - half
+            combined = b.Concat(combined, b.slice(x, axis, size - 1, size), axis=axis)
+        x, size = combined, size - half
     return x
 
 

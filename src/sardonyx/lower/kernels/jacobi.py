@@ -13,10 +13,11 @@ import torch
 
 from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import arange, plus, quotient
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.loops import repeat
 from sardonyx.lower.kernels.matrices import identity, shorter, symmetric, transposed
 from sardonyx.lower.kernels.reductions import reduce_dims
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.values import Tensor
 
 _MOST_SWEEPS = 30
@@ -124,8 +125,8 @@ def _picked(b: Builder, columns: Tensor, order: Tensor, count: Dim) -> Tensor:
 def _orthogonal_columns(b: Builder, columns: Tensor, measured: Dim) -> Tensor:
     """The columns, rotated until their first `measured` rows are orthogonal."""
     *batch, rows, n = b.dims(columns)
-    half = quotient(b, n + 1, 2)
-    count = plus(b, half, half)
+    half = floor_divided(n + 1, 2)
+    count = 2 * half
     table = _padded(b, columns, count)
     places = arange(b, count)
     last = b.Sub(b.size(count), 1)
@@ -172,19 +173,17 @@ def _orthogonal_columns(b: Builder, columns: Tensor, measured: Dim) -> Tensor:
     return b.with_shape(b.slice(final, -1, 0, n), [*batch, rows, n])
 
 
-def _padded(b: Builder, columns: Tensor, count: Dim | Tensor) -> Tensor:
+def _padded(b: Builder, columns: Tensor, count: Dim) -> Tensor:
     """With a column of zeros where their number is odd."""
-    n = columns.dim(-1)
-    if isinstance(count, int) and count == n:
+    *batch, rows, n = b.dims(columns)
+    if count == n:
         return columns
-    *batch, rows, _ = b.dims(columns)
     if isinstance(count, int):
-        more = b.full([*batch, rows, 1], 0, columns.dtype)
-        padded = b.Concat(columns, more, axis=-1)
-        return b.with_shape(padded, [*batch, rows, count])
-    missing = b.Sub(b.size(count), b.size(n))
-    padded = b.Pad(columns, b.Concat(b.const([0]), missing, axis=0), None, b.const([-1]))
-    return b.with_shape(padded, [*batch, rows, None])
+        padded = b.Concat(columns, b.full([*batch, rows, 1], 0, columns.dtype), axis=-1)
+    else:
+        missing = b.Sub(b.size(count), b.size(n))
+        padded = b.Pad(columns, b.Concat(b.const([0]), missing, axis=0), None, b.const([-1]))
+    return b.with_shape(padded, [*batch, rows, count])
 
 
 def _next_seats(b: Builder, places: Tensor, half: Tensor) -> Tensor:

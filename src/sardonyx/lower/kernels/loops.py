@@ -73,19 +73,6 @@ def run_steps(
     return _loop(b, trips, b.const(True), start, taken, length)
 
 
-def alike(b: Builder, *tensors: Tensor) -> list[Tensor]:
-    """All tensors expanded to their common shape: what is carried keeps its shape."""
-    shape = b.broadcast_shape(*tensors)
-    if shape is not None and None not in shape:
-        dims = [d for d in shape if d is not None]
-        return [b.expand(x, dims) for x in tensors]
-    total = tensors[0]
-    for other in tensors[1:]:
-        total = b.Add(b.cast(total, other.dtype), other)
-    size = b.Shape(total)
-    return [b.Expand(x, size) for x in tensors]
-
-
 class _Taken(NamedTuple):
     """What a step gives."""
 

@@ -10,8 +10,8 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import reshape_to, sizes_of
-from sardonyx.lower.values import Dim, Tensor, product_of
+from sardonyx.lower.kernels.axes import arange, flattened_from
+from sardonyx.lower.values import Dim, Tensor
 
 
 def per_axis(values: Sequence[int], spatial: int) -> list[int]:
@@ -27,11 +27,6 @@ def batched(b: Builder, x: Tensor, spatial: int) -> Tensor:
 def unbatched_like(b: Builder, result: Tensor, x: Tensor, spatial: int) -> Tensor:
     """Takes back what `batched` did to `x`."""
     return result if x.rank == spatial + 2 else b.squeeze(result, [0])
-
-
-def window_count(size: Dim, kernel: int, stride: int, dilation: int) -> Dim:
-    """How many windows fit on an axis of `size` (padding included)."""
-    return floor_divided(size - dilation * (kernel - 1) - 1, stride) + 1
 
 
 def pooled_size(
@@ -55,24 +50,14 @@ def floor_divided(size: Dim, divisor: int) -> Dim:
     return quotient
 
 
-def index_range(b: Builder, end: Dim | Tensor) -> Tensor:
-    """0, 1, ... end - 1 as int64."""
-    if isinstance(end, int):
-        return b.const(torch.arange(end))
-    return b.Range(0, b.squeeze(b.size(end), [0]), 1)
-
-
 def sliding_positions(b: Builder, size: Dim, kernel: int, stride: int, dilation: int) -> Tensor:
     """[windows, kernel]: what each window reads along an axis of `size` (padding included)."""
-    reach = dilation * (kernel - 1)
+    count = pooled_size(size, kernel, stride, 0, dilation, ceil_mode=False)
     offsets = torch.arange(kernel) * dilation
-    if isinstance(size, int):
-        starts = torch.arange((size - reach - 1) // stride + 1) * stride
-        return b.const(starts[:, None] + offsets)
-    count = window_count(size, kernel, stride, dilation)
-    made = b.Mul(b.unsqueeze(index_range(b, count), [1]), stride)
-    result = b.Add(made, b.const(offsets))
-    return b.with_shape(result, [count, kernel])
+    if isinstance(count, int):
+        return b.const((torch.arange(count) * stride)[:, None] + offsets)
+    made = b.Mul(b.unsqueeze(arange(b, count), [1]), stride)
+    return b.with_shape(b.Add(made, b.const(offsets)), [count, kernel])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +81,7 @@ class PoolingAxis:
         """[windows, 1]: where each begins on the axis without its padding."""
         if isinstance(self.count, int):
             return b.const((torch.arange(self.count) * self.stride - self.padding)[:, None])
-        steps = b.Mul(b.unsqueeze(index_range(b, self.count), [1]), self.stride)
+        steps = b.Mul(b.unsqueeze(arange(b, self.count), [1]), self.stride)
         return b.Sub(steps, self.padding)
 
     def positions(self, b: Builder) -> Tensor:
@@ -194,13 +179,13 @@ def adaptive_positions(b: Builder, size: Dim, count: Dim) -> tuple[Tensor, Tenso
         positions = b.const(torch.minimum(start + reach, end - 1))
         return positions, None if bool(mask.all()) else b.const(mask)
     total, parts = b.size(size), b.size(count)
-    indices = b.unsqueeze(index_range(b, count), [1])
+    indices = b.unsqueeze(arange(b, count), [1])
     starts = b.Div(b.Mul(indices, total), parts)
     ends = _ceil_divide(b, b.Mul(b.Add(indices, 1), total), parts)
     length: Dim | Tensor = b.Add(_ceil_divide(b, total, parts), 1)
     if isinstance(count, int):
         length = floor_divided(size + count - 1, count) + 1
-    offsets = b.Add(starts, index_range(b, length))
+    offsets = b.Add(starts, arange(b, length))
     positions = b.Min(offsets, b.Sub(ends, 1))
     dims = [count, None if isinstance(length, Tensor) else length]
     return b.with_shape(positions, dims), b.Less(offsets, ends)
@@ -228,7 +213,7 @@ def largest_of_windows(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> tu
     values = b.ReduceMax(windows, kernels, keepdims=0)
     # Kernel axes last and flat, so that the first of equal elements wins in ATen's order.
     kernels_last = b.transpose(windows, [*range(first), *counts, *kernels])
-    flat = _flattened_from(b, kernels_last, first + spatial)
+    flat = flattened_from(b, kernels_last, first + spatial)
     chosen = b.ArgMax(flat, axis=flat.rank - 1, keepdims=1)
     table = b.Expand(_flat_positions(b, x, positions), b.Shape(flat))
     indices = b.GatherElements(table, chosen, axis=-1)
@@ -245,14 +230,4 @@ def _flat_positions(b: Builder, x: Tensor, positions: Sequence[Tensor]) -> Tenso
         size = b.size(x.dim(x.rank - spatial + axis))
         flat = spread if flat is None else b.Add(b.Mul(flat, size), spread)
     assert flat is not None
-    return _flattened_from(b, flat, spatial)
-
-
-def _flattened_from(b: Builder, x: Tensor, axis: int) -> Tensor:
-    sizes = sizes_of(b, x)
-    known = [size for size in sizes if not isinstance(size, Tensor)]
-    if len(known) == len(sizes):
-        return b.reshape(x, [*known[:axis], product_of(known[axis:])])
-    # No -1, which has no meaning beside a size of 0.
-    rest = b.ReduceProd(b.Shape(x, start=axis), None, keepdims=1)
-    return reshape_to(b, x, [*sizes[:axis], rest])
+    return flattened_from(b, flat, spatial)

@@ -7,6 +7,7 @@ onnx's own inference, which knows numbers but not our expressions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import onnx
 import onnx.shape_inference
@@ -15,11 +16,12 @@ import sympy
 import torch
 
 from sardonyx.aten.storage import array_of
-from sardonyx.lower.onnx_types import layer_shapes
-from sardonyx.lower.onnx_types.layer_shapes import Attributes, Inputs, shape_of
-from sardonyx.lower.onnx_types.layer_shapes import Shape as Shape
 from sardonyx.lower.onnx_types.schemas import NEWEST_OPSET, OpSchema, onnx_dtype
 from sardonyx.lower.values import Dim, Tensor, plain, product_of
+
+Shape: TypeAlias = tuple[Dim | None, ...] | None
+Inputs: TypeAlias = Sequence[Tensor | None]
+Attributes: TypeAlias = dict[str, Any]
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -44,6 +46,12 @@ def _broadcast_dims(dims: list[Dim | None]) -> Dim | None:
     return first if all(d == first for d in others) else None
 
 
+def _shape_of(inputs: Inputs, position: int) -> Shape:
+    tensor = inputs[position]
+    assert tensor is not None
+    return tensor.shape
+
+
 def _int_constant(tensor: Tensor | None) -> list[int] | None:
     if tensor is None or tensor.const is None:
         return None
@@ -51,7 +59,7 @@ def _int_constant(tensor: Tensor | None) -> list[int] | None:
 
 
 def _same(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    return [shape_of(inputs, 0)]
+    return [_shape_of(inputs, 0)]
 
 
 def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
@@ -59,7 +67,7 @@ def _broadcast(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    shape = shape_of(inputs, 0)
+    shape = _shape_of(inputs, 0)
     if shape is None:
         return [None]
     perm = attributes.get("perm") or list(reversed(range(len(shape))))
@@ -67,7 +75,7 @@ def _transpose(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _matmul(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    left, right = shape_of(inputs, 0), shape_of(inputs, 1)
+    left, right = _shape_of(inputs, 0), _shape_of(inputs, 1)
     if left is None or right is None or not left or not right:
         return [None]
     if len(left) == 1 and len(right) == 1:
@@ -93,7 +101,7 @@ def _concat(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _unsqueeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    axes, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
+    axes, shape = _int_constant(inputs[1]), _shape_of(inputs, 0)
     if axes is None or shape is None:
         return [None]
     rank = len(shape) + len(axes)
@@ -103,7 +111,7 @@ def _unsqueeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _squeeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    shape = shape_of(inputs, 0)
+    shape = _shape_of(inputs, 0)
     axes = _int_constant(inputs[1]) if len(inputs) > 1 else None
     if shape is None or axes is None:
         return [None]
@@ -112,42 +120,15 @@ def _squeeze(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _gather(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    data, indices = shape_of(inputs, 0), shape_of(inputs, 1)
+    data, indices = _shape_of(inputs, 0), _shape_of(inputs, 1)
     if data is None or indices is None:
         return [None]
     axis = attributes.get("axis", 0) % max(len(data), 1)
     return [(*data[:axis], *indices, *data[axis + 1 :])]
 
 
-def _reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    shape = shape_of(inputs, 0)
-    if shape is None:
-        return [None]
-    keep = attributes.get("keepdims", 1)
-    axes = _int_constant(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-    if len(inputs) > 1 and inputs[1] is not None and axes is None:
-        return [None]
-    if not axes:
-        if attributes.get("noop_with_empty_axes", 0):
-            return [shape]
-        axes = list(range(len(shape)))
-    places = {a % len(shape) for a in axes} if shape else set()
-    if keep:
-        return [tuple(1 if axis in places else d for axis, d in enumerate(shape))]
-    return [tuple(d for axis, d in enumerate(shape) if axis not in places)]
-
-
-def _arg_reduce(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    shape = shape_of(inputs, 0)
-    if shape is None:
-        return [None]
-    axis = attributes.get("axis", 0) % max(len(shape), 1)
-    middle: tuple[Dim | None, ...] = (1,) if attributes.get("keepdims", 1) else ()
-    return [(*shape[:axis], *middle, *shape[axis + 1 :])]
-
-
 def _expand(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    target, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
+    target, shape = _int_constant(inputs[1]), _shape_of(inputs, 0)
     if shape is None:
         return [None]
     if target is None:
@@ -157,7 +138,7 @@ def _expand(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    target, shape = _int_constant(inputs[1]), shape_of(inputs, 0)
+    target, shape = _int_constant(inputs[1]), _shape_of(inputs, 0)
     if target is None:
         known = None if inputs[1] is None else inputs[1].static_shape
         return [None if known is None else (None,) * known[0]]
@@ -180,76 +161,30 @@ def _reshape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
 
 
 def _size_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    shape = shape_of(inputs, 0)
+    shape = _shape_of(inputs, 0)
     if shape is None:
         return [(None,)]
     return [(len(shape[slice(attributes.get("start", 0), attributes.get("end"))]),)]
-
-
-def _slice(inputs: Inputs, attributes: Attributes) -> list[Shape] | None:
-    shape = shape_of(inputs, 0)
-    starts, ends = map(_int_constant, inputs[1:3])
-    axes = _int_constant(inputs[3]) if len(inputs) > 3 and inputs[3] is not None else None
-    if shape is None or starts is None or ends is None or axes is None:
-        return None
-    steps = _int_constant(inputs[4]) if len(inputs) > 4 and inputs[4] is not None else None
-    dims = list(shape)
-    for axis, *bounds in zip(axes, starts, ends, steps or [1] * len(axes), strict=True):
-        size = dims[axis]
-        dims[axis] = len(range(size)[slice(*bounds)]) if isinstance(size, int) else None
-    return [tuple(dims)]
-
-
-def _constant_of_shape(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    target = _int_constant(inputs[0])
-    if target is not None:
-        return [tuple(target)]
-    assert inputs[0] is not None
-    known = inputs[0].static_shape
-    return [None if known is None else (None,) * known[0]]
-
-
-def _batch_normalization(inputs: Inputs, attributes: Attributes) -> list[Shape]:
-    x, *_, mean, variance = inputs
-    return [None if given is None else given.shape for given in (x, mean, variance)]
 
 
 _UNARY = """Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh CumSum
 CumProd Elu Erf Exp Floor Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LeakyRelu Log
 LogSoftmax Mish Neg Not Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign
 Sin Sinh Softmax Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu ReverseSequence
-RMSNormalization InstanceNormalization GroupNormalization LpNormalization BitCast"""
+RMSNormalization InstanceNormalization GroupNormalization LayerNormalization LpNormalization
+BitCast"""
 _BINARY = """Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual
 Less LessOrEqual Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor"""
-_REDUCTIONS = """ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-ReduceProd ReduceSum ReduceSumSquare"""
 
-_RULES: dict[str, Callable[[Inputs, Attributes], list[Shape] | None]] = {
+_RULES: dict[str, Callable[[Inputs, Attributes], list[Shape]]] = {
     **dict.fromkeys(_UNARY.split(), _same),
     **dict.fromkeys(_BINARY.split(), _broadcast),
-    **dict.fromkeys(_REDUCTIONS.split(), _reduce),
-    "ArgMax": _arg_reduce,
-    "ArgMin": _arg_reduce,
-    "Attention": layer_shapes.attention,
-    "AveragePool": layer_shapes.pool,
-    "BatchNormalization": _batch_normalization,
     "Concat": _concat,
-    "ConstantOfShape": _constant_of_shape,
-    "Conv": layer_shapes.convolution,
-    "ConvTranspose": layer_shapes.transposed_convolution,
     "Expand": _expand,
     "Gather": _gather,
-    "GatherElements": lambda inputs, _: [None if inputs[1] is None else inputs[1].shape],
-    "GRU": layer_shapes.recurrent,
-    "Gemm": layer_shapes.gemm,
-    "LSTM": layer_shapes.recurrent,
-    "LayerNormalization": _same,
     "MatMul": _matmul,
-    "MaxPool": layer_shapes.pool,
-    "RNN": layer_shapes.recurrent,
     "Reshape": _reshape,
     "Shape": _size_of_shape,
-    "Slice": _slice,
     "Squeeze": _squeeze,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
@@ -266,10 +201,10 @@ def output_shapes(
     schema: OpSchema, inputs: Inputs, attributes: Attributes, count: int, node: ir.Node
 ) -> list[Shape]:
     rule = _RULES.get(schema.name)
-    shapes = None if rule is None else rule(inputs, attributes)
-    if shapes is not None:
-        return [*shapes[:count], *[None] * (count - len(shapes))]
-    return _inferred_by_onnx(schema, inputs, node, count)
+    if rule is None:
+        return _inferred_by_onnx(schema, inputs, node, count)
+    shapes = rule(inputs, attributes)
+    return [*shapes[:count], *[None] * (count - len(shapes))]
 
 
 def _inferred_by_onnx(schema: OpSchema, inputs: Inputs, node: ir.Node, count: int) -> list[Shape]:

@@ -11,6 +11,7 @@ import torch
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import elementwise, loops
+from sardonyx.lower.kernels.axes import alike
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -144,7 +145,7 @@ def fmod(b: Builder, self: Tensor, other: Tensor | Scalar) -> Tensor:
 def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     x, y = b.promote(self, other)
     dtype = x.dtype
-    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in loops.alike(b, x, y))
+    x, y = (b.Abs(b.cast(operand, torch.int64)) for operand in alike(b, x, y))
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         return b.Not(b.Equal(carried[0], 0))
@@ -174,7 +175,9 @@ def pow_(b: Builder, self: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor
     if isinstance(exponent, (int, float)) and not is_whole:
         return _float_power(b, base, exponent)
     if isinstance(exponent, int):
-        return _integer_power(b, base, exponent)
+        if exponent < 0:
+            raise b.refuse("integers to negative integer powers are not allowed")
+        return whole_power(b, base, exponent)
     power = b.scalar(exponent, dtype)
     if not is_whole:
         return b.Pow(base, power)
@@ -197,10 +200,8 @@ def _float_power(b: Builder, base: Tensor, exponent: float) -> Tensor:
     return result
 
 
-def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
+def whole_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
     """By squaring: exact and wrapping as in PyTorch; a runtime's Pow may go through floats."""
-    if exponent < 0:
-        raise b.refuse("integers to negative integer powers are not allowed")
     result: Tensor | None = None
     square = base
     while exponent:
@@ -214,7 +215,7 @@ def _integer_power(b: Builder, base: Tensor, exponent: int) -> Tensor:
 
 def _integer_powers(b: Builder, base: Tensor, power: Tensor) -> Tensor:
     """By squaring, as many times as the powers have bits."""
-    base, power = loops.alike(b, base, power)
+    base, power = alike(b, base, power)
 
     def unfinished(carried: Sequence[Tensor]) -> Tensor:
         return b.Greater(carried[2], 0)

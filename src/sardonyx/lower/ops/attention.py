@@ -9,12 +9,22 @@ from sardonyx import _torch_private
 from sardonyx.aten.graph import Dim
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.ops.random import native_dropout
-from sardonyx.lower.registry import lowering
+from sardonyx.lower.registry import first_result, lowering
 from sardonyx.lower.values import Tensor, product_of
 
 
-@lowering("aten::scaled_dot_product_attention")
-def scaled_dot_product_attention(
+@lowering(
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_attention_math",
+)
+@lowering(
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_fused_attention_overrideable",
+    renamed={"attn_bias": "attn_mask"},
+)
+def fused_attention(
     b: Builder,
     query: Tensor,
     key: Tensor,
@@ -22,10 +32,12 @@ def scaled_dot_product_attention(
     attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
+    return_debug_mask: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> tuple[Tensor | None, ...]:
+    """The attention; what else these return serves the backward pass and is not computed."""
     q, k, v = _with_common_batch(b, query, key, value, enable_gqa)
     lead = b.dims(q)[:-3]
     mask = None if attn_mask is None else _mask(b, attn_mask, lead, q.dim(-2), k.dim(-2))
@@ -43,52 +55,23 @@ def scaled_dot_product_attention(
     if dropout_p == 0:
         out = b.Attention(q, k, v, mask, is_causal=causal, scale=scale)
     else:
-        *_, weights = b.Attention(
+        _, keys, values, weights = b.Attention(
             q, k, v, mask, is_causal=causal, scale=scale, qk_matmul_output_mode=3, outputs=4
         )
+        # onnx infers these where there are past ones alone.
+        b.with_shape(keys, b.dims(k))
+        b.with_shape(values, b.dims(v))
         kept, _ = native_dropout(b, weights, dropout_p)
         out = b.MatMul(kept, _repeated_heads(b, v, q))
     out = b.with_shape(out, [*b.dims(q)[:-1], v.dim(-1)])
     if rank < 4:
-        return b.squeeze(out, list(range(4 - rank)))
-    return b.reshape(out, [*lead, *b.dims(out)[1:]])
+        out = b.squeeze(out, list(range(4 - rank)))
+    else:
+        out = b.reshape(out, [*lead, *b.dims(out)[1:]])
+    return out, *[None] * 8
 
 
-@lowering(
-    "aten::_scaled_dot_product_flash_attention",
-    "aten::_scaled_dot_product_flash_attention_for_cpu",
-    "aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_cudnn_attention",
-    "aten::_scaled_dot_product_fused_attention_overrideable",
-    "aten::_scaled_dot_product_attention_math",
-)
-def fused_attention(
-    b: Builder,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    attn_bias: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    return_debug_mask: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """The attention; what else these return serves the backward pass and is not computed."""
-    out = scaled_dot_product_attention(
-        b,
-        query,
-        key,
-        value,
-        attn_mask if attn_bias is None else attn_bias,
-        dropout_p,
-        is_causal,
-        scale=scale,
-        enable_gqa=enable_gqa,
-    )
-    return (out, *[None] * 8)
+lowering("aten::scaled_dot_product_attention")(first_result(fused_attention))
 
 
 def _with_common_batch(

@@ -5,17 +5,14 @@ from __future__ import annotations
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.complex import arithmetic
 from sardonyx.lower.complex.values import ComplexTensor, from_pairs, to_pairs
+from sardonyx.lower.kernels.axes import alike
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Tensor
 
 
 @lowering("aten::complex")
 def complex_(b: Builder, real: Tensor, imag: Tensor) -> ComplexTensor:
-    dims = b.broadcast_shape(real, imag)
-    if dims is None or any(d is None for d in dims):
-        return ComplexTensor(b.Add(real, b.full_like(imag, 0)), b.Add(imag, b.full_like(real, 0)))
-    sizes = [d for d in dims if d is not None]
-    return ComplexTensor(b.expand(real, sizes), b.expand(imag, sizes))
+    return ComplexTensor(*alike(b, real, imag))
 
 
 @lowering("aten::polar")

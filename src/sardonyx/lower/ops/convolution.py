@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.integer_convolution import (
     convolve_integers,
@@ -13,82 +11,71 @@ from sardonyx.lower.kernels.windows import batched, per_axis, unbatched_like
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor
 
-
-def _convolve(
-    b: Builder,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Sequence[int],
-    pads: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-) -> Tensor:
-    """`pads` as ONNX has them: all the starts, then all the ends."""
-    spatial = weight.rank - 2
-    batch = batched(b, x, spatial)
-    strides, dilations = per_axis(stride, spatial), per_axis(dilation, spatial)
-    if not x.is_floating_point:
-        kernel = _known_kernel_shape(b, weight)
-        result = convolve_integers(b, batch, weight, kernel, strides, pads, dilations, groups)
-        return unbatched_like(b, _biased(b, result, bias), x, spatial)
-    result = b.Conv(
-        batch,
-        weight,
-        bias,
-        kernel_shape=_kernel_shape(weight),
-        strides=strides,
-        pads=pads,
-        dilations=dilations,
-        group=groups,
-    )
-    return unbatched_like(b, result, x, spatial)
-
-
 _NONE, _ONE = [0], [1]
 """For each of the axes."""
 
 
-@lowering("aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input")
-def conv_transpose(
+@lowering(*(f"aten::conv{n}d{overload}" for n in (1, 2, 3) for overload in ("", ".padding")))
+@lowering("aten::convolution", "aten::convolution_overrideable")
+@lowering("aten::_convolution", "aten::_convolution.deprecated")
+@lowering(
+    "aten::conv_transpose1d",
+    "aten::conv_transpose2d.input",
+    "aten::conv_transpose3d.input",
+    transposed=True,
+)
+def convolution(
     b: Builder,
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
     stride: Ints = _ONE,
-    padding: Ints = _NONE,
+    padding: Ints | str = _NONE,
+    dilation: Ints = _ONE,
+    transposed: bool = False,
     output_padding: Ints = _NONE,
     groups: int = 1,
-    dilation: Ints = _ONE,
 ) -> Tensor:
     spatial = weight.rank - 2
-    strides, starts = per_axis(stride, spatial), per_axis(padding, spatial)
-    extra, dilations = per_axis(output_padding, spatial), per_axis(dilation, spatial)
-    batch = batched(b, input, spatial)
-    if not input.is_floating_point:
+    strides, dilations = per_axis(stride, spatial), per_axis(dilation, spatial)
+    if padding == "same":
         kernel = _known_kernel_shape(b, weight)
-        result = convolve_integers_transposed(
-            b, batch, weight, kernel, strides, starts, extra, dilations, groups
-        )
+        reach = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+        starts, ends = [r // 2 for r in reach], [r - r // 2 for r in reach]
+    else:
+        starts = ends = per_axis(_NONE if isinstance(padding, str) else padding, spatial)
+    extra, missing = per_axis(output_padding, spatial), [0] * spatial
+    x = batched(b, input, spatial)
+    if not x.is_floating_point:
+        kernel, pads = _known_kernel_shape(b, weight), [*starts, *ends]
+        if transposed:
+            result = convolve_integers_transposed(
+                b, x, weight, kernel, strides, starts, extra, dilations, groups
+            )
+        else:
+            result = convolve_integers(b, x, weight, kernel, strides, pads, dilations, groups)
         return unbatched_like(b, _biased(b, result, bias), input, spatial)
-    ends, missing = starts, [0] * spatial
-    if any(e >= s for e, s in zip(extra, strides, strict=True)):
+    if transposed and any(e >= s for e, s in zip(extra, strides, strict=True)):
         # Runtimes take an output_padding below the stride only: crop less at the end instead,
         # and where nothing is left to crop add what no element of the input reaches.
         ends = [max(p - e, 0) for p, e in zip(starts, extra, strict=True)]
         missing = [max(e - p, 0) for p, e in zip(starts, extra, strict=True)]
         extra = [0] * spatial
-    result = b.ConvTranspose(
-        batch,
+    result = b.op(
+        "ConvTranspose" if transposed else "Conv",
+        x,
         weight,
         None if any(missing) else bias,
         kernel_shape=_kernel_shape(weight),
         strides=strides,
         pads=[*starts, *ends],
-        output_padding=extra,
+        output_padding=extra if transposed else None,
         dilations=dilations,
         group=groups,
     )
+    # onnx infers nothing where the size of the kernel is dynamic.
+    channels = weight.dim(1) * groups if transposed else weight.dim(0)
+    result = b.with_shape(result, [x.dim(0), channels, *[None] * spatial])
     if any(missing):
         result = _biased(b, b.Pad(result, [0] * (spatial + 2) + [0, 0, *missing]), bias)
     return unbatched_like(b, result, input, spatial)
@@ -113,56 +100,9 @@ def _known_kernel_shape(b: Builder, weight: Tensor) -> list[int]:
     return kernel
 
 
-@lowering(*(f"aten::conv{n}d{overload}" for n in (1, 2, 3) for overload in ("", ".padding")))
-def conv(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Ints = _ONE,
-    padding: Ints | str = _NONE,
-    dilation: Ints = _ONE,
-    groups: int = 1,
-) -> Tensor:
-    spatial = weight.rank - 2
-    if padding == "same":
-        kernel = _known_kernel_shape(b, weight)
-        reach = [d * (k - 1) for d, k in zip(per_axis(dilation, spatial), kernel, strict=True)]
-        pads = [r // 2 for r in reach] + [r - r // 2 for r in reach]
-    else:
-        pads = per_axis(_NONE if isinstance(padding, str) else padding, spatial) * 2
-    return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
-
-
-@lowering(
-    "aten::convolution",
-    "aten::convolution_overrideable",
-    "aten::_convolution",
-    "aten::_convolution.deprecated",
-)
-def convolution(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-) -> Tensor:
-    if transposed:
-        return conv_transpose(
-            b, input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
-    pads = per_axis(padding, weight.rank - 2) * 2
-    return _convolve(b, input, weight, bias, stride, pads, dilation, groups)
-
-
 @lowering("aten::conv_tbc")
 def conv_tbc(b: Builder, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """(time, batch, channels), with a (kernel, channels in, channels out) weight."""
     x, kernel = b.transpose(self, [1, 2, 0]), b.transpose(weight, [2, 1, 0])
-    result = _convolve(b, x, kernel, bias, [1], [pad, pad], [1], 1)
+    result = convolution(b, x, kernel, bias, padding=[pad])
     return b.transpose(result, [2, 0, 1])

@@ -10,7 +10,8 @@ import torch
 
 from sardonyx.lower import type_promotion
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import floor_divided, index_range
+from sardonyx.lower.kernels import axes
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Ints, Scalar, Tensor
@@ -194,7 +195,7 @@ def _evenly_spaced(
     # The ends of integers lose their fractions, what lies between not yet.
     first, last = (b.cast(b.scalar(e, dtype), torch.float64) for e in (start, end))
     gap = b.Div(b.Sub(last, first), b.scalar(sympy.Max(steps - 1, 1), torch.float64))
-    index = b.cast(index_range(b, steps), torch.float64)
+    index = b.cast(axes.arange(b, steps), torch.float64)
     from_start = b.Add(b.Mul(index, gap), first)
     from_end = b.Sub(last, b.Mul(b.Sub(b.scalar(steps - 1, torch.float64), index), gap))
     middle = b.scalar(sympy.Max(floor_divided(steps, 2), 1), torch.float64)
@@ -237,9 +238,9 @@ def indices_of_triangle(
     if isinstance(row, int) and isinstance(col, int) and isinstance(offset, int):
         function = torch.tril_indices if is_lower else torch.triu_indices
         return b.const(function(row, col, offset, dtype=dtype))
-    rows = b.unsqueeze(b.Add(index_range(b, row), b.scalar(offset, torch.int64)), [1])
+    rows = b.unsqueeze(b.Add(axes.arange(b, row), b.scalar(offset, torch.int64)), [1])
     compare = b.GreaterOrEqual if is_lower else b.LessOrEqual
-    return b.cast(b.NonZero(compare(rows, index_range(b, col))), dtype)
+    return b.cast(b.NonZero(compare(rows, axes.arange(b, col))), dtype)
 
 
 @lowering("aten::fft_fftfreq", half=False)
@@ -251,9 +252,9 @@ def frequencies(
     if isinstance(n, int):
         return b.const((torch.fft.rfftfreq if half else torch.fft.fftfreq)(n, d, dtype=dtype))
     if half:
-        turns = index_range(b, floor_divided(n, 2) + 1)
+        turns = axes.arange(b, floor_divided(n, 2) + 1)
     else:  # the second half are the negative ones
-        index, size = index_range(b, n), b.scalar(n, torch.int64)
+        index, size = axes.arange(b, n), b.scalar(n, torch.int64)
         middle = b.scalar(floor_divided(n + 1, 2), torch.int64)
         turns = b.Where(b.Less(index, middle), index, b.Sub(index, size))
     length = b.Mul(b.scalar(n, torch.float64), d)

@@ -144,48 +144,20 @@ def _normalized(
 
 # -- torch.fft ------------------------------------------------------------------------------------
 
-_KINDS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
-
-def _register_transforms(kind: str) -> None:
-    one, two, several = f"aten::fft_{kind}", f"aten::fft_{kind}2", f"aten::fft_{kind}n"
-
-    @lowering(one)
-    def of_one_dim(
-        b: Builder,
-        self: Tensor,
-        n: Dim | None = None,
-        dim: int = -1,
-        norm: str | None = None,
-    ) -> Tensor:
-        return _transform(b, kind, self, None if n is None else [n], [dim], norm)
-
-    @lowering(two, several)
-    def of_several_dims(
-        b: Builder,
-        self: Tensor,
-        s: Dims | None = None,
-        dim: Ints | None = None,
-        norm: str | None = None,
-    ) -> Tensor:
-        if dim is None:
-            dim = list(range(self.rank) if s is None else range(-len(s), 0))
-        return _transform(b, kind, self, s, dim, norm)
-
-
-for _kind in _KINDS:
-    _register_transforms(_kind)
-
-
-def _transform(
+def transform(
     b: Builder,
+    self: Tensor,
+    s: Dims | Dim | None = None,
+    dim: Ints | int | None = None,
+    norm: str | None = None,
+    *,
     kind: str,
-    x: Tensor,
-    sizes: Sequence[Dim] | None,
-    dims: Sequence[int],
-    norm: str | None,
 ) -> Tensor:
-    axes = _axes(dims, x.rank)
+    sizes = [s] if isinstance(s, (int, sympy.Expr)) else s
+    if dim is None:
+        dim = list(range(self.rank) if sizes is None else range(-len(sizes), 0))
+    axes = _axes([dim] if isinstance(dim, int) else dim, self.rank)
     forward = kind in ("fft", "rfft", "hfft")
     normalization = {
         None: 0 if forward else _BY_N,
@@ -193,7 +165,7 @@ def _transform(
         "ortho": _BY_ROOT_N,
         "forward": _BY_N if forward else 0,
     }[norm]
-    x = b.cast(x, type_promotion.float_dtype(x))
+    x = b.cast(self, type_promotion.float_dtype(self))
     if kind in ("irfft", "hfft"):
         if not axes:
             raise b.refuse("a real signal of no dims")
@@ -214,6 +186,11 @@ def _transform(
     spectrum = fft_r2c(b, x, axes, normalization, onesided)
     # The inverse transform of a real signal is the conjugate of the other one.
     return spectrum if forward else conjugate(b, spectrum)
+
+
+for _kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    lowering(f"aten::fft_{_kind}", renamed={"n": "s"}, kind=_kind)(transform)
+    lowering(f"aten::fft_{_kind}2", f"aten::fft_{_kind}n", kind=_kind)(transform)
 
 
 def _size(size: Dim) -> Dim | None:

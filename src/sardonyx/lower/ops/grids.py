@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import index_range
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dims, Tensor
 
@@ -48,7 +48,7 @@ def _grid_between_corners(b: Builder, theta: Tensor, sizes: Dims) -> Tensor:
     rank = len(sizes)
     total: Tensor | None = None
     for axis, size in enumerate(sizes):
-        index = b.cast(b.Mul(index_range(b, size), 2), theta.dtype)
+        index = b.cast(b.Mul(arange(b, size), 2), theta.dtype)
         ends = b.scalar(size - 1, theta.dtype)
         places = b.Div(b.Sub(index, ends), b.Max(ends, 1.0))
         # [size, 1 ..., 1] times [batch, 1 ..., rank]; the last axis of the grid comes first.

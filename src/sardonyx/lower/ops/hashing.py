@@ -8,6 +8,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels.axes import at_least_1d
+from sardonyx.lower.kernels.integer_reductions import combined_by_halves
 from sardonyx.lower.kernels.reductions import axes_of
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Ints, Tensor, product_of
@@ -32,23 +33,11 @@ def hash_tensor(
     kept = [axis for axis in range(self.rank) if axis not in axes]
     rest = [self.dim(axis) for axis in kept]
     rows = b.reshape(b.transpose(bits, [*axes, *kept]), [count, *rest])
-    hashed = b.cast(_combined(b, at_least_1d(b, rows), count), torch.uint64)
+    combined = combined_by_halves(b, "BitwiseXor", at_least_1d(b, rows), 0, count)
+    hashed = b.cast(combined, torch.uint64)
     if not keepdim:
         return b.reshape(hashed, rest)
     return b.reshape(hashed, [1 if axis in axes else self.dim(axis) for axis in range(self.rank)])
-
-
-def _combined(b: Builder, rows: Tensor, count: int) -> Tensor:
-    """The exclusive or of all rows: of two halves each time, so that few nodes do."""
-    while count > 1:
-        half = count // 2
-        halves = b.slice(rows, 0, 0, half), b.slice(rows, 0, half, 2 * half)
-        left_over = b.slice(rows, 0, 2 * half, count)
-        rows = b.BitwiseXor(*halves)
-        if count % 2:
-            rows = b.Concat(rows, left_over, axis=0)
-        count = half + count % 2
-    return rows
 
 
 def _bits_of_double(b: Builder, x: Tensor) -> Tensor:

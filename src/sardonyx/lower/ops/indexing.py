@@ -8,6 +8,7 @@ import torch
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import advanced_indexing
 from sardonyx.lower.kernels.axes import (
+    alike,
     at_least_1d,
     axis_of,
     choose,
@@ -128,30 +129,19 @@ def masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Tensor | Scalar) 
 
 @lowering("aten::masked_select")
 def masked_select(b: Builder, self: Tensor, mask: Tensor) -> Tensor:
-    x, condition = _broadcast_together(b, self, b.cast(mask, torch.bool))
+    x, condition = alike(b, self, b.cast(mask, torch.bool))
     flat, marks = b.reshape(x, [-1]), b.reshape(condition, [-1])
     return advanced_indexing.take(b, flat, [marks])
 
 
 @lowering("aten::masked_scatter")
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    x, condition = _broadcast_together(b, self, b.cast(mask, torch.bool))
+    x, condition = alike(b, self, b.cast(mask, torch.bool))
     flat, marks = b.reshape(x, [-1]), b.reshape(condition, [-1])
     places = b.transpose(b.NonZero(marks), [1, 0])
     count = b.Shape(places, start=0, end=1)
     values = b.slice(b.reshape(b.cast(source, self.dtype), [-1]), 0, 0, count)
     return _reshape_like(b, b.ScatterND(flat, places, values), x)
-
-
-def _broadcast_together(b: Builder, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    common = b.broadcast_shape(x, mask)
-    if common is not None and all(d is not None for d in common):
-        dims = [d for d in common if d is not None]
-        return b.expand(x, dims), b.expand(mask, dims)
-    shape = b.Shape(b.Or(mask, b.cast(x, torch.bool)))
-    rank = max(x.rank, mask.rank)
-    wide, marks = (b.with_shape(b.Expand(t, shape), [None] * rank) for t in (x, mask))
-    return wide, marks
 
 
 def _reshape_like(b: Builder, flat: Tensor, x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 
@@ -25,21 +26,14 @@ def _node(op: str, **attributes: int) -> Unary:
 # -- of floats; integers and bools are promoted -------------------------------------------------
 
 
-def _logarithm(base: float) -> Unary:
+def _logarithm(base: float, b: Builder, x: Tensor) -> Tensor:
     """In float64 inside: a float32 quotient of logarithms is off for exact powers of the base."""
-
-    def write(b: Builder, x: Tensor) -> Tensor:
-        wide = x if x.is_complex else b.cast(x, torch.float64)
-        return b.cast(b.Div(b.Log(wide), math.log(base)), x.dtype)
-
-    return write
+    wide = x if x.is_complex else b.cast(x, torch.float64)
+    return b.cast(b.Div(b.Log(wide), math.log(base)), x.dtype)
 
 
-def _scaled(factor: float) -> Unary:
-    def write(b: Builder, x: Tensor) -> Tensor:
-        return elementwise.with_number(b, b.Mul, x, factor, x.dtype)
-
-    return write
+def _scaled(factor: float, b: Builder, x: Tensor) -> Tensor:
+    return elementwise.with_number(b, b.Mul, x, factor, x.dtype)
 
 
 def _exp2(b: Builder, x: Tensor) -> Tensor:
@@ -70,8 +64,8 @@ _OF_FLOATS: dict[str, Unary] = {
     "exp2 special_exp2": _exp2,
     "expm1 special_expm1": _rounded_once(elementwise.expm1),
     "log": _node("Log"),
-    "log2": _logarithm(2),
-    "log10": _logarithm(10),
+    "log2": partial(_logarithm, 2),
+    "log10": partial(_logarithm, 10),
     "log1p special_log1p": _rounded_once(elementwise.log1p),
     "sqrt": _node("Sqrt"),
     "rsqrt": _rounded_once(_rsqrt),
@@ -89,8 +83,8 @@ _OF_FLOATS: dict[str, Unary] = {
     "atanh arctanh": _node("Atanh"),
     "erf special_erf": _node("Erf"),
     "sigmoid special_expit": _node("Sigmoid"),
-    "deg2rad": _scaled(math.pi / 180),
-    "rad2deg": _scaled(180 / math.pi),
+    "deg2rad": partial(_scaled, math.pi / 180),
+    "rad2deg": partial(_scaled, 180 / math.pi),
     "special_entr": _rounded_once(_entropy),
 }
 

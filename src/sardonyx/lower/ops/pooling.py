@@ -9,11 +9,11 @@ import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.kernels.windows import (
     PoolingAxis,
     adaptive_positions,
     batched,
-    index_range,
     largest_of_windows,
     missed,
     per_axis,
@@ -215,7 +215,7 @@ def adaptive_max_pool(
         return max_pool(b, self, kernel, spatial=spatial, outputs=2)
     positions = [
         # Windows of one element each, where all of them stay.
-        b.unsqueeze(index_range(b, size), [1])
+        b.unsqueeze(arange(b, size), [1])
         if size == count
         else adaptive_positions(b, size, count)[0]
         for size, count in zip(b.dims(self)[-spatial:], sizes, strict=True)

@@ -66,7 +66,8 @@ def dequantize(
 
 
 @lowering("quantized_decomposed::quantize_per_token")
-def quantize_per_token(
+@lowering("quantized_decomposed::quantize_per_channel_group")
+def quantize_rows(
     b: Builder,
     input: Tensor,
     scales: Tensor,
@@ -74,48 +75,18 @@ def quantize_per_token(
     quant_min: int,
     quant_max: int,
     dtype: torch.dtype,
+    group_size: int | None = None,
 ) -> Tensor:
-    """`scales` broadcast against the input as they are."""
-    x, scale, zero = b.promote(input, scales, zero_points, dtype=torch.float32)
+    x, scale, zero = _rows(b, input, scales, zero_points, group_size)
     rounded = b.Round(b.Add(b.Div(x, scale), zero))
     low, high = b.scalar(quant_min, torch.float32), b.scalar(quant_max, torch.float32)
-    return b.cast(b.Clip(rounded, low, high), dtype)
+    q = b.cast(b.Clip(rounded, low, high), dtype)
+    return q if group_size is None else b.reshape(q, b.dims(input))
 
 
 @lowering("quantized_decomposed::dequantize_per_token")
-def dequantize_per_token(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    quant_min: int,
-    quant_max: int,
-    dtype: torch.dtype,
-    output_dtype: torch.dtype = torch.float32,
-) -> Tensor:
-    q, scale, zero = b.promote(input, scales, zero_points, dtype=torch.float32)
-    return b.cast(b.Mul(b.Sub(q, zero), scale), output_dtype)
-
-
-@lowering("quantized_decomposed::quantize_per_channel_group")
-def quantize_per_channel_group(
-    b: Builder,
-    input: Tensor,
-    scales: Tensor,
-    zero_points: Tensor,
-    quant_min: int,
-    quant_max: int,
-    dtype: torch.dtype,
-    group_size: int = 128,
-) -> Tensor:
-    groups = _groups(b, input, group_size)
-    scale, zero = (b.Reshape(p, [-1, 1]) for p in (scales, zero_points))
-    q = quantize_per_token(b, groups, scale, zero, quant_min, quant_max, dtype)
-    return b.reshape(q, b.dims(input))
-
-
 @lowering("quantized_decomposed::dequantize_per_channel_group")
-def dequantize_per_channel_group(
+def dequantize_rows(
     b: Builder,
     input: Tensor,
     scales: Tensor,
@@ -123,22 +94,29 @@ def dequantize_per_channel_group(
     quant_min: int,
     quant_max: int,
     dtype: torch.dtype,
-    group_size: int,
+    group_size: int | None = None,
     output_dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    scale = b.Reshape(scales, [-1, 1])
-    zero = b.scalar(0) if zero_points is None else b.Reshape(zero_points, [-1, 1])
-    groups = _groups(b, input, group_size)
-    real = dequantize_per_token(b, groups, scale, zero, quant_min, quant_max, dtype, output_dtype)
-    return b.reshape(real, b.dims(input))
+    q, scale, zero = _rows(b, input, scales, zero_points, group_size)
+    real = b.cast(b.Mul(b.Sub(q, zero), scale), output_dtype)
+    return real if group_size is None else b.reshape(real, b.dims(input))
 
 
-def _groups(b: Builder, x: Tensor, group_size: int) -> Tensor:
-    """One row per group of `group_size` elements; each group has a scale."""
-    width = x.static_dim(1)
-    if width is None:
-        raise b.refuse("the length of the rows must be known at export time")
-    return b.Reshape(x, [-1, min(group_size, width)])
+def _rows(
+    b: Builder, x: Tensor, scales: Tensor, zero_points: Tensor | None, group_size: int | None
+) -> list[Tensor]:
+    """What is (de)quantized, scales and zero points, which broadcast against it, in float32: with
+    `group_size` a row of so many elements for each scale."""
+    operands = [x, scales, b.scalar(0) if zero_points is None else zero_points]
+    if group_size is not None:
+        width = x.static_dim(1)
+        if width is None:
+            raise b.refuse("the length of the rows must be known at export time")
+        lengths = (min(group_size, width), 1, 1)
+        operands = [
+            b.Reshape(t, [-1, n]) if t.rank else t for t, n in zip(operands, lengths, strict=True)
+        ]
+    return b.promote(*operands, dtype=torch.float32)
 
 
 @lowering("quantized_decomposed::choose_qparams.tensor")

@@ -6,16 +6,16 @@ one that the model computes is reordered in the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.axes import sizes_of
+from sardonyx.lower.kernels.axes import arange, sizes_of
 from sardonyx.lower.kernels.loops import run_steps
-from sardonyx.lower.kernels.windows import index_range
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Scalar, Tensor
 
@@ -28,15 +28,9 @@ class _Kind:
     gates: tuple[int, ...]
     activation: str | None = None
 
-    @property
-    def has_cell_state(self) -> bool:
-        return self.op == "LSTM"
-
 
 _LSTM = _Kind("LSTM", (0, 3, 1, 2))
 _GRU = _Kind("GRU", (1, 0, 2))
-_RNN_TANH = _Kind("RNN", (0,), "Tanh")
-_RNN_RELU = _Kind("RNN", (0,), "Relu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +97,11 @@ def _run_layer(
     kind: _Kind,
     x: Tensor,
     weights: Sequence[_Weights],
-    hidden: Tensor | None,
-    cell: Tensor | None,
+    initial: Sequence[Tensor],
     lengths: Tensor | None = None,
     reverse: bool = False,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """(output [time, batch, directions * hidden], last hidden state, last cell state)."""
+) -> tuple[Tensor, ...]:
+    """(output [time, batch, directions * hidden], last hidden state, that of an LSTM's cell)."""
     size = weights[0].hidden.static_dim(1)
     if size is None:
         raise b.refuse("the hidden size must be known at export time")
@@ -121,20 +114,15 @@ def _run_layer(
         ]
         bias = _in_onnx_order(b, rows, kind.gates)
     direction = "bidirectional" if len(weights) == 2 else "reverse" if reverse else "forward"
-    inputs = [
+    output, *states = b.op(
+        kind.op,
         x,
         _in_onnx_order(b, [[w.input] for w in weights], kind.gates),
         _in_onnx_order(b, [[w.hidden] for w in weights], kind.gates),
         bias,
         lengths,
-        hidden,
-    ]
-    if kind.has_cell_state:
-        inputs.append(cell)
-    results = b.op(
-        kind.op,
-        *inputs,
-        outputs=3 if kind.has_cell_state else 2,
+        *initial,
+        outputs=1 + len(initial),
         hidden_size=size,
         direction=direction,
         activations=[kind.activation] * len(weights) if kind.activation else None,
@@ -142,46 +130,10 @@ def _run_layer(
     )
     # (time, directions, batch, hidden) to (time, batch, directions * hidden)
     if len(weights) == 1:
-        output = b.squeeze(results[0], [1])
+        output = b.squeeze(output, [1])
     else:
-        output = b.Reshape(b.transpose(results[0], [0, 2, 1, 3]), [0, 0, 2 * size])
-    return output, results[1], results[2] if kind.has_cell_state else None
-
-
-def _run_layers(
-    b: Builder,
-    kind: _Kind,
-    x: Tensor,
-    states: list[Tensor] | Tensor,
-    params: Sequence[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    lengths: Tensor | None = None,
-) -> tuple[Tensor, ...]:
-    """Output and last states of all layers; `x` is (time, batch, features)."""
-    states = states if isinstance(states, list) else [states]  # an LSTM has two
-    directions = 2 if bidirectional else 1
-    layers = _weights_by_layer(b, params, has_biases, num_layers, directions)
-    last: list[list[Tensor]] = [[] for _ in states]
-    for number, weights in enumerate(layers):
-        if number and train and dropout:
-            x = b.Dropout(x, b.scalar(dropout, torch.float32), b.const(True))
-        initial = [
-            s if num_layers == 1 else b.slice(s, 0, number * directions, (number + 1) * directions)
-            for s in states
-        ]
-        if any(w.projection is not None for w in weights):
-            x, *after = _stepwise_lstm(b, x, weights, initial, lengths)
-        else:
-            cell_state = initial[1] if kind.has_cell_state else None
-            x, hidden, cell = _run_layer(b, kind, x, weights, initial[0], cell_state, lengths)
-            after = [hidden] if cell is None else [hidden, cell]
-        for collected, state in zip(last, after, strict=True):
-            collected.append(state)
-    return x, *(s[0] if len(s) == 1 else b.Concat(*s, axis=0) for s in last)
+        output = b.Reshape(b.transpose(output, [0, 2, 1, 3]), [0, 0, 2 * size])
+    return output, *states
 
 
 def _stepwise_lstm(
@@ -209,7 +161,7 @@ def _stepwise_lstm(
         ) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
             time = b.Sub(b.Sub(count, 1), index) if backwards else index
             current = b.Gather(x, time, axis=0)
-            hidden, cell = _lstm_step(b, current, carried[0], carried[1], entry)
+            hidden, cell = _lstm_step(b, current, carried, entry)
             if lengths is None:
                 return [hidden, cell], [hidden]
             # Beyond the end of a sequence its state stays as it is.
@@ -231,14 +183,10 @@ def _stepwise_lstm(
     return output, last_hidden, last_cell
 
 
-# -- padded sequences --------------------------------------------------------------------------
+# -- layers ------------------------------------------------------------------------------------
 
 
-@lowering("aten::lstm.input", kind=_LSTM)
-@lowering("aten::gru.input", kind=_GRU)
-@lowering("aten::rnn_tanh.input", kind=_RNN_TANH)
-@lowering("aten::rnn_relu.input", kind=_RNN_RELU)
-def recurrent_input(
+def recurrent(
     b: Builder,
     input: Tensor,
     hx: list[Tensor] | Tensor,
@@ -248,39 +196,49 @@ def recurrent_input(
     dropout: float,
     train: bool,
     bidirectional: bool,
-    batch_first: bool,
+    batch_first: bool = False,
+    batch_sizes: Tensor | None = None,
+    *,
     kind: _Kind,
 ) -> tuple[Tensor, ...]:
-    x = b.transpose(input, [1, 0, 2]) if batch_first else input
-    output, *states = _run_layers(
-        b, kind, x, hx, params, has_biases, num_layers, dropout, train, bidirectional
-    )
-    return b.transpose(output, [1, 0, 2]) if batch_first else output, *states
+    """Output and last states of all layers; with `batch_sizes`, of packed sequences."""
+    lengths = mask = None
+    if batch_sizes is not None:
+        x, mask, lengths = _unpacked(b, input, batch_sizes)
+        lengths = b.cast(lengths, torch.int32)
+    else:
+        x = b.transpose(input, [1, 0, 2]) if batch_first else input
+    states = hx if isinstance(hx, list) else [hx]  # an LSTM has two
+    directions = 2 if bidirectional else 1
+    layers = _weights_by_layer(b, params, has_biases, num_layers, directions)
+    last: list[list[Tensor]] = [[] for _ in states]
+    for number, weights in enumerate(layers):
+        if number and train and dropout:
+            x = b.Dropout(x, b.scalar(dropout, torch.float32), b.const(True))
+        initial = [
+            s if num_layers == 1 else b.slice(s, 0, number * directions, (number + 1) * directions)
+            for s in states
+        ]
+        if any(w.projection is not None for w in weights):
+            x, *after = _stepwise_lstm(b, x, weights, initial, lengths)
+        else:
+            x, *after = _run_layer(b, kind, x, weights, initial, lengths)
+        for collected, state in zip(last, after, strict=True):
+            collected.append(state)
+    states = [s[0] if len(s) == 1 else b.Concat(*s, axis=0) for s in last]
+    if mask is not None:
+        x = _packed(b, x, mask)
+    return b.transpose(x, [1, 0, 2]) if batch_first else x, *states
 
 
-@lowering("aten::lstm.data", kind=_LSTM)
-@lowering("aten::gru.data", kind=_GRU)
-@lowering("aten::rnn_tanh.data", kind=_RNN_TANH)
-@lowering("aten::rnn_relu.data", kind=_RNN_RELU)
-def recurrent_data(
-    b: Builder,
-    data: Tensor,
-    batch_sizes: Tensor,
-    hx: list[Tensor] | Tensor,
-    params: list[Tensor],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    kind: _Kind,
-) -> tuple[Tensor, ...]:
-    padded, mask, lengths = _unpacked(b, data, batch_sizes)
-    output, *states = _run_layers(
-        b, kind, padded, hx, params, has_biases, num_layers, dropout, train, bidirectional,
-        b.cast(lengths, torch.int32),
-    )  # fmt: skip
-    return _packed(b, output, mask), *states
+for _name, _kind in (
+    ("lstm", _LSTM),
+    ("gru", _GRU),
+    ("rnn_tanh", _Kind("RNN", (0,), "Tanh")),
+    ("rnn_relu", _Kind("RNN", (0,), "Relu")),
+):
+    lowering(f"aten::{_name}.input", kind=_kind)(recurrent)
+    lowering(f"aten::{_name}.data", renamed={"data": "input"}, kind=_kind)(recurrent)
 
 
 @lowering("aten::mkldnn_rnn_layer")
@@ -309,11 +267,9 @@ def mkldnn_rnn_layer(
         raise b.refuse("only an LSTM layer over unpacked sequences is supported")
     biases = (weight2, weight3) if has_biases else (None, None)
     weights = _Weights(weight0, weight1, *biases)
-    hx, cx = (s if s.rank == 3 else b.unsqueeze(s, [0]) for s in (hx_, cx_))
-    output, hidden, cell = _run_layer(b, _LSTM, input, [weights], hx, cx, reverse=reverse)
-    assert cell is not None
-    after = [s if hx_.rank == 3 else b.squeeze(s, [0]) for s in (hidden, cell)]
-    return output, *after, None
+    initial = [s if s.rank == 3 else b.unsqueeze(s, [0]) for s in (hx_, cx_)]
+    output, *last = _run_layer(b, _LSTM, input, [weights], initial, reverse=reverse)
+    return output, *(s if hx_.rank == 3 else b.squeeze(s, [0]) for s in last), None
 
 
 # -- packed sequences --------------------------------------------------------------------------
@@ -330,7 +286,7 @@ def _packed(b: Builder, padded: Tensor, mask: Tensor) -> Tensor:
 def _unpacked(b: Builder, data: Tensor, batch_sizes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(padded [time, batch, features], mask [time, batch], lengths [batch])."""
     largest = b.ReduceMax(batch_sizes, [0], keepdims=1)
-    sequence = index_range(b, largest)
+    sequence = arange(b, largest)
     mask = b.Less(sequence, b.unsqueeze(batch_sizes, [1]))
     lengths = b.ReduceSum(b.cast(mask, torch.int64), [0], keepdims=0)
     first = b.CumSum(batch_sizes, b.const(0), exclusive=1)
@@ -345,7 +301,7 @@ def pack_padded_sequence(
 ) -> tuple[Tensor, Tensor]:
     padded = b.transpose(input, [1, 0, *range(2, input.rank)]) if batch_first else input
     lengths = b.cast(lengths, torch.int64)
-    steps = index_range(b, b.ReduceMax(lengths, [0], keepdims=1))
+    steps = arange(b, b.ReduceMax(lengths, [0], keepdims=1))
     mask = b.Less(b.unsqueeze(steps, [1]), lengths)
     batch_sizes = b.ReduceSum(b.cast(mask, torch.int64), [1], keepdims=0)
     return _packed(b, padded, mask), batch_sizes
@@ -387,8 +343,9 @@ def _gates(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 
 
 def _lstm_step(
-    b: Builder, x: Tensor, hidden: Tensor, cell: Tensor, weights: _Weights
+    b: Builder, x: Tensor, states: Sequence[Tensor], weights: _Weights
 ) -> tuple[Tensor, Tensor]:
+    hidden, cell = states
     from_input = _gates(b, x, weights.input, weights.input_bias)
     gates = b.Add(from_input, _gates(b, hidden, weights.hidden, weights.hidden_bias))
     enter, forget, candidate, leave = b.Split(gates, outputs=4, axis=-1, num_outputs=4)
@@ -400,48 +357,34 @@ def _lstm_step(
     return new_hidden, new_cell
 
 
-@lowering("aten::lstm_cell")
-def lstm_cell(
-    b: Builder,
-    input: Tensor,
-    hx: list[Tensor],
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    return _lstm_step(b, input, hx[0], hx[1], _Weights(w_ih, w_hh, b_ih, b_hh))
-
-
-@lowering("aten::gru_cell")
-def gru_cell(
-    b: Builder,
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    from_input = b.Split(_gates(b, input, w_ih, b_ih), outputs=3, axis=-1, num_outputs=3)
-    from_hidden = b.Split(_gates(b, hx, w_hh, b_hh), outputs=3, axis=-1, num_outputs=3)
+def _gru_step(b: Builder, x: Tensor, hidden: Tensor, weights: _Weights) -> Tensor:
+    gates = _gates(b, x, weights.input, weights.input_bias)
+    from_input = b.Split(gates, outputs=3, axis=-1, num_outputs=3)
+    gates = _gates(b, hidden, weights.hidden, weights.hidden_bias)
+    from_hidden = b.Split(gates, outputs=3, axis=-1, num_outputs=3)
     reset, update = (b.Sigmoid(b.Add(from_input[i], from_hidden[i])) for i in (0, 1))
     candidate = b.Tanh(b.Add(from_input[2], b.Mul(reset, from_hidden[2])))
-    return b.Add(candidate, b.Mul(update, b.Sub(hx, candidate)))
+    return b.Add(candidate, b.Mul(update, b.Sub(hidden, candidate)))
 
 
-@lowering("aten::rnn_tanh_cell", activation="Tanh")
-@lowering("aten::rnn_relu_cell", activation="Relu")
-def rnn_cell(
+def _rnn_step(op: str, b: Builder, x: Tensor, hidden: Tensor, weights: _Weights) -> Tensor:
+    from_input = _gates(b, x, weights.input, weights.input_bias)
+    return b.op(op, b.Add(from_input, _gates(b, hidden, weights.hidden, weights.hidden_bias)))
+
+
+@lowering("aten::lstm_cell", step=_lstm_step)
+@lowering("aten::gru_cell", step=_gru_step)
+@lowering("aten::rnn_tanh_cell", step=partial(_rnn_step, "Tanh"))
+@lowering("aten::rnn_relu_cell", step=partial(_rnn_step, "Relu"))
+def cell(
     b: Builder,
     input: Tensor,
-    hx: Tensor,
+    hx: list[Tensor] | Tensor,
     w_ih: Tensor,
     w_hh: Tensor,
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
     *,
-    activation: str,
-) -> Tensor:
-    total = b.Add(_gates(b, input, w_ih, b_ih), _gates(b, hx, w_hh, b_hh))
-    return b.op(activation, total)
+    step: Callable[..., Tensor | tuple[Tensor, Tensor]],
+) -> Tensor | tuple[Tensor, Tensor]:
+    return step(b, input, hx, _Weights(w_ih, w_hh, b_ih, b_hh))

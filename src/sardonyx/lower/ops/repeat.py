@@ -22,11 +22,6 @@ def repeat(b: Builder, self: Tensor, repeats: Dims) -> Tensor:
     return b.with_shape(result, [d * r for d, r in zip(dims, repeats, strict=True)])
 
 
-@lowering("aten::tile")
-def tile(b: Builder, self: Tensor, dims: Dims) -> Tensor:
-    return repeat(b, self, [*[1] * (self.rank - len(dims)), *dims])
-
-
 @lowering("aten::repeat_interleave.Tensor")
 def repeat_interleave_indices(
     b: Builder, repeats: Tensor, *, output_size: Dim | None = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import sympy
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import index_range
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Dims, Tensor
 
@@ -64,17 +66,21 @@ _LARGEST_CHECKED = 1 << 16
 """How many positions of an axis of unknown size are compared between ATen and ONNX."""
 
 
+Along: TypeAlias = Callable[[Builder, Tensor, _Axis, bool], Tensor]
+Resample: TypeAlias = Callable[..., torch.Tensor]
+
+
 @dataclass(frozen=True, slots=True)
 class _Mode:
     """An interpolation: what Resize calls it, and how ATen computes it along one axis."""
 
     name: str
-    along: Callable[[Builder, Tensor, _Axis, bool], Tensor]
+    along: Along
     half_pixel: bool = True
     antialias: bool = False
     cubic_coeff_a: float | None = None
-    of_bytes: Callable[[Builder, Tensor, _Axis, bool], Tensor] | None = None
-    """How ATen computes it for uint8."""
+    resample: Resample | None = None
+    """ATen's operator for images, whose weights of uint8 are rounded."""
 
     @property
     def is_nearest(self) -> bool:
@@ -100,7 +106,7 @@ def _ratio(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> 
 
 def _source(b: Builder, axis: _Axis, align_corners: bool, dtype: torch.dtype) -> Tensor:
     """Where in the input, as a real number, each element of the output lies."""
-    steps = b.cast(index_range(b, axis.count), dtype)
+    steps = b.cast(arange(b, axis.count), dtype)
     ratio = _ratio(b, axis, align_corners, dtype)
     if align_corners:
         result = b.Mul(steps, ratio)
@@ -117,18 +123,15 @@ def _last(b: Builder, axis: _Axis) -> Tensor:
     return b.Sub(b.size(axis.size), 1)
 
 
-def _nearest_along(shift: float) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
-    def nearest_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
-        if axis.static is not None:
-            chosen = b.const(_nearest_in_aten(axis.static[0], axis.static[1], axis.scale, shift))
-        else:
-            steps = b.cast(index_range(b, axis.count), torch.float32)
-            moved = steps if shift == 0 else b.Add(steps, shift)
-            position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
-            chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))
-        return b.Gather(x, chosen, axis=axis.number)
-
-    return nearest_along
+def _nearest_along(shift: float, b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
+    if axis.static is not None:
+        chosen = b.const(_nearest_in_aten(*axis.static, axis.scale, shift))
+    else:
+        steps = b.cast(arange(b, axis.count), torch.float32)
+        moved = steps if shift == 0 else b.Add(steps, shift)
+        position = b.Floor(b.Mul(moved, _ratio(b, axis, False, torch.float32)))
+        chosen = b.Min(b.cast(position, torch.int64), _last(b, axis))
+    return b.Gather(x, chosen, axis=axis.number)
 
 
 def _nearest_in_aten(size: int, count: int, scale: float | None, shift: float) -> torch.Tensor:
@@ -212,7 +215,7 @@ def _weighted(
 
 
 def _matrix(
-    b: Builder, resample: Callable[..., torch.Tensor], axis: _Axis, align_corners: bool, kind: str
+    b: Builder, resample: Resample, axis: _Axis, align_corners: bool, kind: str
 ) -> torch.Tensor:
     """(count, size): resampling is linear, so it is what ATen makes of an identity matrix."""
     if axis.static is None:
@@ -230,53 +233,44 @@ def _multiplied_along(b: Builder, x: Tensor, axis: _Axis, matrix: torch.Tensor) 
 
 
 def _antialiased_along(
-    resample: Callable[..., torch.Tensor],
-) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
-    def antialiased_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
-        matrix = _matrix(b, resample, axis, align_corners, "antialiasing by this factor")
-        return _multiplied_along(b, x, axis, matrix)
-
-    return antialiased_along
+    resample: Resample, b: Builder, x: Tensor, axis: _Axis, align_corners: bool
+) -> Tensor:
+    matrix = _matrix(b, resample, axis, align_corners, "antialiasing by this factor")
+    return _multiplied_along(b, x, axis, matrix)
 
 
 def _bytes_along(
-    resample: Callable[..., torch.Tensor],
-) -> Callable[[Builder, Tensor, _Axis, bool], Tensor]:
-    def bytes_along(b: Builder, x: Tensor, axis: _Axis, align_corners: bool) -> Tensor:
-        """ATen's weights of bytes are integers of 16 bits, scaled by a power of two."""
-        matrix = _matrix(b, resample, axis, align_corners, "interpolation of uint8")
-        largest = float(matrix.max())
-        bits = next((n for n in range(22) if int(0.5 + largest * 2 ** (n + 1)) >= 1 << 15), 22)
-        weights = (matrix * 2**bits + matrix.sign() * 0.5).trunc()
-        total = _multiplied_along(b, b.cast(x, torch.int32), axis, weights)
-        rounded = b.Div(b.Max(b.Add(total, 1 << (bits - 1)), 0), 1 << bits)
-        return b.cast(b.Min(rounded, 255), torch.uint8)
-
-    return bytes_along
+    resample: Resample, b: Builder, x: Tensor, axis: _Axis, align_corners: bool
+) -> Tensor:
+    """ATen's weights of bytes are integers of 16 bits, scaled by a power of two."""
+    matrix = _matrix(b, resample, axis, align_corners, "interpolation of uint8")
+    largest = float(matrix.max())
+    bits = next((n for n in range(22) if int(0.5 + largest * 2 ** (n + 1)) >= 1 << 15), 22)
+    weights = (matrix * 2**bits + matrix.sign() * 0.5).trunc()
+    total = _multiplied_along(b, b.cast(x, torch.int32), axis, weights)
+    rounded = b.Div(b.Max(b.Add(total, 1 << (bits - 1)), 0), 1 << bits)
+    return b.cast(b.Min(rounded, 255), torch.uint8)
 
 
 _aten = torch.ops.aten
-_NEAREST = _Mode("nearest", _nearest_along(0.0), half_pixel=False)
-_NEAREST_EXACT = _Mode("nearest", _nearest_along(0.5))
-_LINEAR = _Mode("linear", _linear_along, of_bytes=_bytes_along(_aten.upsample_bilinear2d.default))
+_NEAREST = _Mode("nearest", partial(_nearest_along, 0.0), half_pixel=False)
+_NEAREST_EXACT = _Mode("nearest", partial(_nearest_along, 0.5))
+_LINEAR = _Mode("linear", _linear_along, resample=_aten.upsample_bilinear2d.default)
 _CUBIC_MODE = _Mode(
-    "cubic",
-    _cubic_along,
-    cubic_coeff_a=_CUBIC,
-    of_bytes=_bytes_along(_aten.upsample_bicubic2d.default),
+    "cubic", _cubic_along, cubic_coeff_a=_CUBIC, resample=_aten.upsample_bicubic2d.default
 )
 _LINEAR_ANTIALIASED = _Mode(
     "linear",
-    _antialiased_along(_aten._upsample_bilinear2d_aa.default),
+    partial(_antialiased_along, _aten._upsample_bilinear2d_aa.default),
     antialias=True,
-    of_bytes=_bytes_along(_aten._upsample_bilinear2d_aa.default),
+    resample=_aten._upsample_bilinear2d_aa.default,
 )
 _CUBIC_ANTIALIASED = _Mode(
     "cubic",
-    _antialiased_along(_aten._upsample_bicubic2d_aa.default),
+    partial(_antialiased_along, _aten._upsample_bicubic2d_aa.default),
     antialias=True,
     cubic_coeff_a=-0.5,
-    of_bytes=_bytes_along(_aten._upsample_bicubic2d_aa.default),
+    resample=_aten._upsample_bicubic2d_aa.default,
 )
 
 
@@ -299,11 +293,10 @@ def _resize(
     axes = [axis for axis in axes if not _stays(axis, mode, align_corners)]
     if not axes:
         return x
-    if x.dtype == torch.uint8 and mode.of_bytes is not None:
-        for axis in reversed(axes):  # rounded to bytes in between, so their order matters
-            x = mode.of_bytes(b, x, axis, align_corners)
-            x = b.with_shape(x, [axis.count if a == axis.number else None for a in range(x.rank)])
-        return x
+    if x.dtype == torch.uint8 and mode.resample is not None:
+        # Rounded to bytes in between, so their order matters.
+        along = partial(_bytes_along, mode.resample)
+        return _axis_by_axis(b, x, along, axes[::-1], align_corners)
     by_scale = all(axis.follows_scale and _reads_alike(axis, mode, axis.scale) for axis in axes)
     by_size = all(
         (align_corners or axis.follows_sizes) and _reads_alike(axis, mode, None) for axis in axes
@@ -312,8 +305,14 @@ def _resize(
     fits = x.dtype != torch.float64 and not (mode.antialias and align_corners)
     if fits and (by_scale or by_size):
         return _resize_node(b, x, mode, axes, by_scale, align_corners)
+    return _axis_by_axis(b, x, mode.along, axes, align_corners)
+
+
+def _axis_by_axis(
+    b: Builder, x: Tensor, along: Along, axes: Sequence[_Axis], align_corners: bool
+) -> Tensor:
     for axis in axes:
-        x = mode.along(b, x, axis, align_corners)
+        x = along(b, x, axis, align_corners)
         x = b.with_shape(x, [axis.count if a == axis.number else None for a in range(x.rank)])
     return x
 
@@ -342,8 +341,11 @@ def _reads_alike(axis: _Axis, mode: _Mode, scale: float | None) -> bool:
 def _resize_node(
     b: Builder, x: Tensor, mode: _Mode, axes: Sequence[_Axis], by_scale: bool, align_corners: bool
 ) -> Tensor:
-    if mode.is_nearest:
-        coordinates = "half_pixel" if mode.half_pixel else "asymmetric"
+    rounding = None
+    if mode.is_nearest and mode.half_pixel:
+        coordinates, rounding = "half_pixel", "round_prefer_ceil"
+    elif mode.is_nearest:
+        coordinates, rounding = "asymmetric", "floor"
     else:
         coordinates = "align_corners" if align_corners else "half_pixel"
     scales = b.const([axis.scale for axis in axes], torch.float32) if by_scale else None
@@ -356,19 +358,13 @@ def _resize_node(
         axes=[axis.number for axis in axes],
         mode=mode.name,
         coordinate_transformation_mode=coordinates,
-        nearest_mode=_nearest_mode(mode),
+        nearest_mode=rounding,
         cubic_coeff_a=mode.cubic_coeff_a,
         antialias=1 if mode.antialias else None,
         exclude_outside=1 if mode.antialias else None,
     )
     counts = {axis.number: axis.count for axis in axes}
     return b.with_shape(resized, [counts.get(a, x.dim(a)) for a in range(x.rank)])
-
-
-def _nearest_mode(mode: _Mode) -> str | None:
-    if not mode.is_nearest:
-        return None
-    return "round_prefer_ceil" if mode.half_pixel else "floor"
 
 
 def _sizes_and_scales(

@@ -40,13 +40,6 @@ def sort(
     return top(b, self, _size_along(self, axis), axis, largest=descending)
 
 
-@lowering("aten::argsort", "aten::argsort.stable")
-def argsort(
-    b: Builder, self: Tensor, stable: bool = False, dim: int = -1, descending: bool = False
-) -> Tensor:
-    return sort(b, self, stable, dim, descending)[1]
-
-
 @lowering("aten::topk")
 def topk(
     b: Builder, self: Tensor, k: Dim, dim: int = -1, largest: bool = True, sorted: bool = True

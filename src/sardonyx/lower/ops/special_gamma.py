@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import elementwise, loops, series
+from sardonyx.lower.kernels.axes import alike
 from sardonyx.lower.kernels.elementwise import lowering_in_floats
 from sardonyx.lower.ops.special_error import erfc
 from sardonyx.lower.registry import lowering
@@ -150,7 +151,7 @@ def _zeta(b: Builder, x: Tensor, q: Tensor) -> Tensor:
     x, q = b.cast(x, torch.float64), b.cast(q, torch.float64)
     whole = b.Equal(q, b.Floor(q))
     pole = b.And(b.LessOrEqual(q, 0), whole)
-    x, start = loops.alike(b, x, b.Where(pole, 1, q))
+    x, start = alike(b, x, b.Where(pole, 1, q))
     power = b.Neg(x)
     # Nine steps at least: the formula is good only where x is not much larger than q + k.
     last = b.Max(b.Min(b.Add(start, 8), 1e9), 9.0)
@@ -204,7 +205,7 @@ def _incomplete(b: Builder, a: Tensor, x: Tensor, *, upper: bool) -> Tensor:
     """The regularized incomplete gamma functions, in float64: their factor is a difference of
     large logarithms."""
     dtype = a.dtype
-    given = loops.alike(b, b.cast(a, torch.float64), b.cast(x, torch.float64))
+    given = alike(b, b.cast(a, torch.float64), b.cast(x, torch.float64))
     inside = b.And(*(b.And(b.Greater(v, 0), b.Less(v, math.inf)) for v in given))
     a, x = (b.Where(inside, v, 1) for v in given)
     large = b.Greater(a, _LARGEST_ITERATED)

@@ -10,6 +10,7 @@ import torch
 
 from sardonyx.lower.builder import Builder
 from sardonyx.lower.kernels import elementwise, loops
+from sardonyx.lower.kernels.axes import alike
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Scalar, Tensor
 
@@ -67,7 +68,7 @@ def _of_known_degree(b: Builder, family: _Family, x: Tensor, degree: int) -> Ten
 
 
 def _of_degrees(b: Builder, family: _Family, x: Tensor, n: Tensor) -> Tensor:
-    x, n = loops.alike(b, x, elementwise.truncate(b, n))
+    x, n = alike(b, x, elementwise.truncate(b, n))
     # A degree that is no int64 counts as a negative one.
     n = b.Where(b.And(b.GreaterOrEqual(n, 0), b.Less(n, 2.0**63)), n, -1)
     left = b.Sub(n, 1)

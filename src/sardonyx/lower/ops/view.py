@@ -7,8 +7,8 @@ from functools import reduce
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.complex.values import conjugate
-from sardonyx.lower.kernels.axes import arange, axis_of, quotient, reshape_to
+from sardonyx.lower.kernels.axes import arange, axis_of
+from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dims, Ints, Tensor
@@ -69,11 +69,6 @@ def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
     return b.expand(self, size)
 
 
-@lowering("aten::expand_as")
-def expand_as(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return b.expand(self, b.dims(other))
-
-
 @lowering("aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims")
 @lowering("aten::squeeze_copy", "aten::squeeze_copy.dim", "aten::squeeze_copy.dims")
 def squeeze(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
@@ -118,16 +113,6 @@ def t(b: Builder, self: Tensor) -> Tensor:
     return self if self.rank < 2 else b.transpose(self, [1, 0])
 
 
-@lowering("aten::numpy_T", "aten::numpy_T.a")
-def reversed_dims(b: Builder, self: Tensor) -> Tensor:
-    return b.transpose(self, list(reversed(range(self.rank))))
-
-
-@lowering("aten::mH", "aten::mH.a", "aten::matrix_H", "aten::matrix_H.a", "aten::adjoint")
-def adjoint(b: Builder, self: Tensor) -> Tensor:
-    return conjugate(b, transpose(b, self, -2, -1))
-
-
 @lowering("aten::pixel_shuffle")
 def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     r = upscale_factor
@@ -135,10 +120,10 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
         return b.DepthToSpace(self, blocksize=r, mode="CRD")
     *batch, channels, height, width = b.dims(self)
     n = len(batch)
-    deep = quotient(b, channels, r * r)
-    split = reshape_to(b, self, [*batch, deep, r, r, height, width])
+    deep = floor_divided(channels, r * r)
+    split = b.reshape(self, [*batch, deep, r, r, height, width])
     woven = b.transpose(split, [*range(n), n, n + 3, n + 1, n + 4, n + 2])
-    return reshape_to(b, woven, [*batch, deep, height * r, width * r])
+    return b.reshape(woven, [*batch, deep, height * r, width * r])
 
 
 # -- diagonals and windows -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from sardonyx.lower.builder import Builder
-from sardonyx.lower.kernels.windows import index_range
+from sardonyx.lower.kernels.axes import arange
 from sardonyx.lower.ops.special_bessel import i0
 from sardonyx.lower.registry import lowering
 from sardonyx.lower.values import Dim, Tensor
@@ -74,7 +74,7 @@ def window(
         shape = {k: v for k, v in (("alpha", alpha), ("beta", beta)) if v is not None}
         return b.const(function(window_length, periodic, **shape, dtype=dtype))
     dtype = dtype or torch.get_default_dtype()
-    index = b.cast(index_range(b, window_length), torch.float64)
+    index = b.cast(arange(b, window_length), torch.float64)
     last = b.scalar(window_length if periodic else window_length - 1, torch.float64)
     # Places are exact to the digits of float64; what is made of them need not be.
     place = b.cast(b.Div(index, last), torch.promote_types(dtype, torch.float32))
