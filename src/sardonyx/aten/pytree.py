@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.graph import Value
 from sardonyx.errors import CaptureError
 
 
@@ -109,6 +110,8 @@ def is_named_tuple(tree: Any) -> bool:
 def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
     """Keys, children and constructor of a container; None for a leaf."""
     kind = type(tree)
+    if kind is Value:  # of a script, whose arguments and results are values of its graph
+        return None
     if isinstance(tree, (torch.Tensor, QuantizedParts)):
         return _open_quantized(tree)
     if kind in (tuple, list):

@@ -95,6 +95,11 @@ def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     return b.cast(b.Sub(x, b.Clip(x, *bounds)), self.dtype)
 
 
+@lowering("aten::hardshrink")
+def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+    return b.Where(b.LessOrEqual(b.Abs(self), lambd), 0, self)
+
+
 @lowering("aten::threshold")
 def threshold(b: Builder, self: Tensor, threshold: Scalar, value: Scalar) -> Tensor:
     x = b.cast(self, type_promotion.computing_dtype(self.dtype, threshold))
