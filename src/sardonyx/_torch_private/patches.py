@@ -25,6 +25,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private import torchvision_functions
+from sardonyx._torch_private.paths import TORCH_FOLDER
 from sardonyx._torch_private.symbolic_shapes import empty_sizes
 from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
@@ -78,6 +79,13 @@ def sizes_that_may_be_zero() -> Iterator[None]:
 def export_without_prints() -> Iterator[None]:
     """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
     with _applied(_EXPORT_PATCHES, Hooks()):
+        yield
+
+
+@contextlib.contextmanager
+def exporting_answers() -> Iterator[None]:
+    """Models that ask whether they are traced, compiled or exported are told that they are."""
+    with _applied(_EXPORTING_PATCHES, Hooks()):
         yield
 
 
@@ -326,6 +334,14 @@ def _are_sizes(items: Any) -> bool:
 _SIZES = (torch.SymInt, torch.SymFloat)
 
 
+def _true_for_models(original: Any, hooks: Hooks) -> Any:
+    def answer() -> bool:
+        is_torchs = sys._getframe(1).f_code.co_filename.startswith(TORCH_FOLDER)
+        return bool(original()) if is_torchs or hooks.is_elsewhere else True
+
+    return answer
+
+
 def _alone(form: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
     return lambda original, hooks: form(original)
 
@@ -365,6 +381,14 @@ _EXPORT_PATCHES: tuple[Patch, ...] = (
         lambda original, hooks: lambda *texts, **options: None,
         "prints the graph of a model that it refuses",
     ),
+)
+_EXPORTING_PATCHES: tuple[Patch, ...] = tuple(
+    Patch(module, name, _true_for_models, "models look at data unless this is true")
+    for module, name in (
+        ("torch.jit", "is_tracing"),
+        ("torch.compiler", "is_compiling"),
+        ("torch.compiler", "is_exporting"),
+    )
 )
 _AUTOGRAD_PATCHES: tuple[Patch, ...] = (
     # `Function.apply` looks for the tracked one behind itself, at each call.

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
+from sardonyx import _torch_private
 from sardonyx.capture.capture_errors import with_constant_numbers
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
@@ -25,6 +26,12 @@ from sardonyx.errors import CaptureError, DynamicDimError, FinalCaptureError
 
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:
     return _settled(record_symbolically, Recording, model, inputs)
+
+
+def record_as_exporting(model: Any, inputs: PreparedInputs) -> Recorded:
+    """Symbolically, with the code that a model has for `torch.jit.is_tracing()` and the like."""
+    with _torch_private.exporting_answers():
+        return record_symbolically(model, inputs)
 
 
 def record_by_example(model: Any, inputs: PreparedInputs) -> Recorded:
