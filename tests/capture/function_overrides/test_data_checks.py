@@ -62,7 +62,7 @@ def least_item(x):
 
 
 def in_support(x):
-    return torch.distributions.Normal(x, 2.0).log_prob(x + 1)
+    return torch.distributions.Normal(x, 2.0, validate_args=True).log_prob(x + 1)
 
 
 CHECKS = [asserted, finite, in_range, not_too_many, least_item, in_support]
