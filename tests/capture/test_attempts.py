@@ -119,3 +119,32 @@ class Parametrized(Branches):
 def test_layers_with_parametrizations_are_refused() -> None:
     with pytest.raises(sardonyx.CaptureError, match="ParametrizedLinear has parametrizations"):
         sardonyx.export(Parametrized().eval(), (X,))
+
+
+class MasksUnlessFull(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if not torch.jit.is_tracing() and torch.all(mask == 1):
+            return x
+        return x.masked_fill(mask == 0, -1.0)
+
+
+def test_the_code_that_a_model_has_for_exporters_is_recorded_where_its_own_looks_at_data() -> None:
+    model, mask = MasksUnlessFull(), torch.ones(3, 4)
+    program = sardonyx.export(model, (X, mask))
+    mask[1, 2:] = 0
+    torch.testing.assert_close(program(X, mask), model(X, mask))
+    (note,) = program.notes
+    assert "torch.jit.is_tracing()" in note and "torch.all(mask == 1)" in note
+    assert not torch.jit.is_tracing()
+
+
+class OtherwiseTraced(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not torch.jit.is_tracing() and x.sum() > 0:
+            return x * eval("2")  # which no script has
+        return x * 3
+
+
+def test_code_for_exporters_that_computes_something_else_is_refused() -> None:
+    with pytest.raises(sardonyx.CaptureError, match="cannot be recorded faithfully"):
+        sardonyx.export(OtherwiseTraced(), (torch.ones(3, 4),))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
+import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxscript
 import pytest
 import torch
@@ -233,3 +237,36 @@ def test_a_function_whose_operators_changed_is_refused():
             (torch.randn(2, 3),),
             custom_translation_table={torch.ops.aten.relu.default: OldSoftmax},
         )
+
+
+def test_operators_of_python_in_a_table_are_a_warning():
+    """torch.export has arithmetic of sizes as nodes; transformers brings a floordiv for them."""
+
+    def floordiv(self, other):
+        raise AssertionError
+
+    def model(x):
+        return x[: x.shape[0] // 2]
+
+    with pytest.warns(sardonyx.OnnxExporterWarning, match="floordiv of sizes"):
+        program = sardonyx.export(
+            model,
+            (torch.randn(5),),
+            dynamic_shapes=({0: "n"},),
+            custom_translation_table={operator.floordiv: floordiv},
+        )
+    torch.testing.assert_close(program(torch.arange(9.0)), torch.arange(4.0))
+
+
+def test_constants_of_onnx_ir_and_onnx():
+    def relu(self):
+        two = opset18.Constant(value=ir.tensor([2.0], dtype=ir.DataType.FLOAT))
+        one = opset18.Constant(value=onnx.numpy_helper.from_array(np.array([1.0], np.float32)))
+        return opset18.Add(opset18.Mul(self, two), one)
+
+    program = sardonyx.export(
+        torch.nn.ReLU(),
+        (torch.randn(3),),
+        custom_translation_table={torch.ops.aten.relu.default: relu},
+    )
+    torch.testing.assert_close(program(torch.arange(3.0)), torch.tensor([1.0, 3.0, 5.0]))

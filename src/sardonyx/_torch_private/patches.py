@@ -25,6 +25,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from sardonyx._torch_private import torchvision_functions
+from sardonyx._torch_private.paths import TORCH_FOLDER
 from sardonyx._torch_private.symbolic_shapes import empty_sizes
 from sardonyx._torch_private.symbolic_shapes.numbers import as_model_number
 
@@ -75,6 +76,11 @@ def sizes_that_may_be_zero() -> contextlib.AbstractContextManager[None]:
 def export_without_prints() -> contextlib.AbstractContextManager[None]:
     """Keeps torch.export from printing the graph of an attempt that fails; the model may print."""
     return _applied(_EXPORT_PATCHES, Hooks())
+
+
+def exporting_answers() -> contextlib.AbstractContextManager[None]:
+    """Models that ask whether they are traced are told that they are."""
+    return _applied(_EXPORTING_PATCHES, Hooks())
 
 
 def autograd_function_calls(by: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
@@ -315,6 +321,14 @@ def _are_sizes(items: Any) -> bool:
 _SIZES = (torch.SymInt, torch.SymFloat)
 
 
+def _true_for_models(original: Any, hooks: Hooks) -> Any:
+    def answer() -> bool:
+        is_torchs = sys._getframe(1).f_code.co_filename.startswith(TORCH_FOLDER)
+        return bool(original()) if is_torchs or hooks.is_elsewhere else True
+
+    return answer
+
+
 def _alone(form: Callable[[Any], Any]) -> Callable[[Any, Hooks], Any]:
     return lambda original, hooks: form(original)
 
@@ -354,6 +368,9 @@ _EXPORT_PATCHES: tuple[Patch, ...] = (
         lambda original, hooks: lambda *texts, **options: None,
         "prints the graph of a model that it refuses",
     ),
+)
+_EXPORTING_PATCHES: tuple[Patch, ...] = (
+    Patch("torch.jit", "is_tracing", _true_for_models, "models look at data unless this is true"),
 )
 _AUTOGRAD_PATCHES: tuple[Patch, ...] = (
     # `Function.apply` looks for the tracked one behind itself, at each call.

@@ -19,6 +19,7 @@ Place = tuple[str, int, str]
 """File, line and the text of that line."""
 
 _COMPILER = (os.path.join(TORCH_FOLDER, "_dynamo") + os.sep, TORCH_FOLDER + "_compile.py")
+_DISTRIBUTIONS = os.path.join(TORCH_FOLDER, "distributions") + os.sep
 _BOUNDARY = os.path.join(OWN_FOLDER, "capture", "flat_model.py")
 """The file whose frame calls the user's model."""
 _PYTHON_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -58,12 +59,14 @@ def _callers(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def model_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """The running frames of the user's code, from the innermost to the model's own."""
+    """The running frames of the user's code and of torch.distributions, which checks data as
+    models do, from the innermost to the model's own."""
     for caller in _callers(frame):
-        kind = _kind_of_file(caller.f_code.co_filename)
+        file = caller.f_code.co_filename
+        kind = _kind_of_file(file)
         if kind == "boundary":
             return
-        if kind == "user":
+        if kind == "user" or file.startswith(_DISTRIBUTIONS):
             yield caller
 
 

@@ -13,6 +13,7 @@ from sardonyx.capture.capture_errors import DataDependentError
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.entry_points import (
+    record_as_exporting,
     record_by_example,
     record_compiled,
     record_symbolically,
@@ -42,6 +43,11 @@ class Attempt:
 
 
 SYMBOLIC = Attempt("export", record_symbolically, "every size and value that may vary is a symbol")
+EXPORTING = Attempt(
+    "export, told so",
+    record_as_exporting,
+    "models that look at values unless torch.jit.is_tracing()",
+)
 COMPILED = Attempt(
     "export, compiled",
     record_compiled,
@@ -61,10 +67,10 @@ COMPILED_SCRIPT = Attempt(
 )
 
 ATTEMPTS: dict[str, tuple[Attempt, ...]] = {
-    "export": (SYMBOLIC, COMPILED),
+    "export": (SYMBOLIC, EXPORTING, COMPILED),
     "trace": (BY_EXAMPLE, COMPILED),
     "script": (SCRIPT,),
-    "auto": (SYMBOLIC, COMPILED, COMPILED_SCRIPT, UNBAKED),
+    "auto": (SYMBOLIC, EXPORTING, COMPILED, COMPILED_SCRIPT, UNBAKED),
 }
 """By the option `capture`."""
 
@@ -89,12 +95,14 @@ def record(model: Any, inputs: PreparedInputs, way: str) -> Recorded:
         except FinalCaptureError:
             raise
         except CaptureError as error:
-            refusals.append((attempt, error))
+            if attempt is not EXPORTING:  # refused for the same, mostly
+                refusals.append((attempt, error))
             if isinstance(error, DynamicDimError):
                 break
             continue
-        if attempt is COMPILED_SCRIPT:
-            recorded = replace(recorded, notes=(_read_instead(refusals[0][1]), *recorded.notes))
+        if attempt in _INSTEAD:
+            note = _instead(refusals[0][1], _INSTEAD[attempt])
+            recorded = replace(recorded, notes=(note, *recorded.notes))
         if attempt.accepts_baked or not recorded.baked:
             return recorded
         raise _baked(refusals, recorded) from refusals[0][1]
@@ -111,13 +119,20 @@ def _may_record_more(attempt: Attempt, refused: list[CaptureError]) -> bool:
             or (isinstance(error, DataDependentError) and error.may_be_caught)
             for error in refused
         )
-    return attempt is not COMPILED_SCRIPT or isinstance(refused[0], DataDependentError)
+    return attempt not in _INSTEAD or isinstance(refused[0], DataDependentError)
 
 
-def _read_instead(refusal: CaptureError) -> Note:
+_INSTEAD = {
+    EXPORTING: "the model is recorded as what it does where torch.jit.is_tracing() is true",
+    COMPILED_SCRIPT: "the model is read as a TorchScript program",
+}
+"""What is done where data decides a branch or a loop."""
+
+
+def _instead(refusal: CaptureError, done: str) -> Note:
     place = refusal.place
-    at = f" at {place_text(place)}" if place else ""
-    return Note(f"{refusal.headline}{at}: the model is read as a TorchScript program", place=place)
+    where = f" at {place_text(place)}" if place else ""
+    return Note(f"{refusal.headline}{where}: {done}", place=place)
 
 
 def _baked(refusals: list[tuple[Attempt, CaptureError]], recorded: Recorded) -> CaptureError:

@@ -12,7 +12,7 @@ import torch
 
 from sardonyx.aten.location import Place, from_stack_trace
 from sardonyx.aten.signature import DynamicDim
-from sardonyx.capture.flat_model import Recorded
+from sardonyx.capture.flat_model import OutputRecord, Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.side_effects.buffer_writes import AssignedBuffers
 from sardonyx.capture.side_effects.tensor_state import state_restored
@@ -30,6 +30,26 @@ def result_on_copies(
     with state_restored(model):
         buffers = AssignedBuffers(model)
         return model(*args, **kwargs), buffers.assigned()
+
+
+def check_same_results(model: Any, other: Any, inputs: PreparedInputs, where: str) -> None:
+    """Refuses another form of the model that does not agree with it on the example."""
+    found = OutputRecord(), OutputRecord()
+    refusal = f"{where} the model gives other results than in eager mode"
+    try:
+        for runnable, output in zip((model, other), found, strict=True):
+            copies = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs.leaves]
+            args, kwargs = inputs.rebuild(copies)
+            with torch.random.fork_rng(devices=()), state_restored(model):
+                torch.manual_seed(0)
+                output.note(runnable(*args, **kwargs))
+        is_same = found[0].structure == found[1].structure
+        for leaves in zip(found[0].leaves, found[1].leaves, strict=is_same):
+            torch.testing.assert_close(*leaves, equal_nan=True)
+    except Exception as error:
+        raise CaptureError(f"{refusal}: {first_line(error)}") from error
+    if not is_same:
+        raise CaptureError(refusal)
 
 
 class DataDependentError(CaptureError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ import onnx_ir as ir
 
 from sardonyx.aten.schema import default_arguments
 from sardonyx.capture.quantized.kept_calls import QuantizedArgument
-from sardonyx.errors import InvalidOptionError, SymbolicFunctionError
+from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, SymbolicFunctionError
 from sardonyx.extend.recorded_values import RecordedValue
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for
 from sardonyx.extend.symbolic_functions.calls import (
@@ -66,7 +67,21 @@ def translations(table: Mapping[Any, Any] | None, opset: int) -> dict[str, Custo
             "custom_translation_table must be a dict of operators to functions, as"
             f" {{torch.ops.aten.selu.default: selu}}, not {table!r}"
         )
-    return {operator_key(key): translation(value, opset) for key, value in table.items()}
+    of_numbers = [key for key in table if getattr(key, "__module__", "") in _OF_NUMBERS]
+    if of_numbers:
+        names = ", ".join(key.__name__ for key in of_numbers)
+        warnings.warn(
+            f"custom_translation_table: {names} of sizes and numbers is not taken from it: Sardonyx"
+            " computes them as Python does",
+            OnnxExporterWarning,
+            2,
+        )
+    operators = {key: value for key, value in table.items() if key not in of_numbers}
+    return {operator_key(key): translation(value, opset) for key, value in operators.items()}
+
+
+_OF_NUMBERS = ("_operator", "builtins", "math")
+"""Modules of Python's own operators, which torch.export has as nodes."""
 
 
 def operator_key(operator: Any) -> str:

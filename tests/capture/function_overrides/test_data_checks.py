@@ -61,7 +61,11 @@ def least_item(x):
     return x
 
 
-CHECKS = [asserted, finite, in_range, not_too_many, least_item]
+def in_support(x):
+    return torch.distributions.Normal(x, 2.0, validate_args=True).log_prob(x + 1)
+
+
+CHECKS = [asserted, finite, in_range, not_too_many, least_item, in_support]
 
 
 @pytest.mark.parametrize("capture", ["export", "trace", "auto"])

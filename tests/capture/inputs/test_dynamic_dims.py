@@ -524,6 +524,21 @@ def test_a_number_one_that_does_not_decide_stays_an_input():
     )
 
 
+def test_a_decision_at_size_one_that_changes_nothing_is_not_special():
+    weight = torch.randn(1, 3)
+
+    def model(x, always=True):
+        other = weight.shape[0] != x.shape[0]
+        return (weight.expand(x.shape[0], -1) if other or always else weight) + x
+
+    options = {"dynamic_axes": {"x": [0]}, "input_names": ["x"]}
+    program = sardonyx.export(model, (torch.randn(1, 3),), **options)
+    assert program.notes == ()
+    for size in (1, 4):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(program(x), model(x))
+
+
 @BOTH
 def test_layers_at_size_one_are_not_special(capture):
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()

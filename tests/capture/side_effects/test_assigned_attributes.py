@@ -93,3 +93,17 @@ def test_modules_of_pytorch() -> None:
         torch.nn.LSTM(3, 4), torch.ones(5, 2, 3), capture="trace", verify=True
     )
     assert program.notes == ()
+
+
+def test_a_remembered_shape_fixes_no_size() -> None:
+    class RemembersShape(torch.nn.Module):
+        shape = torch.Size([1, 4])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.shape = x.shape
+            return x + 1
+
+    model, x = RemembersShape(), torch.ones(1, 4)
+    model(x)
+    program = sardonyx.export(model, (x,), input_names=["x"], dynamic_axes={"x": [1]})
+    torch.testing.assert_close(program(torch.ones(1, 7)), torch.full((1, 7), 2.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 import sardonyx
+from tests.plugins import torchvision_reference
 
 
 def test_export_is_ours_and_then_pytorchs_again(tmp_path: Path) -> None:
@@ -147,3 +149,78 @@ def test_labels_in_dynamic_axes_that_do_not_hold_are_warnings(as_lists: bool) ->
     torch.testing.assert_close(program(other), Fixed()(other))
     with pytest.raises(sardonyx.DynamicDimError):
         sardonyx.export(Fixed(), (x,), **options)
+
+
+def test_a_size_of_one_that_the_model_treats_specially_is_fixed_with_a_warning() -> None:
+    class Decodes(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[1] == 1 else x.cumsum(1)
+
+    x, axes = torch.randn(2, 1), {"x": {0: "batch", 1: "sequence"}}
+    with sardonyx.installed(), pytest.warns(sardonyx.OnnxExporterWarning, match="specially"):
+        program: Any = torch.onnx.export(Decodes(), (x,), input_names=["x"], dynamic_axes=axes)
+    other = torch.randn(5, 1)
+    torch.testing.assert_close(program(other), other * 2)
+    assert program.model.graph.inputs[0].shape[1] == 1
+
+
+def test_an_unrolled_dim_is_fixed_to_the_example() -> None:
+    class Unrolls(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.stack([x[i] * i for i in range(x.shape[0])])
+
+    axes = {"x": {0: "batch"}}
+    with (
+        sardonyx.installed(),
+        pytest.warns(sardonyx.OnnxExporterWarning, match="the model fixes it to 1$"),
+    ):
+        torch.onnx.export(Unrolls(), (torch.ones(1, 2),), input_names=["x"], dynamic_axes=axes)
+
+
+def test_programs_that_look_for_options_find_them() -> None:
+    with sardonyx.installed():
+        found = inspect.signature(torch.onnx.export).parameters
+    assert {"dynamo", "dynamic_shapes", "external_data", "optimize", "f"} <= found.keys()
+
+
+def test_functions_of_a_package_for_its_own_operators_give_way_to_ours() -> None:
+    """torchvision registers its own where it is imported after install()."""
+    torchvision_reference.register()
+
+    def select(g: Any, boxes: Any, scores: Any, iou_threshold: Any) -> Any:
+        raise AssertionError
+
+    class Model(torch.nn.Module):
+        def forward(self, boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            return torch.ops.torchvision.nms(boxes, scores, 0.5)
+
+    boxes = torch.tensor([[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]])
+    args = (boxes, torch.tensor([0.5, 0.9, 0.1]))
+    with sardonyx.installed():
+        torch.onnx.register_custom_op_symbolic("torchvision::nms", select, 11)
+        try:
+            with pytest.raises(sardonyx.SymbolicFunctionError):
+                torch.onnx.export(Model(), args)
+            select.__module__ = "torchvision.ops._register_onnx_ops"
+            program: Any = torch.onnx.export(Model(), args)
+        finally:
+            torch.onnx.unregister_custom_op_symbolic("torchvision::nms", 11)
+    assert program(*args).tolist() == [1, 2]
+
+
+def test_select_takes_a_tensor_of_indices_as_torchvisions_functions_give() -> None:
+    def columns(g: Any, x: Any) -> Any:
+        from torch.onnx import symbolic_opset11 as opset11
+
+        index = g.op("Constant", value_t=torch.tensor([2, 0]))
+        one = opset11.unsqueeze(g, opset11.select(g, x, 1, 1), 1)
+        return g.op("Concat", opset11.select(g, x, 1, index), one, axis_i=1)
+
+    with sardonyx.installed():
+        torch.onnx.register_custom_op_symbolic("aten::relu", columns, 11)
+        try:
+            program: Any = torch.onnx.export(torch.nn.ReLU(), (torch.ones(2, 3),))
+        finally:
+            torch.onnx.unregister_custom_op_symbolic("aten::relu", 11)
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(program(x), x[:, [2, 0, 1]])

@@ -14,7 +14,8 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
-from sardonyx.capture.capture_errors import with_constant_numbers
+from sardonyx import _torch_private
+from sardonyx.capture.capture_errors import check_same_results, with_constant_numbers
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.recorder.data_access import GradientsRequestedError
@@ -25,6 +26,19 @@ from sardonyx.errors import CaptureError, DynamicDimError, FinalCaptureError
 
 def record_symbolically(model: Any, inputs: PreparedInputs) -> Recorded:
     return _settled(record_symbolically, Recording, model, inputs)
+
+
+def record_as_exporting(model: Any, inputs: PreparedInputs) -> Recorded:
+    """Symbolically, with the code that a model has for `torch.jit.is_tracing()`."""
+
+    def told(*args: Any, **kwargs: Any) -> Any:
+        with _torch_private.exporting_answers():
+            return model(*args, **kwargs)
+
+    with _torch_private.exporting_answers():
+        recorded = record_symbolically(model, inputs)
+    check_same_results(model, told, inputs, "where torch.jit.is_tracing() is true")
+    return recorded
 
 
 def record_by_example(model: Any, inputs: PreparedInputs) -> Recorded:

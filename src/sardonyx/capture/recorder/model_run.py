@@ -317,6 +317,8 @@ class Recording:
                 if name not in by_name:
                     continue
                 symbol, size = by_name[name]
+                if isinstance(leaf := self._inputs.leaves[position], torch.Tensor):
+                    size = _torch_private.hint_of(leaf.shape[axis])  # 0 and 1 are recorded larger
                 if dim.required:
                     equations = _equations(symbol, conditions)
                     places = [text for c in equations if (text := place_text(c.place))]

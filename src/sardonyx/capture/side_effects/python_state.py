@@ -62,8 +62,15 @@ def _package(kind: type) -> str:
 def _is_same(before: Any, now: Any, contents: dict[int, Any]) -> bool:
     if before is not now:
         is_plain = type(before) is type(now) and isinstance(before, _COMPARED)
-        return is_plain and bool(before == now)
+        return is_plain and not _has_symbols(now) and bool(before == now)
     return id(now) not in contents or _is_unchanged(now, contents[id(now)])
+
+
+def _has_symbols(value: Any) -> bool:
+    """Whether a comparison would fix dynamic sizes."""
+    if isinstance(value, tuple):
+        return any(map(_has_symbols, value))
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:

@@ -13,12 +13,12 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import is_users
-from sardonyx.capture.flat_model import OutputRecord, Recorded
+from sardonyx.capture.capture_errors import check_same_results
+from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.function_overrides.source_statements import names_in
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.side_effects.tensor_state import state_restored
 from sardonyx.capture.torchscript.program import capture_by_script, compiled_script
-from sardonyx.errors import CaptureError, SardonyxError, first_line
+from sardonyx.errors import CaptureError, SardonyxError
 
 _NOT_THE_SAME = frozenset(("is_scripting", "unused", "ignore", "popitem", ""))
 """Names in the source of models that may compute something else as a script."""
@@ -41,7 +41,7 @@ def read_compiled(model: Any, inputs: PreparedInputs) -> Recorded:
         raise
     except SardonyxError as error:
         raise CaptureError(error.headline) from error
-    _check_results(model, program, inputs)
+    check_same_results(model, program, inputs, "as a script")
     return recorded
 
 
@@ -65,24 +65,3 @@ def _differences(model: Any) -> Iterator[str]:
 
 
 _CALL = inspect.getattr_static(torch.nn.Module, "__call__")
-
-
-def _check_results(model: Any, program: Any, inputs: PreparedInputs) -> None:
-    """Refuses a script that does not agree with its model on the example."""
-    found = OutputRecord(), OutputRecord()
-    try:
-        for runnable, output in zip((model, program), found, strict=True):
-            copies = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs.leaves]
-            args, kwargs = inputs.rebuild(copies)
-            with torch.random.fork_rng(devices=()), state_restored(model):
-                torch.manual_seed(0)
-                output.note(runnable(*args, **kwargs))
-        is_same = found[0].structure == found[1].structure
-        for leaves in zip(found[0].leaves, found[1].leaves, strict=is_same):
-            torch.testing.assert_close(*leaves, equal_nan=True)
-    except Exception as error:
-        raise CaptureError(
-            f"as a script the model gives other results than as Python code: {first_line(error)}"
-        ) from error
-    if not is_same:
-        raise CaptureError("as a script the model gives other results than as Python code")

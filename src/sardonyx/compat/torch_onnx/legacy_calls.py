@@ -37,6 +37,16 @@ def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) 
             options["dynamic_axes"] = left
 
 
+def _signature() -> inspect.Signature:
+    """Programs look in it for the options that this version of the exporter has."""
+    known = inspect.signature(api.export).parameters.values()
+    dynamo = inspect.Parameter("dynamo", inspect.Parameter.KEYWORD_ONLY, default=True)
+    return inspect.Signature([*known, dynamo])
+
+
+export.__signature__ = _signature()  # type: ignore[attr-defined]
+
+
 def _axes_without(
     axes: Any, error: UnknownNameError | DynamicDimError
 ) -> dict[str, dict[int, Any] | list[int]] | None:

@@ -109,7 +109,20 @@ def _size(g: Any, self: Any, dim: Any = None) -> Any:
     return g.op("Shape", self) if dim is None else node_helpers._size_helper(g, self, dim)
 
 
+def _select(g: Any, self: Any, dim: Any, index: Any) -> Any:
+    """Of a tensor of indices, as a Gather that keeps its dims: torchvision's functions do so."""
+    from sardonyx.compat import symbolic_helper
+    from sardonyx.extend.symbolic_functions.library_functions import library_function
+
+    helper: Any = symbolic_helper
+    if helper._is_value(index) and helper._get_tensor_rank(index) != 0:
+        return g.op("Gather", self, index, axis_i=helper._get_const(dim, "i", "dim"))
+    function: Any = library_function("select")
+    return function(g, self, dim, index)
+
+
 _OWN: dict[str, Callable[..., Any]] = {
+    "select": _select,
     "size": _size,
     "numel": lambda g, self: g.op("Size", self),
     "unused": lambda g: None,

@@ -88,7 +88,7 @@ _HELD: dict[str, type | tuple[type, ...]] = {
     "i": Integral,
     "f": Real,
     "s": (str, bytes),
-    "t": (torch.Tensor, np.ndarray),
+    "t": (torch.Tensor, np.ndarray, ir.TensorProtocol, onnx.TensorProto),
     "g": (onnx.GraphProto, ir.Graph),
 }
 
@@ -160,6 +160,10 @@ def _text(value: Any) -> str:
 
 
 def _tensor(name: str, value: Any) -> ir.TensorProtocol:
+    if isinstance(value, onnx.TensorProto):
+        value = ir.serde.deserialize_tensor(value)
+    if isinstance(value, ir.TensorProtocol):
+        value = np.array(value.numpy())
     return TorchTensor(torch.as_tensor(value).detach(), name)
 
 

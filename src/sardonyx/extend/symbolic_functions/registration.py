@@ -14,6 +14,8 @@ from sardonyx.extend.symbolic_functions.calls import symbolic_form
 from sardonyx.extend.symbolic_functions.mutating_operators import with_training
 from sardonyx.extend.symbolic_functions.quantized_calls import quantized_forms
 from sardonyx.lower.custom_lowerings import CustomForm, CustomForms, Fallback
+from sardonyx.lower.plugins import load_plugins
+from sardonyx.lower.registry import LIBRARY
 
 PYTHON_OP = "prim::PythonOp"
 _NAME = re.compile(r"(?P<domain>[a-zA-Z][\w-]*)::(?P<name>[a-zA-Z_-][\w-]*)(\.[a-zA-Z_]\w*)?")
@@ -112,6 +114,8 @@ def custom_forms(
     hints: dict[str, str] = {}
     for name in _registered:
         function = registered_function(name, opset)
+        if _gives_way(function, name):
+            continue
         if function is not None:
             forms[name] = symbolic_form(function, opset)
         else:
@@ -127,6 +131,17 @@ def custom_forms(
         _warn_of_unused(kept)
         served |= quantized_forms(kept, CustomForms(served).find)
     return CustomForms(served, versions, hints, trainable, fallback)
+
+
+def _gives_way(function: Callable[..., Any] | None, name: str) -> bool:
+    """Whether it is what a package registers with torch.onnx for its own operators, as torchvision
+    does, and Sardonyx has a form of them: which one is used must not depend on the order of
+    imports."""
+    package = name.partition("::")[0]
+    if str(getattr(function, "__module__", "")).partition(".")[0] != package:
+        return False
+    load_plugins([name], LIBRARY)
+    return name in LIBRARY
 
 
 def _warn_of_unused(kept: KeptCalls) -> None:
