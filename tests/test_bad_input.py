@@ -93,6 +93,7 @@ def test_a_class_instead_of_a_model():
     ("options", "message"),
     [
         ({"capture": "nonsense"}, "capture='nonsense' is not known: auto, export, trace"),
+        ({"target": "tensorrt"}, "target='tensorrt' is not known: onnxruntime, onnx"),
         ({"opset_version": 5}, "opset_version=5 is not supported"),
         ({"opset_version": 99}, "opset_version=99 is not supported"),
         ({"dynamic_axes": {"x": [7]}}, "dynamic axis 7 of 'x' does not exist: the example has 2"),

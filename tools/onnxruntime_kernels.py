@@ -161,7 +161,7 @@ def _runs_at(opset: int, form: Form, types: Types) -> bool:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    model = _single_node(opset, form, types).SerializeToString()
+    model = single_node(opset, form, types).SerializeToString()
     providers = ["CPUExecutionProvider"]
     try:
         session = onnxruntime.InferenceSession(model, options, providers=providers)
@@ -177,7 +177,7 @@ def _runs_at(opset: int, form: Form, types: Types) -> bool:
     return True
 
 
-def _single_node(opset: int, form: Form, types: Types) -> onnx.ModelProto:
+def single_node(opset: int, form: Form, types: Types) -> onnx.ModelProto:
     signature, name = form.signature, form.op_type
     dtypes = {
         parameter.name: DTYPES[
@@ -275,12 +275,12 @@ def rows(variables: Sequence[str], supported: Sequence[Types]) -> list[Row]:
 
 
 def supported_rows(form: Form) -> list[Row] | None:
-    """The types that run; None if all do, or none."""
+    """The types that run, an empty list if none does; None if all do."""
     every = list(form.choices)
     supported = [types for types in every if runs(form, types)]
-    if not supported or len(supported) == len(every):
+    if len(supported) == len(every):
         return None
-    return rows(list(form.variables), supported)
+    return rows(list(form.variables), supported) if supported else []
 
 
 def main() -> None:

@@ -53,6 +53,7 @@ def export(
     kwargs: dict[str, Any] | None = None,
     capture: str = "auto",
     dynamic_shapes: Any = None,
+    target: str = "onnxruntime",
     external_data: bool | ExternalData | None = None,
     optimize: bool = True,
     verify: bool = False,
@@ -92,6 +93,8 @@ def export(
             or "auto": TorchScript as what it is; anything else as "export", where data decides a
             branch or a loop as "script", and as "trace" if no value of the example is kept.
         dynamic_shapes: Dims that may vary, nested like the inputs, as `torch.export` takes them.
+        target: What the file is to run in: "onnxruntime", which gets other operators and types
+            where it has no kernel, or "onnx", any runtime that has the whole opset.
         external_data: Weights in a separate file: True, False, None (above 2 GB), or a
             `sardonyx.ExternalData` that says how.
         optimize: Simplify the graph.

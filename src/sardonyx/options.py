@@ -15,6 +15,7 @@ DEFAULT_OPSET = 20
 FIRST_OPSET_WITH_FUNCTIONS = 15
 """It came with version 8 of the file format."""
 CAPTURES: Collection[str] = ("auto", "export", "trace", "script")
+TARGETS: Collection[str] = ("onnxruntime", "onnx")
 
 
 class _Choice(enum.IntEnum):
@@ -121,6 +122,7 @@ class Options:
     dynamic_shapes: Any = None
     keep_initializers_as_inputs: bool = False
     capture: str = "auto"
+    target: str = "onnxruntime"
     external_data: bool | ExternalData | None = None
     optimize: bool = True
     verify: bool = False
@@ -147,10 +149,9 @@ class Options:
             _check_names(name, getattr(self, name))
         for name in ("rtol", "atol"):
             _check_tolerance(name, getattr(self, name))
-        if self.capture not in CAPTURES:
-            raise InvalidOptionError(
-                f"capture={self.capture!r} is not known: {', '.join(CAPTURES)}"
-            )
+        for name, known in (("capture", CAPTURES), ("target", TARGETS)):
+            if (given := getattr(self, name)) not in known:
+                raise InvalidOptionError(f"{name}={given!r} is not known: {', '.join(known)}")
         if not isinstance(self.dynamic_axes, Mapping | None):
             raise InvalidOptionError(
                 "dynamic_axes must be a dict of input names to axes, as"

@@ -80,7 +80,12 @@ class ONNXProgram:
     @property
     def model_proto(self) -> onnx.ModelProto:
         """The model as protobuf, weights copied into it."""
-        return ir.to_proto(self.model)
+        proto = ir.to_proto(self.model)
+        # As in the file: weights say their types themselves.
+        stated = [v for v in proto.graph.value_info if v.name not in self.model.graph.initializers]
+        del proto.graph.value_info[:]
+        proto.graph.value_info.extend(stated)
+        return proto
 
     def save(
         self,

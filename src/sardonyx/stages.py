@@ -134,7 +134,7 @@ def to_onnx(
         model = lower(graph, interface.input_names, interface.output_names, lowering)
     with stage("legalize"):
         legalize(model, opset)
-        notes = list(use_available_kernels(model))
+        notes = list(use_available_kernels(model)) if options.target == "onnxruntime" else []
         verify_onnx(model, "legalize", opset)
     with stage("optimize"):
         # Before anything is simplified across the bounds of modules.

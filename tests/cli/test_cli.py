@@ -22,6 +22,9 @@ class Scale(torch.nn.Module):
     def forward(self, x):
         return torch.relu(self.linear(x)).unsqueeze(1)
 
+class Gate(torch.nn.SiLU):
+    pass
+
 class Embed(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -68,6 +71,16 @@ def models(tmp_path, monkeypatch):
 
 def run(*args):
     return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.mark.parametrize(
+    ("target", "op_types"), [("onnx", ["Swish"]), ("onnxruntime", ["Sigmoid", "Mul"])]
+)
+def test_the_runtime_that_a_file_is_for(models, target, op_types):
+    options = ("--opset", "25", "--target", target, "--no-verify", "-o", "gate.onnx")
+    result = run("export", "models.py:Gate", "--input", "2x4", *options)
+    assert result.exit_code == 0
+    assert [node.op_type for node in onnx.load("gate.onnx").graph.node] == op_types
 
 
 def test_export_writes_verifies_and_sums_up(models):
@@ -137,6 +150,7 @@ def test_stored_programs_bring_their_inputs(models):
         (["models.py:Scale", "--input", "2x4", "--inputs", "models.py:inputs"], "exclude"),
         (["models.py:Scale", "--input", "2x4", "--dynamic", "x"], "x:0=batch"),
         (["models.py:Scale", "--input", "2x4", "--capture", "guess"], "one of auto"),
+        (["models.py:Scale", "--input", "2x4", "--target", "tpu"], "--target tpu is not known"),
         (["models.py:Scale", "--input", "2x4", "--opset", "3"], "opset"),
         (["models.py:Scale", "--input", "2x4", "--input-names", "a,b"], "the model has 1 inputs"),
         (["models.py:Scale", "--no-such-option"], "--no-such-option"),

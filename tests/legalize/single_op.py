@@ -10,7 +10,6 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
-from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented
 
 from sardonyx.legalize import legalize, newest_opset, use_available_kernels
 from sardonyx.legalize.emitter import infer_output_types
@@ -78,12 +77,9 @@ def run_lowered(model: ir.Model, feeds: Mapping[str, Array]) -> list[Array]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    try:
-        session = onnxruntime.InferenceSession(
-            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-    except NotImplemented:  # ONNX Runtime has no kernel for, say, Swish-24
-        return run_reference(model, feeds)
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
     return list(session.run(None, dict(feeds)))
 
 

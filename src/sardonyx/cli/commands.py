@@ -41,7 +41,7 @@ STAGES = ("capture", "lower", "legalize", "optimize", "serialize", "verify")
 
 
 def export_model(
-    target: str,
+    source: str,
     output: Path | None,
     input_texts: list[str] | None,
     inputs_function: str | None,
@@ -57,9 +57,9 @@ def export_model(
         if options["capture"] not in CAPTURES:
             raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
         axes = arguments.dynamic_axes(dynamic or ())
-        model = arguments.load_model(target)
+        model = arguments.load_model(source)
         args, kwargs = _example_inputs(model, input_texts, inputs_function)
-        path = output or _default_output(target)
+        path = output or _default_output(source)
         with _progress(quiet=as_json) as progress:
             program = export(
                 model,
@@ -123,8 +123,8 @@ def _example_inputs(
     return (), {}
 
 
-def _default_output(target: str) -> Path:
-    name = target.rpartition(":")[2]
+def _default_output(source: str) -> Path:
+    name = source.rpartition(":")[2]
     return Path(f"{Path(name).stem}.onnx")
 
 

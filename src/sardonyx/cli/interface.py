@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sardonyx.options import CAPTURES, DEFAULT_OPSET
+from sardonyx.options import CAPTURES, DEFAULT_OPSET, TARGETS
 from sardonyx.version import producer_version
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ def _options(
 
 @app.command("export")
 def export_command(
-    target: Annotated[
+    source: Annotated[
         str,
         typer.Argument(
             metavar="MODEL",
@@ -89,6 +89,9 @@ def export_command(
     capture: Annotated[
         str, typer.Option(help=f"How to record the model: {', '.join(CAPTURES)}.")
     ] = "auto",
+    target: Annotated[
+        str, typer.Option(help=f"What the file is to run in: {', '.join(TARGETS)}.")
+    ] = "onnxruntime",
     external_data: Annotated[
         bool | None,
         typer.Option(

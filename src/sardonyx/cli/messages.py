@@ -24,7 +24,7 @@ def _switch(found: re.Match[str]) -> str:
 
 
 _SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(r"\bcapture=([\"'])(\w+)\1"), r"--capture \2"),
+    (re.compile(r"\b(capture|target)=([\"'])(\w+)\2"), r"--\1 \3"),
     (re.compile(rf"\b(?P<name>{_SWITCHES})=(?P<value>True|False)\b"), _switch),
     (re.compile(r"\bdynamic_axes\[('[^']*')\]"), r"--dynamic of \1"),
     (re.compile(r"\bopset_version=(\S+)"), r"--opset \1"),

@@ -47,6 +47,8 @@ def expanded(b: Emitter, node: ir.Node) -> Sequence[ir.Value] | None:
         [onnx.ValueInfoProto(name=value.name) for value in node.outputs if not is_omitted(value)],
     )
     imports = [onnx.helper.make_opsetid("", b.opset), onnx.helper.make_opsetid(_DOMAIN, 1)]
+    del body.opset_import[:]  # it may be written for an earlier opset
+    body.opset_import.append(imports[0])
     model = onnx.helper.make_model(graph, opset_imports=imports, functions=[body])
     inlined = ir.serde.deserialize_graph(onnx.inliner.inline_local_functions(model).graph)
     for value in inlined.inputs:

@@ -1,22 +1,24 @@
-"""Types that ONNX allows an operator and ONNX Runtime does not run it in: cast around the node.
+"""What ONNX allows and ONNX Runtime does not run: operators, and types of others.
 
 `onnxruntime_kernels.json`, which `tools/onnxruntime_kernels.py` generates, lists the kernels that
-the runtime has. A node is computed in the nearest supported type that holds every value of its
-type. No other type holds every float64: some operators are decomposed into ones that take it,
-others lose precision in float32, and a note says so.
+the runtime has. An operator that it has none for is written as at the opset below, or as ONNX
+defines it. Other nodes are computed in the nearest supported type that holds every value of theirs,
+by casts around them. No other type holds every float64: some operators are decomposed into ones
+that take it, others lose precision in float32, and a note says so.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
+from sardonyx.legalize.boundary import InexpressibleError, Rule
 from sardonyx.legalize.emitter import (
     Emitter,
     UniqueNames,
@@ -26,12 +28,14 @@ from sardonyx.legalize.emitter import (
     required_input,
     static_dim,
 )
-from sardonyx.legalize.pipeline import replace_node
+from sardonyx.legalize.function_bodies import expanded
+from sardonyx.legalize.pipeline import BOUNDARIES, replace_node
 from sardonyx.legalize.rewrites.float64 import FLOAT64_FORMS
+from sardonyx.legalize.rewrites.random_numbers import RANDOM_FORMS
 from sardonyx.legalize.rewrites.slicing import slice_by_gathering
 from sardonyx.legalize.type_widening import cast_around, wider_types
 from sardonyx.lower.onnx_types.legality import all_parameters_given, is_standard, signature_of
-from sardonyx.lower.onnx_types.subgraphs import all_nodes
+from sardonyx.lower.onnx_types.subgraphs import all_nodes, with_bodies
 
 TABLE = Path(__file__).with_name("onnxruntime_kernels.json")
 OLDEST_OPSET = 7
@@ -48,18 +52,27 @@ _OPSET_OF_WRONG_SLICES = 10
 
 
 def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
-    """Cast around the nodes that ONNX Runtime cannot run in their own types; notes for the user."""
+    """Replace the operators that ONNX Runtime does not run, and cast around the nodes that it
+    cannot run in their own types; notes for the user."""
     opset = model.opset_imports[""]
     names: UniqueNames | None = None
+    missing: Counter[str] = Counter()
     narrowed: Counter[str] = Counter()
-    for node in tuple(all_nodes(model)):
+    nodes = list(all_nodes(model))
+    for node in nodes:
         if opset == _OPSET_OF_WRONG_SLICES and _slices_a_named_dim(node):
             names = names or UniqueNames.beside(model)
             _replace(node, opset, names, slice_by_gathering)
             continue
         signature = signature_of(node.op_type, opset) if is_standard(node) else None
-        rows = () if signature is None else _rows(node, signature.since_version)
-        if signature is None or not rows:
+        rows = None if signature is None else _rows(node, signature.since_version)
+        if signature is None or rows is None:
+            continue
+        if not rows:
+            names = names or UniqueNames.beside(model)
+            made = _replace(node, opset, names, _other_form(node, signature.since_version))
+            missing[node.op_type] += not made
+            nodes += made  # they may need replacing, too
             continue
         types = {
             parameter.type_name: value.dtype
@@ -77,7 +90,19 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
             around = partial(cast_around, signature=signature, changes=changes)
             _replace(node, opset, names, around)
             narrowed[node.op_type] += lossy
-    return _notes(+narrowed)
+    return (
+        *_notes(f"operators that ONNX Runtime does not run at opset {opset}", +missing),
+        *_notes("float64 computed in float32, where ONNX Runtime has no float64 kernel", +narrowed),
+    )
+
+
+def _other_form(node: ir.Node, version: int) -> Rule:
+    """For an operator that the runtime lacks: one of ours, the rule of the boundary below the
+    version, or ONNX's definition."""
+    below = BOUNDARIES.get(version - 1)
+    rule = RANDOM_FORMS.get(node.op_type) or (below and below.rules.get(node.op_type))
+    is_known = not any(attribute.is_ref() for attribute in node.attributes.values())
+    return rule if rule and is_known else expanded
 
 
 def _slices_a_named_dim(node: ir.Node) -> bool:
@@ -88,23 +113,23 @@ def _slices_a_named_dim(node: ir.Node) -> bool:
     return axes is not None and any(static_dim(x, int(axis)) is None for axis in axes)
 
 
-def _replace(
-    node: ir.Node,
-    opset: int,
-    names: UniqueNames,
-    form: Callable[[Emitter, ir.Node], ir.Value | Sequence[ir.Value]],
-) -> None:
+def _replace(node: ir.Node, opset: int, names: UniqueNames, form: Rule) -> Sequence[ir.Node]:
+    """The nodes made; none if the node has no such form."""
     assert node.graph is not None
     emitter = Emitter(node, opset, names)
-    made = form(emitter, node)
-    replace_node(node.graph, node, emitter, [made] if isinstance(made, ir.Value) else made)
-
-
-def _notes(narrowed: Counter[str]) -> tuple[str, ...]:
-    if not narrowed:
+    try:
+        made = form(emitter, node)
+    except InexpressibleError:
+        made = None
+    if made is None:
         return ()
-    uses = ", ".join(f"{op} ({n} uses)" if n > 1 else op for op, n in sorted(narrowed.items()))
-    return (f"float64 computed in float32, where ONNX Runtime has no float64 kernel: {uses}",)
+    replace_node(node.graph, node, emitter, [made] if isinstance(made, ir.Value) else made)
+    return list(with_bodies(emitter.nodes))
+
+
+def _notes(what: str, counted: Counter[str]) -> tuple[str, ...]:
+    uses = ", ".join(f"{op} ({n} uses)" if n > 1 else op for op, n in sorted(counted.items()))
+    return (f"{what}: {uses}",) if counted else ()
 
 
 @cache
@@ -113,8 +138,8 @@ def _table() -> dict[str, Any]:
     return operators
 
 
-def _rows(node: ir.Node, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]]:
-    """What the runtime runs this form of the operator in; nothing if that is everything."""
+def _rows(node: ir.Node, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]] | None:
+    """What the runtime runs this form of the operator in; None if that is everything."""
     for name, attribute in node.attributes.items():
         if attribute.type == ir.AttributeType.STRING and not attribute.is_ref():
             variant = _parsed(f"{node.op_type}[{name}={attribute.as_string()}]", version)
@@ -124,13 +149,14 @@ def _rows(node: ir.Node, version: int) -> Sequence[Mapping[str, frozenset[ir.Dat
 
 
 @cache
-def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]]:
-    return [
+def _parsed(form: str, version: int) -> Sequence[Mapping[str, frozenset[ir.DataType]]] | None:
+    found = _table().get(form, {}).get(str(version))
+    return found and [
         {
             variable: frozenset(ir.DataType[name.upper()] for name in names)
             for variable, names in row.items()
         }
-        for row in _table().get(form, {}).get(str(version), ())
+        for row in found
     ]
 
 

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from sardonyx.lower.onnx_types.subgraphs import graphs_of
 from sardonyx.lower.provenance import MODULE_KEY
+
+_NEVER_HALF = frozenset({"CumSum", "Max", "Min", "NonMaxSuppression", "Range", "RoiAlign", "TopK"})
+"""What ONNX Runtime's converter to float16 leaves in float32."""
 
 
 def assign_names(model: ir.Model) -> None:
@@ -15,11 +19,29 @@ def assign_names(model: ir.Model) -> None:
     Inputs, outputs and initializers of the model keep their names, and so do the inputs and outputs
     of its functions. The names follow from the graph alone: the same graph, the same names.
     """
+    _unshare_constants(model)
     graph = model.graph
     kept = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
     _Scope(kept).name_nodes(graph)
     for function in model.functions.values():
         _Scope([*function.inputs, *function.outputs]).name_nodes(function)
+
+
+def _unshare_constants(model: ir.Model) -> None:
+    """The converter to float16 names the casts that it places after what they cast alone: two
+    nodes that stay in float32 must not read one constant."""
+    for graph in graphs_of(model):
+        for node in tuple(graph):
+            if node.op_type != "Constant" or node.outputs[0].dtype != ir.DataType.FLOAT:
+                continue
+            value = node.outputs[0]
+            for reader, index in [u for u in value.uses() if u[0].op_type in _NEVER_HALF][1:]:
+                copied = ir.Value(type=value.type, shape=value.shape)
+                attributes = tuple(node.attributes.values())
+                copy = ir.Node("", "Constant", [], attributes, outputs=[copied])
+                copy.metadata_props.update(node.metadata_props)
+                graph.insert_after(node, copy)
+                reader.replace_input_with(index, copied)
 
 
 class _Scope:
