@@ -20,6 +20,8 @@ from sardonyx.optimize.rewrite import NodePass, bypass, insert_constant
 from sardonyx.optimize.tensor_identity import has_data
 
 _RANGES = {ir.DataType.INT4: (-8, 7), ir.DataType.UINT4: (0, 15)}
+_SMALL = 1024
+"""Elements that are not worth it."""
 _IN_TORCH = {onnx_type: dtype for dtype, onnx_type in TORCH_TO_ONNX.items()}
 
 
@@ -42,13 +44,16 @@ def _pack(node: ir.Node, real: ir.Value | None, scale: ir.Value | None) -> bool:
     number, zero = shift.inputs if shift else (real, None)
     read = [shift.outputs[0]] if shift else []
     integers = _cast_integers(number, read)
-    if integers is None or number is None or not number.shape or not scale or scale.shape is None:
+    if integers is None or number is None or scale is None:
+        return False
+    known = [v.shape.numpy() for v in (number, scale) if v.shape and v.shape.is_static()]
+    if len(known) < 2 or np.prod(known[0]) <= _SMALL:
         return False
     compute, compute_zero = _computed(integers, read), zero and _computed(zero, [])
     readers = {node, *(value.producer() for value in read)}
     held = next((value for value in read if value.is_initializer()), None)
     is_alone = all(use.node in readers for value in read for use in value.uses())
-    shape, steps = [*number.shape.numpy()], [*scale.shape.numpy()]
+    shape, steps = map(list, known)
     steps = [1] * (len(shape) - len(steps)) + steps
     shared = [axis for axis, count in enumerate(shape) if steps[axis] == 1 < count]
     # ONNX Runtime fuses MatMul with weights in blocks of another axis, and rounds what they meet.
