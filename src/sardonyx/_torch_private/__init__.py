@@ -18,4 +18,5 @@ from sardonyx._torch_private.tensors.fake_execution import *
 from sardonyx._torch_private.tensors.fake_tensors import *
 from sardonyx._torch_private.tensors.memory import *
 from sardonyx._torch_private.tensors.meta_parameters import *
+from sardonyx._torch_private.tensors.wrapper_subclasses import *
 from sardonyx._torch_private.torchscript import *

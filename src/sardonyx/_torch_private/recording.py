@@ -21,6 +21,7 @@ from sardonyx._torch_private.symbolic_shapes import numbers
 from sardonyx._torch_private.symbolic_shapes.shape_env_guards import OF_WINDOWS, asks_layout
 from sardonyx._torch_private.symbolic_shapes.sizes import _shape_env_class, example_values
 from sardonyx._torch_private.tensors.fake_tensors import is_fake
+from sardonyx._torch_private.tensors.wrapper_subclasses import is_wrapper_class
 
 _KEY = torch._C.DispatchKey
 _AUTOGRAD = functools.reduce(
@@ -55,6 +56,8 @@ class RecordingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(map(is_wrapper_class, types)):
+            return NotImplemented  # its own code runs next, under this mode
         return self._call(func, args, kwargs or {})
 
     def outside(self) -> Any:

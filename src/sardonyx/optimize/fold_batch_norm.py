@@ -79,8 +79,8 @@ class FoldBatchNorm(NodePass):
             bias = ir.Value(name=_bias_name(weight, weight.graph))
             conv.resize_inputs(3)
             conv.replace_input_with(2, bias)
-        _set_contents(weight, fold.weight.dtype, fold.weight.shape.numpy(), fold.folded_weight)
-        _set_contents(bias, fold.weight.dtype, fold.mean.shape.numpy(), fold.folded_bias)
+        set_contents(weight, fold.weight.dtype, fold.weight.shape.numpy(), fold.folded_weight)
+        set_contents(bias, fold.weight.dtype, fold.mean.shape.numpy(), fold.folded_bias)
         if not bias.is_initializer():
             weight.graph.register_initializer(bias)
         replace_value(node.outputs[0], conv.outputs[0])
@@ -88,7 +88,7 @@ class FoldBatchNorm(NodePass):
         return True
 
 
-def _set_contents(
+def set_contents(
     value: ir.Value, dtype: ir.DataType, size: Sequence[int], compute: Callable[[], torch.Tensor]
 ) -> None:
     value.type, value.shape = ir.TensorType(dtype), ir.Shape(size)

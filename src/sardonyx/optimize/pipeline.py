@@ -10,6 +10,7 @@ from sardonyx.optimize.deduplicate_constants import DeduplicateConstants
 from sardonyx.optimize.facts import REPLACEABLE
 from sardonyx.optimize.fold_batch_norm import FoldBatchNorm
 from sardonyx.optimize.fold_shapes import FoldShapes
+from sardonyx.optimize.pack_int4 import PackInt4
 from sardonyx.optimize.remove_identities import RemoveIdentities
 from sardonyx.optimize.remove_unused import RemoveUnused
 from sardonyx.optimize.rewrite import NodePass, RewriteNodes
@@ -47,6 +48,7 @@ def optimize(model: ir.Model, *, fold_parameters: bool = True) -> None:
         RewriteNodes(node_passes),
         DeduplicateConstants(),
         CommonSubexpressions(),
+        PackInt4(),
         RemoveUnused(),
     ]
     for _ in range(_MAX_ROUNDS):

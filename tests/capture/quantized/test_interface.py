@@ -140,3 +140,20 @@ def test_one_step_apart_is_equal() -> None:
     model.shift = 1.0
     with pytest.raises(sardonyx.VerificationError, match="4 of 4 elements differ"):
         program.verify((x,))
+
+
+@CAPTURES
+def test_the_step_of_a_scale_in_a_buffer(capture: str) -> None:
+    """As models that FX converts have them."""
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("scale", torch.tensor(0.25))
+            self.register_buffer("zero", torch.tensor(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.quantize_per_tensor(x, self.scale, self.zero, torch.quint8).dequantize()
+
+    program = sardonyx.export(Model(), (torch.randn(2, 3),), capture=capture, verify=True)
+    assert program.signature.outputs[0].step == 0.25

@@ -6,6 +6,7 @@ import torch
 
 from sardonyx._torch_private.autograd import is_transformed
 from sardonyx._torch_private.tensors.fake_tensors import is_fake
+from sardonyx._torch_private.tensors.wrapper_subclasses import is_wrapper_class
 
 
 def memory_address(tensor: torch.Tensor) -> int:
@@ -13,7 +14,7 @@ def memory_address(tensor: torch.Tensor) -> int:
     with torch._C.DisableTorchFunction():
         if is_transformed(tensor) or tensor.layout != torch.strided:
             return 0
-        if is_fake(tensor) or tensor.device.type == "meta":
+        if is_fake(tensor) or is_wrapper_class(type(tensor)) or tensor.device.type == "meta":
             return 0
         return tensor.untyped_storage().data_ptr()
 

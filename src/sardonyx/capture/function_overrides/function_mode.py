@@ -38,6 +38,8 @@ class FunctionOverrides(TorchFunctionMode):
         kwargs = kwargs or {}
         if torch.compiler.is_dynamo_compiling():  # a part that is seen when it runs
             return func(*args, **kwargs)
+        if _torch_private.run_their_own_functions(types):
+            return NotImplemented  # its own code runs next, under this mode
         self.autocast = _torch_private.autocast_devices()
         for index in reversed(range(len(self._overrides))):
             if self._overrides[index].applies(func, args, kwargs):

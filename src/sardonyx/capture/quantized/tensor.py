@@ -97,4 +97,6 @@ def quantization_step(output: Argument) -> float:
     if node.op._schema.name.startswith("quantized_decomposed::quantize"):
         return 1.0
     scale = node.arguments.get("scale")
+    if isinstance(scale, Value) and scale.constant is not None and scale.constant.numel() == 1:
+        scale = scale.constant.item()  # a buffer of the model's
     return scale if isinstance(scale, float) else 0.0

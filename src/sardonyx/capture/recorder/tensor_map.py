@@ -118,6 +118,9 @@ class TensorValues:
                 outer.setdefault(key, value)
 
     def _outside_tensor(self, tensor: torch.Tensor) -> Value:
+        if _torch_private.is_wrapper_class(type(tensor)):
+            kind = type(tensor).__qualname__
+            raise self._refusal(f"the model returns a {kind}, which wraps other tensors")
         if tensor.layout != torch.strided or tensor.is_quantized:
             kind = "quantized" if tensor.is_quantized else str(tensor.layout)
             raise self._refusal(f"a {kind} tensor cannot be recorded")

@@ -18,7 +18,13 @@ from sardonyx.capture.side_effects.python_state import attributes_restored
 
 
 def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters, buffers and the tensors that are plain attributes, by their path."""
+    """Parameters, buffers and the tensors that are plain attributes, by their path; of one that
+    wraps others, these."""
+    for path, tensor in _held_tensors(model):
+        yield from _torch_private.plain_tensors(path, tensor)
+
+
+def _held_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if not isinstance(model, torch.nn.Module):
         return
     yield from model.named_parameters()
@@ -83,10 +89,11 @@ class BeforeWrites(TorchFunctionMode):
         return result
 
     def _keep(self, tensor: torch.Tensor) -> None:
-        address = _torch_private.memory_address(tensor)
-        if address and address not in self._made and address not in self._kept:
-            memory = _torch_private.whole_memory(tensor)
-            self._kept[address] = (memory, memory.clone())
+        for _, plain in _torch_private.plain_tensors("", tensor):
+            address = _torch_private.memory_address(plain)
+            if address and address not in self._made and address not in self._kept:
+                memory = _torch_private.whole_memory(plain)
+                self._kept[address] = (memory, memory.clone())
 
 
 def _written_unseen(model: Any) -> Iterator[torch.Tensor]:
