@@ -316,10 +316,9 @@ def _describe_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 def _check_leaf(name: str, leaf: Any) -> None:
     if isinstance(leaf, torch.Tensor):
-        if leaf.layout is not torch.strided:
-            raise UnsupportedDtypeError(
-                f"input {name!r} is {leaf.layout}; ONNX inputs are dense tensors"
-            )
+        if leaf.layout is not torch.strided or leaf.is_nested:
+            kind = "a nested tensor" if leaf.is_nested else leaf.layout
+            raise UnsupportedDtypeError(f"input {name!r} is {kind}; ONNX inputs are dense tensors")
         if leaf.dtype in (torch.complex32,):
             raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")
     elif not (leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device))):
