@@ -152,3 +152,39 @@ def test_named_tuples_in_each_other() -> None:
     program = assert_equal_to_eager(named_tuples, [(X,), (torch.randn(5, 3),)])
     assert program(X).several[0].right[1].shape == (2, 3)
     program.verify()
+
+
+class Swapping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        self.a, self.b = self.b, self.a
+        return self.a(x)
+
+
+def test_modules_that_are_exchanged() -> None:
+    sardonyx.export(Swapping(), (X,), verify=True)
+    with pytest.raises(sardonyx.CaptureError, match="sets its module"):
+        sardonyx.export(Swapping(), (X,), capture="script")
+
+
+@pytest.mark.parametrize("capture", ["auto", "script"])
+def test_what_nothing_foresaw_is_an_error_of_ours(capture) -> None:
+    class Unhashable(nn.Module):
+        __hash__ = None
+
+        def forward(self, x):
+            return x
+
+    with pytest.raises(sardonyx.SardonyxError, match="nothing foresaw, in capture: TypeError"):
+        sardonyx.export(Unhashable(), (X,), capture=capture)
+
+
+def test_a_float_argument_is_fed_as_float64() -> None:
+    program = sardonyx.export(lambda x, k: (x * k, torch.full((2,), k)), (X, 2.5))
+    assert program.model.graph.inputs[1].dtype.name == "DOUBLE"
+    scaled, filled = program(X, 0.1)
+    torch.testing.assert_close(scaled, X * 0.1)
+    torch.testing.assert_close(filled, torch.full((2,), 0.1))

@@ -156,7 +156,7 @@ class PreparedInputs:
             elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
                 found.append(ConstantLeaf(leaf, name))
             else:
-                dtype = torch.int64 if isinstance(leaf, int) else torch.get_default_dtype()
+                dtype = torch.int64 if isinstance(leaf, int) else torch.float64
                 found.append(InputSpec(name, name, type(leaf).__name__, dtype, ()))
         return found
 

@@ -275,5 +275,4 @@ def _attributes_set(reader: GraphReader) -> list[str]:
 def _as_tensor(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
-    dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
-    return torch.tensor(leaf, dtype=dtype)
+    return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.int64)

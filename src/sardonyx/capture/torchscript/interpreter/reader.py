@@ -27,7 +27,7 @@ from sardonyx.capture.torchscript.containers.lists import ScriptLists
 from sardonyx.capture.torchscript.control_flow.branches import ScriptBranches, known_truth
 from sardonyx.capture.torchscript.control_flow.conform import Conform
 from sardonyx.capture.torchscript.control_flow.loops import Body, Loop, ScriptLoops
-from sardonyx.capture.torchscript.interpreter.attributes import ModuleAttributes
+from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt, ModuleAttributes
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
 from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
@@ -303,6 +303,8 @@ class GraphReader(NodeWriter):
         if isinstance(owner, ScriptInstance):
             self.heap.set(owner, {**owner.state, name: content})
             return
+        if isinstance(content, ModuleAt):
+            raise ScriptRefusal(f"the script sets its module {name} to another one")
         self.attributes.set((*owner.path, name), content)
 
     def _parameter(self, path: str, tensor: torch.Tensor) -> Value | QuantizedTensor:
