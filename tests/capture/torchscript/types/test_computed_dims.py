@@ -19,7 +19,7 @@ def unsqueezed_at_a_tensor(x: Tensor, dim: Tensor):
 
 
 def many(x: Tensor, dim: int):
-    found = x.sum(dim), x.select(dim, 0), x.softmax(dim), x.transpose(0, dim), x.flip([dim])
+    found = x.sum(dim), x.select(dim, 0), x.softmax(dim), x.transpose(0, dim)
     return found, x.max(dim)[1], x.narrow(dim, 0, 1), x.mean([dim], keepdim=True), x.size(dim)
 
 
@@ -56,3 +56,36 @@ def written(x: Tensor, dim: int):
 def test_a_write_through_a_view_of_a_computed_dim_is_refused() -> None:
     with pytest.raises(sardonyx.CaptureError, match="may share its memory"):
         sardonyx.export(torch.jit.script(written), (torch.randn(2, 3), 1))
+
+
+def repeated(x: Tensor, n: int):
+    return x.tile([n])
+
+
+def test_a_number_of_times_is_no_dim() -> None:
+    assert_equal_to_eager(repeated, [(torch.randn(2, 3), 3), (torch.randn(2, 3), 2)])
+
+
+def embedded(x: Tensor, dim: int):
+    return x.diag_embed(0, dim, -1)
+
+
+def several(x: Tensor, dims: list[int]):
+    return x.sum(dims)
+
+
+def in_place(x: Tensor, dim: int):
+    return x.clone().unsqueeze_(dim)
+
+
+@pytest.mark.parametrize(
+    ("program", "dim"), [(embedded, 1), (several, [0, 1]), (in_place, 1)], ids=str
+)
+def test_what_is_not_followed_is_right_or_refused(program, dim) -> None:
+    try:
+        made = sardonyx.export(torch.jit.script(program), (torch.randn(2, 3), dim), verify=True)
+    except sardonyx.CaptureError as refusal:
+        assert "at run time" in str(refusal)
+        return
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(made(x, dim), program(x, dim))

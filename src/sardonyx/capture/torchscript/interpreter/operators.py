@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from sardonyx.capture.quantized.reader import QuantizedReader
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
 
-_DIMS = frozenset({"dim", "dims", "dim0", "dim1", "source", "destination"})
+_DIMS = frozenset({"dim", "dim0", "dim1", "source", "destination"})
+"""Parameters that are dims of the first argument, except for `_OTHER_RANKS`."""
+_OTHER_RANKS = frozenset({"aten::diag_embed", *METADATA_WRITES})
 _TAKES_MASKS = frozenset({"aten::index", "aten::index_put", "aten::index_put_"})
 
 
@@ -76,12 +78,14 @@ class OperatorCalls:
             ):
                 # Operators have no form for a bool that is computed.
                 return self._of_either(node, operands, operand, operand, [True, False])
+        follows_dims = op._schema.name not in _OTHER_RANKS and isinstance(operands[0], Value)
         for place, parameter in enumerate(op._schema.arguments[: len(operands)]):
-            if parameter.name in _DIMS and isinstance(operands[0], Value):
-                items = operands[place]
-                items = items.state if isinstance(items, ScriptList) else (items,)
-                if len(items) == 1 and isinstance(items[0], (ComputedNumber, sympy.Basic)):
-                    return self._at_computed_dim(node, op, operands, place, items[0])
+            if follows_dims and parameter.name in _DIMS:
+                dims = operands[place]
+                dims = dims.state if isinstance(dims, ScriptList) else (dims,)
+                is_one = isinstance(dims, tuple) and len(dims) == 1
+                if is_one and isinstance(dims[0], (ComputedNumber, sympy.Basic)):
+                    return self._at_computed_dim(node, op, operands, place, dims[0])
         return self._operator(node, op, operands)
 
     def _at_computed_dim(
