@@ -13,10 +13,13 @@ import onnx_ir as ir
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import AtenGraph
+from sardonyx.aten.location import place_text
 from sardonyx.aten.module_calls import ModuleClass, module_classes
 from sardonyx.aten.signature import InputSpec
 from sardonyx.capture.capture import Captured, capture
+from sardonyx.capture.capture_errors import place_of
 from sardonyx.capture.interrupts import interrupts_deferred
+from sardonyx.errors import InternalError, SardonyxError, first_line
 from sardonyx.extend.autograd_function import function_forms, opaque_functions
 from sardonyx.extend.fallback import fallback_for
 from sardonyx.extend.gradients import trainable_parameters
@@ -52,6 +55,12 @@ class StageTimes:
         start = time.perf_counter()
         try:
             yield
+        except (SardonyxError, Warning, OSError, MemoryError):
+            raise
+        except Exception as error:
+            at = place_text(place_of(error))
+            headline = f"an error that nothing foresaw, in {name}: {first_line(error)}"
+            raise InternalError(headline, [("at", at)]) from error
         finally:
             took = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + took

@@ -117,7 +117,7 @@ def open_container(tree: Any) -> tuple[list[str], list[Any], Callable[[list[Any]
     if kind in (tuple, list):
         return [str(i) for i in range(len(tree))], list(tree), kind
     if is_named_tuple(tree):
-        return list(tree._fields), list(tree), lambda items: kind(*items)
+        return list(tree._fields), list(tree), kind._make
     if kind is dict:
         return _open_mapping(tree)
     opened = _torch_private.open_registered_pytree(tree) or _open_cache(tree)

@@ -107,11 +107,16 @@ def recorded_as_taken(model: Any, inputs: PreparedInputs) -> Iterator[PreparedIn
 
 
 def _failure(model: Any, inputs: PreparedInputs, leaves: Sequence[Any]) -> Exception | None:
-    try:
-        result_on_copies(model, inputs, leaves)
-    except Exception as error:
-        return error
-    return None
+    """Why the model does not run, neither without gradients nor with them."""
+    failures: list[Exception] = []
+    for with_gradients in (False, True):
+        try:
+            with torch.set_grad_enabled(with_gradients):
+                result_on_copies(model, inputs, leaves)
+            return None
+        except Exception as error:
+            failures.append(error)
+    return failures[0]
 
 
 KEEP_SYMBOLIC = (

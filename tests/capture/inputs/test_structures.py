@@ -164,7 +164,7 @@ def test_numbers_are_inputs_that_have_effect(capture):
     )
     assert [(i.name, i.dtype.name) for i in program.model.graph.inputs[1:]] == [
         ("n", "INT64"),
-        ("f", "FLOAT"),
+        ("f", "DOUBLE"),
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from sardonyx._torch_private.autograd import is_transformed
@@ -16,7 +18,9 @@ def memory_address(tensor: torch.Tensor) -> int:
             return 0
         if is_fake(tensor) or is_wrapper_class(type(tensor)) or tensor.device.type == "meta":
             return 0
-        return tensor.untyped_storage().data_ptr()
+        with contextlib.suppress(RuntimeError):  # of a tensor subclass that only wraps others
+            return tensor.untyped_storage().data_ptr()
+        return 0
 
 
 def lacks_memory(tensor: torch.Tensor) -> bool:

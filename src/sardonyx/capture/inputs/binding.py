@@ -156,7 +156,7 @@ class PreparedInputs:
             elif isinstance(leaf, bool) or not isinstance(leaf, (int, float)):
                 found.append(ConstantLeaf(leaf, name))
             else:
-                dtype = torch.int64 if isinstance(leaf, int) else torch.get_default_dtype()
+                dtype = torch.int64 if isinstance(leaf, int) else torch.float64
                 found.append(InputSpec(name, name, type(leaf).__name__, dtype, ()))
         return found
 
@@ -317,8 +317,9 @@ def _describe_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 def _check_leaf(name: str, leaf: Any) -> None:
     if isinstance(leaf, torch.Tensor):
         wraps = _torch_private.is_wrapper_class(type(leaf))
-        if wraps or leaf.layout is not torch.strided:
+        if wraps or leaf.layout is not torch.strided or leaf.is_nested:
             kind = f"a {type(leaf).__qualname__}" if wraps else leaf.layout
+            kind = "a nested tensor" if leaf.is_nested else kind
             raise UnsupportedDtypeError(f"input {name!r} is {kind}; ONNX inputs are dense tensors")
         if leaf.dtype in (torch.complex32,):
             raise UnsupportedDtypeError(f"input {name!r} is {leaf.dtype}, which ONNX does not have")

@@ -251,8 +251,9 @@ class Recording:
 
     def _input(self, position: int) -> Any:
         leaf = self._inputs.capture_leaves[position]
-        if isinstance(leaf, float):
-            leaf = torch.tensor(leaf, dtype=torch.get_default_dtype())
+        is_float = isinstance(leaf, float)
+        if is_float:
+            leaf = torch.tensor(leaf, dtype=torch.float64)
         name = self._inputs.names[position]
         dims = self._inputs.dynamic[position]
         recorder, mode = self._recorder, self._recorder.mode
@@ -265,6 +266,9 @@ class Recording:
             recorder.add_input(name, fake)
             if not _torch_private.is_fake(leaf):  # that of a program has no values
                 recorder.example.add_input(fake, leaf.detach().clone())
+            if is_float:  # as PyTorch takes it, where a tensor of that dtype would be promoted to
+                cast = torch.ops.aten._to_copy.default
+                return recorder.record_plain(cast, (fake,), {"dtype": torch.get_default_dtype()})
             return fake
         size = _torch_private.new_input_size(mode, leaf, is_size=False)
         recorder.add_number(name, size)

@@ -40,7 +40,7 @@ from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
 from sardonyx.capture.recorder.size_queries import LargeExpressions, SizeGuards
-from sardonyx.capture.recorder.tensor_map import TensorValues
+from sardonyx.capture.recorder.tensor_map import TensorValues, pairs, replaced, with_arguments
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError
 from sardonyx.notes import error_at
 
@@ -99,6 +99,7 @@ class Recorder:
         self.runnable: Callable[[Any], Callable[..., Any]] = lambda body: body
         """The body of a control flow operator, so that its nodes have their lines."""
         self._located: SourceLocation | None = None
+        self._default_dtype = torch.get_default_dtype()
         self.notes: dict[str, None] = {}
         self.refused: Exception | None = None
         """Why the run cannot be recorded."""
@@ -178,7 +179,9 @@ class Recorder:
             return self._is_nonzero(args[0])
         if func is aten.equal.default:
             return self._are_equal(*args)
-        if func is aten.detach_.default:
+        if func is aten.detach_.default or (
+            func is aten.set_.source_Tensor and self._exchange_memory(*args)
+        ):
             return args[0]
         if func is aten.detach.default:
             return self._another_name(args[0])
@@ -199,6 +202,8 @@ class Recorder:
         arguments = {name: self.argument(a) for name, a in given.items()}
         fakes = {name: self._run_argument(a) for name, a in given.items()}
         result = self._run(op, fakes)
+        if given.get("dtype", True) is None and torch.get_default_dtype() != self._default_dtype:
+            arguments["dtype"] = tensors_in(result)[0].dtype  # which holds while the model runs
         return self._noted(op, given, arguments, fakes, result)
 
     def _noted(
@@ -212,7 +217,7 @@ class Recorder:
         """The node for a call that was run; its result as the model gets it."""
         if isinstance(result, _NUMBERS):
             return result  # of sizes alone: aten::sym_size and the like
-        originals = {id(fake): tensor for fake, tensor in _pairs(fakes, given)}
+        originals = {id(fake): tensor for fake, tensor in pairs(fakes, given)}
         outputs: list[Value] = []
         location = self.location()
         changed: list[tuple[torch.Tensor, Value]] = []
@@ -236,7 +241,7 @@ class Recorder:
             self.tensors.note_sizes(value)
         is_factory = not originals and isinstance(result, torch.Tensor)
         self._new_factory_result = result if is_factory else None
-        return _replaced(result, originals)
+        return replaced(result, originals)
 
     @contextlib.contextmanager
     def block(self) -> Iterator[Block]:
@@ -262,7 +267,7 @@ class Recorder:
             common = with_common_sizes(op, fakes, self.mode, of_data=True)
             result = _torch_private.run_operator(op, common, self.mode, SHAPE_RULES.get(op))
             if op._schema.is_mutable:
-                return _with_arguments(op, fakes, result)
+                return with_arguments(op, fakes, result)
             return self.large_sizes.replaced_in(with_open_sizes(op, common, result, self.mode))
         except Exception as error:
             made = self._result_by_example(op, fakes, error)
@@ -316,6 +321,27 @@ class Recorder:
                 self.tensors.register(tensor, own)
             self.tensors.keep_shape(fake)
             self._cache.forget(fake)
+
+    def _exchange_memory(self, tensor: torch.Tensor, source: torch.Tensor) -> bool:
+        """x.set_(y), whereby a tensor that the model made is another view of y; False for others,
+        and in a block."""
+        tensors, fake = self.tensors, self.tensors.fake_of(source)
+        is_own = tensors.fake_of(tensor) is tensor and tensor.dtype == fake.dtype
+        if not is_own or self.nodes is not self.graph.nodes:
+            return False
+        if any(tensors.value_of(tensor) is value for value in self.graph.inputs):
+            return False
+        tensors.keep_shape(tensor)
+        self._cache.forget(tensor)
+        _torch_private.forget_numbers_of(tensor)
+        self._numbers = {key: n for key, n in self._numbers.items() if key[0] != id(tensor)}
+        own = Value(tensors.new_name("alias"), type_of(fake), fake=tensor)
+        arguments: dict[str, Argument] = {"self": tensors.value_of(source)}
+        self.nodes.append(Node(aten.alias.default, arguments, [own], self.location()))
+        tensor.data = fake
+        tensors.register_written(tensor, own)
+        self.example.log(aten.alias.default, {"self": source}, tensor)
+        return True
 
     def _note_writes(self, op: OpOverload, fakes: dict[str, Any]) -> None:
         for parameter in parameters_of(op):
@@ -462,34 +488,3 @@ class Recorder:
 
     def location(self) -> SourceLocation:
         return self._located or self._modules.location(self.place())
-
-
-def _with_arguments(op: OpOverload, fakes: dict[str, Any], result: Any) -> Any:
-    """The result with the arguments that the operator writes and returns."""
-    returned = _torch_private.returned_arguments(op)
-    if not returned:
-        return result
-    if not isinstance(result, (list, tuple)):
-        return fakes[returned[0]]
-    return tuple(fakes[returned[i]] if i in returned else r for i, r in enumerate(result))
-
-
-def _pairs(fakes: Any, given: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The fake tensors of a call, each with what the model gave."""
-    if isinstance(fakes, dict):
-        for name, fake in fakes.items():
-            yield from _pairs(fake, given[name])
-    elif isinstance(fakes, torch.Tensor):
-        yield fakes, given
-    elif isinstance(fakes, (list, tuple)):
-        for fake, item in zip(fakes, given, strict=True):
-            yield from _pairs(fake, item)
-
-
-def _replaced(result: Any, originals: Mapping[int, torch.Tensor]) -> Any:
-    """A result in which the tensors that the model gave are those objects again."""
-    if isinstance(result, torch.Tensor):
-        return originals.get(id(result), result)
-    if isinstance(result, (list, tuple)):
-        return type(result)(_replaced(item, originals) for item in result)
-    return result

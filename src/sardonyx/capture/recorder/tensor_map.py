@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx import _torch_private
+from sardonyx._torch_private import OpOverload
 from sardonyx.aten.graph import AtenGraph, SymbolSource, Value
 from sardonyx.aten.location import Place
 from sardonyx.aten.storage import storage_key
@@ -125,6 +126,8 @@ class TensorValues:
             kind = "quantized" if tensor.is_quantized else str(tensor.layout)
             raise self._refusal(f"a {kind} tensor cannot be recorded")
         if _torch_private.lacks_memory(tensor):
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+                raise self._refusal(f"a {type(tensor).__name__} cannot be recorded")
             raise self._refusal("a tensor is made of the memory of another one, past PyTorch")
         key = storage_key(tensor)
         value = self._by_memory.get(key)
@@ -233,3 +236,34 @@ def _place_in_memory(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _as_size(mode: Any, size: Any) -> Any:
     return _torch_private.sym_int(mode, size) if isinstance(size, sympy.Expr) else size
+
+
+def with_arguments(op: OpOverload, fakes: dict[str, Any], result: Any) -> Any:
+    """The result with the arguments that the operator writes and returns."""
+    returned = _torch_private.returned_arguments(op)
+    if not returned:
+        return result
+    if not isinstance(result, (list, tuple)):
+        return fakes[returned[0]]
+    return tuple(fakes[returned[i]] if i in returned else r for i, r in enumerate(result))
+
+
+def pairs(fakes: Any, given: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The fake tensors of a call, each with what the model gave."""
+    if isinstance(fakes, dict):
+        for name, fake in fakes.items():
+            yield from pairs(fake, given[name])
+    elif isinstance(fakes, torch.Tensor):
+        yield fakes, given
+    elif isinstance(fakes, (list, tuple)):
+        for fake, item in zip(fakes, given, strict=True):
+            yield from pairs(fake, item)
+
+
+def replaced(result: Any, originals: Mapping[int, torch.Tensor]) -> Any:
+    """A result in which the tensors that the model gave are those objects again."""
+    if isinstance(result, torch.Tensor):
+        return originals.get(id(result), result)
+    if isinstance(result, (list, tuple)):
+        return type(result)(replaced(item, originals) for item in result)
+    return result

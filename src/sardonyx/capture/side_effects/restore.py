@@ -19,7 +19,7 @@ from sardonyx.aten.location import innermost_user_place
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride
 from sardonyx.capture.side_effects.python_state import PythonState
 from sardonyx.capture.side_effects.tensor_state import BeforeWrites
-from sardonyx.errors import CaptureError, FinalCaptureError
+from sardonyx.errors import FinalCaptureError
 from sardonyx.notes import error_at
 from sardonyx.options import TrainingMode
 
@@ -175,15 +175,17 @@ def _global_state_restored() -> Iterator[None]:
 
 @contextlib.contextmanager
 def gradients_restored(model: Any) -> Iterator[None]:
-    """Which parameters require gradients."""
+    """Which parameters require gradients, and which they have."""
     parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    before = [parameter.requires_grad for parameter in parameters]
+    before = [(p, p.requires_grad, p.grad) for p in parameters]
     try:
         yield
     finally:
-        for parameter, flag in zip(parameters, before, strict=True):
+        for parameter, flag, gradient in before:
             if parameter.requires_grad != flag:
                 parameter.requires_grad_(flag)
+            if parameter.grad is not gradient:
+                parameter.grad = gradient
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -192,33 +194,17 @@ def version_of(tensor: torch.Tensor) -> int:
 
 
 class DataAttributeOverride(FunctionOverride):
-    """`x.data` recorded as `x.detach()`: a capture would see a constant."""
+    """`x.data` recorded as `x.detach()`, where a capture would see a constant, and `x.data = y` as
+    `x.set_(y)`."""
 
     def applies(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return func in _OF_MEMORY
+        return func in (_READ_DATA, _SET_DATA)
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func == _READ_DATA:
             return args[0].detach()
-        if func == _EXCHANGE_DATA:
-            raise CaptureError(
-                "x.data = y exchanges the memory of a tensor, which no capture records;"
-                " write x.data.copy_(y)"
-            )
-        if func in _CHANGES_MEMORY:
-            raise CaptureError(
-                f"x.{func.__name__}() changes the memory of a tensor, which no capture records;"
-                " make a new tensor"
-            )
-        return func(*args, **kwargs)
+        return torch.ops.aten.set_.source_Tensor(args[0], args[1])
 
 
 _READ_DATA = torch.Tensor.data.__get__  # type: ignore[attr-defined]
-_EXCHANGE_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
-_CHANGES_MEMORY = (
-    torch.Tensor.resize_,
-    torch.Tensor.resize_as_,
-    torch.Tensor.set_,
-    torch.resize_as_,
-)
-_OF_MEMORY = frozenset((_READ_DATA, _EXCHANGE_DATA, *_CHANGES_MEMORY))
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]

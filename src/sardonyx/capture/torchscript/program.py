@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -65,7 +65,8 @@ def capture_by_script(model: Any, inputs: PreparedInputs) -> Recorded:
     result = reader.read_program(program.inlined_graph, arguments)
     structured = _Results(reader)
     try:
-        record.note(_with_names(structured.of(result), program.inlined_graph.outputs()))
+        (output,) = program.inlined_graph.outputs()
+        record.note(_with_names(structured.of(result), output.type()))
     except ScriptRefusal as refusal:
         raise refusal.located(_place_of_result(reader, program.inlined_graph)) from refusal
     record.lists = frozenset(structured.lists)
@@ -109,12 +110,18 @@ def _plain_result(result: Argument) -> Any:
     )
 
 
-def _with_names(result: Any, outputs: Iterable[Any]) -> Any:
+def _with_names(result: Any, kind: Any) -> Any:
     """A NamedTuple that the program returns, of the class that PyTorch makes for it."""
-    value, *others = outputs
-    if others or not isinstance(result, tuple) or value.type().kind() != "TupleType":
+    if isinstance(result, (tuple, list, dict)) and kind.kind() == "OptionalType":
+        return _with_names(result, kind.getElementType())
+    if isinstance(result, dict):
+        return {key: _with_names(item, kind.getValueType()) for key, item in result.items()}
+    if isinstance(result, list):
+        return [_with_names(item, kind.getElementType()) for item in result]
+    if not isinstance(result, tuple):
         return result
-    return _torch_private.tuple_of_type(value.type(), result)
+    items = tuple(map(_with_names, result, kind.elements()))
+    return _torch_private.tuple_of_type(kind, items)
 
 
 def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
@@ -130,7 +137,15 @@ def compiled_script(model: Any) -> Any:
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
     before = [set(vars(module)) for module in modules]
     try:
-        return torch.jit.script(model)
+        for module in modules:  # @torch.autocast, without which PyTorch would compile
+            if (why := getattr(type(module).forward, "__script_unsupported", "")) != "":
+                raise TypeError(why)
+        program = torch.jit.script(model)
+        if not _torch_private.is_scripted(getattr(program, "forward", program)):
+            raise TypeError(
+                f"{type(model).__qualname__} is no function, and no module with forward"
+            )
+        return program
     except Exception as error:
         raise CaptureError(
             "torch.jit.script does not compile the model",
@@ -260,5 +275,4 @@ def _attributes_set(reader: GraphReader) -> list[str]:
 def _as_tensor(leaf: Any) -> torch.Tensor:
     if isinstance(leaf, torch.Tensor):
         return leaf.detach().clone()
-    dtype = torch.get_default_dtype() if isinstance(leaf, float) else torch.int64
-    return torch.tensor(leaf, dtype=dtype)
+    return torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else torch.int64)

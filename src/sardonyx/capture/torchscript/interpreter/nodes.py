@@ -221,9 +221,11 @@ class NodeWriter:
                 # The dim does not exist, whatever the sizes are.
                 raise ModelRaises(str(error).strip().splitlines()[0], location) from error
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            sizes = [list(v.shape) for v in values_in(list(arguments.values())) if v.has_shape]
+            why = "cannot take the dynamic sizes" if is_symbolic(sizes) else "fails"
             raise CaptureError(
-                "an operator of the program cannot take the"
-                f" dynamic sizes: {in_callers_names(said, self.graph.symbol_names)}",
+                "an operator of the program"
+                f" {why}: {in_callers_names(said, self.graph.symbol_names)}",
                 [("at", location.describe())],
             ) from error
         for symbol, size in _torch_private.fixed_symbols(self.inference.mode).items():

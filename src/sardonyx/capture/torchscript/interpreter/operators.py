@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from sardonyx.capture.quantized.reader import QuantizedReader
     from sardonyx.capture.torchscript.interpreter.reader import GraphReader
 
+_DIMS = frozenset({"dim", "dim0", "dim1", "source", "destination"})
+"""Parameters that are dims of the first argument, except for `_OTHER_RANKS`."""
+_OTHER_RANKS = frozenset({"aten::diag_embed", *METADATA_WRITES})
 _TAKES_MASKS = frozenset({"aten::index", "aten::index_put", "aten::index_put_"})
 
 
@@ -74,7 +78,46 @@ class OperatorCalls:
             ):
                 # Operators have no form for a bool that is computed.
                 return self._of_either(node, operands, operand, operand, [True, False])
+        follows_dims = op._schema.name not in _OTHER_RANKS and isinstance(operands[0], Value)
+        for place, parameter in enumerate(op._schema.arguments[: len(operands)]):
+            if follows_dims and parameter.name in _DIMS:
+                dims = operands[place]
+                dims = dims.state if isinstance(dims, ScriptList) else (dims,)
+                is_one = isinstance(dims, tuple) and len(dims) == 1
+                if is_one and isinstance(dims[0], (ComputedNumber, sympy.Basic)):
+                    return self._at_computed_dim(node, op, operands, place, dims[0])
         return self._operator(node, op, operands)
+
+    def _at_computed_dim(
+        self, node: Any, op: Any, operands: list[Argument], place: int, dim: Argument
+    ) -> list[Argument]:
+        """A call for each dim that there is, of which a number chooses one."""
+        reader, tensor, name = self._reader, operands[0], op._schema.name
+        compute, sizes = reader.numbers.compute, tensor.shape
+        rank = len(sizes) + (name == "aten::unsqueeze")
+        dim = compute("aten::remainder", [dim, max(rank, 1)], torch.int64)
+        if name == "aten::squeeze":  # the rank is not known otherwise; a file fails at other sizes
+            reader.note("the size of a dim that is squeezed, and computed, is taken to be 1")
+            kept: list[Argument] = list(sizes[:-1])
+            for axis, (size, next_size) in enumerate(itertools.pairwise(sizes)):
+                is_after = compute("aten::le", [dim, axis], torch.bool)
+                more = compute("aten::mul", [is_after, next_size - size], torch.int64)
+                kept[axis] = self.plain(compute("aten::add", [size, more], torch.int64))
+            return [reader.call(torch.ops.aten.reshape.default, tensor, kept)]
+
+        def at(axis: int) -> list[Argument]:
+            if axis < rank - 1:
+                condition = compute("aten::eq", [dim, axis], torch.bool)
+                readings = [partial(call, axis), partial(at, axis + 1)]
+                return reader.branches.branch(condition, readings, reader.here)
+            return call(axis)
+
+        def call(axis: int) -> list[Argument]:
+            is_list = isinstance(operands[place], ScriptList)
+            given = reader.lists.new([axis]) if is_list else axis
+            return self.results(node, [*operands[:place], given, *operands[place + 1 :]])
+
+        return at(0)
 
     def _of_either(
         self,

@@ -27,7 +27,7 @@ from sardonyx.capture.torchscript.containers.lists import ScriptLists
 from sardonyx.capture.torchscript.control_flow.branches import ScriptBranches, known_truth
 from sardonyx.capture.torchscript.control_flow.conform import Conform
 from sardonyx.capture.torchscript.control_flow.loops import Body, Loop, ScriptLoops
-from sardonyx.capture.torchscript.interpreter.attributes import ModuleAttributes
+from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt, ModuleAttributes
 from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
 from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
@@ -37,7 +37,6 @@ from sardonyx.capture.torchscript.refusals import (
     CannotJoin,
     ModelRaises,
     ScriptRefusal,
-    no_form,
 )
 from sardonyx.capture.torchscript.types.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.types.values import (
@@ -79,7 +78,8 @@ class GraphReader(NodeWriter):
         self._copies = 0
         """Of the rest of the program, around the block that is being read."""
         self._by_storage: dict[Any, Value] = {}
-        self._paths = {storage_key(t): path for path, t in state_tensors(root)}
+        state = [(path, t) for path, t in state_tensors(root) if t.layout == torch.strided]
+        self._paths = {storage_key(t): path for path, t in state}
 
     def read_program(self, graph: Any, arguments: dict[str, Argument]) -> Argument:
         """The result of a scripted function or method. The module is one of the arguments."""
@@ -88,7 +88,9 @@ class GraphReader(NodeWriter):
         try:
             (result,) = self.read_block(list(graph.nodes()), list(graph.outputs()), at_end=True)
         except ModelRaises as error:
-            raise CaptureError(f"the model raises: {error}", [("at", error.place())]) from error
+            hint = _NOT_SCRIPTED if "annotated to be ignored" in str(error) else ""
+            details = [("at", error.place()), ("try", hint)]
+            raise CaptureError(f"the model raises: {error}", details) from error
         except CannotJoin as reason:
             refusal = ScriptRefusal(f"values of different types meet: {reason}", reason.hint)
             raise refusal.located(self.here) from reason
@@ -301,11 +303,15 @@ class GraphReader(NodeWriter):
         if isinstance(owner, ScriptInstance):
             self.heap.set(owner, {**owner.state, name: content})
             return
+        if isinstance(content, ModuleAt):
+            raise ScriptRefusal(f"the script sets its module {name} to another one")
         self.attributes.set((*owner.path, name), content)
 
     def _parameter(self, path: str, tensor: torch.Tensor) -> Value | QuantizedTensor:
         if tensor.is_quantized:
             return self._quantized.constant(without_prefix(path), tensor)
+        if tensor.layout != torch.strided:
+            raise ScriptRefusal(f"a {tensor.layout} tensor cannot be recorded")
         key = storage_key(tensor)
         if key not in self._by_storage:
             self._by_storage[key] = self._held(without_prefix(path), tensor)
@@ -332,7 +338,10 @@ class GraphReader(NodeWriter):
             self.set(node, self.wrapped(function.result(self.emit(function.op, given))))
             return
         if not node.hasAttribute("Subgraph"):
-            raise no_form(node.kind(), self.location(node))
+            raise ScriptRefusal(
+                f"the script calls {node.pyname()} in Python, which @torch.jit.ignore leaves there",
+                _NOT_SCRIPTED,
+            )
         results = self._read_graph(node.g("Subgraph"), operands)
         gives_tuple = node.output().type().kind() == "TupleType"
         self.set(node, tuple(results) if gives_tuple else results[0])
@@ -365,4 +374,5 @@ _READERS: dict[str, Callable[[GraphReader, Any], None]] = {
     "prim::fork": GraphReader._fork,
     "prim::PythonOp": GraphReader._autograd_function,
 }
+_NOT_SCRIPTED = "the model as it is before torch.jit.script, or the function without its decorator"
 _PLAIN = frozenset((type(None), bool, int, float, str))
