@@ -78,9 +78,7 @@ def in_place(x: Tensor, dim: int):
     return x.clone().unsqueeze_(dim)
 
 
-@pytest.mark.parametrize(
-    ("program", "dim"), [(embedded, 1), (several, [0, 1]), (in_place, 1)], ids=str
-)
+@pytest.mark.parametrize(("program", "dim"), [(embedded, 1), (several, [0, 1]), (in_place, 1)])
 def test_what_is_not_followed_is_right_or_refused(program, dim) -> None:
     try:
         made = sardonyx.export(torch.jit.script(program), (torch.randn(2, 3), dim), verify=True)
