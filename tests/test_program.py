@@ -123,7 +123,7 @@ def test_dims_of_any_name_get_other_sizes(name):
 
 
 def test_sizes_that_cannot_be_drawn_are_recorded():
-    double = DynamicDim("2*n", root="n", derive=lambda n: 2 * n)
+    double = DynamicDim("2*n", roots=("n",), derive=lambda n: 2 * n)
     report = scale_program(RIGHT, dims=("2*n", 2), dynamic={0: double}).verify()
     assert [run.label for run in report.runs] == ["example", "other values"]
     assert report.skipped == ("other sizes: none can be drawn for 2*n",)

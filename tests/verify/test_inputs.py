@@ -36,8 +36,8 @@ def test_a_name_may_be_any_text(name):
 
 
 def test_dims_may_be_computed_from_other_dims():
-    double = DynamicDim("2*batch", root="batch", derive=lambda n: 2 * n)
-    less = DynamicDim("batch - 4", root="batch", derive=lambda n: n - 4)
+    double = DynamicDim("2*batch", roots=("batch",), derive=lambda n: 2 * n)
+    less = DynamicDim("batch - 4", roots=("batch",), derive=lambda n: n - 4)
     derived = spec("2*batch", "batch - 4", double=double, less=less)
     specs = [spec("batch"), derived]
     assert example_sizes(specs, [torch.ones(5), torch.ones(10, 1)]) == {"batch": 5}

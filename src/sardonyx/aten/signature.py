@@ -20,29 +20,33 @@ class DynamicDim:
     required: bool = True
     minimum: int | None = None
     maximum: int | None = None
-    root: str | None = None
-    """The name of the dim that a derived one (`2*d`) is computed from, by `derive`."""
-    derive: Callable[[int], int] | None = None
+    roots: tuple[str, ...] = ()
+    """The names of the dims that a derived one (`2*d`, `past + new`) is computed from."""
+    derive: Callable[..., Any] | None = None
+    """From the sizes of the roots."""
 
     def within(self, size: int) -> int:
         """The nearest size that the caller allows."""
         size = max(size, self.minimum or 0)
         return size if self.maximum is None else min(size, self.maximum)
 
+    def free_dims(self, size: int) -> dict[str, int]:
+        """The dims that it follows from, where it has this size, if these are known then: of
+        `k*b + c` it is `b`, and of one that follows from no other itself."""
+        if len(self.roots) > 1:
+            return {}
+        factor, more = self.coefficients()
+        return {(self.roots or (self.name,))[0]: (size - more) // factor}
+
     def coefficients(self) -> tuple[int, int]:
         """k and c of a dim `k*b + c`; 1 and 0 of one that follows from no other."""
         more = 0 if self.derive is None else self.derive(0)
         return 1 if self.derive is None else self.derive(1) - more, more
 
-    def free_dim(self, size: int) -> tuple[str, int]:
-        """The name and the size of the dim that it follows from where it has this size."""
-        factor, more = self.coefficients()
-        return self.root or self.name, (size - more) // factor
-
     def size(self, sizes: Mapping[str, int]) -> int:
         """Its size where the free dims have these."""
-        if self.derive is not None and self.root is not None and self.root in sizes:
-            return self.derive(sizes[self.root])
+        if self.derive is not None and all(root in sizes for root in self.roots):
+            return int(self.derive(*(sizes[root] for root in self.roots)))
         return sizes[self.name]
 
 

@@ -124,7 +124,7 @@ def _dynamic_dim(size: sympy.Basic, names: Mapping[sympy.Symbol, str]) -> Dynami
     (root,) = size.free_symbols
     return DynamicDim(
         name,
-        root=names[root],
+        roots=(names[root],),
         derive=lambda number: int(size.xreplace({root: sympy.Integer(number)})),
     )
 

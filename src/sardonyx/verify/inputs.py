@@ -84,9 +84,10 @@ def _dynamic_dims(spec: InputSpec) -> dict[int, DynamicDim]:
 
 
 def _size(dim: DynamicDim, sizes: Mapping[str, int]) -> int:
-    if dim.derive is not None and dim.root not in sizes:
+    missing = [root for root in dim.roots if root not in sizes]
+    if missing:
         raise UnknownSizeError(
-            f"the size of {dim.name} follows from {dim.root}, which is no dim of an input"
+            f"the size of {dim.name} follows from {missing[0]}, which is no dim of an input"
         )
     size = dim.size(sizes)
     if size < 0:

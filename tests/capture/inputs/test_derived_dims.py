@@ -61,3 +61,49 @@ def test_dims_of_two_inputs(dims: tuple[object, object]) -> None:
 def test_a_dim_that_could_be_negative() -> None:
     with pytest.raises(sardonyx.InvalidOptionError, match=r"'b - 1'.*min value for b"):
         sardonyx.export(Sizes(), (torch.randn(4, 3),), dynamic_shapes=({0: B - 1},))
+
+
+def masked(tokens, past, mask):
+    return torch.cat([past, tokens], 1) * mask
+
+
+SUM = ({0: "b", 1: "seq"}, {0: "b", 1: "past"}, {0: "b", 1: "past + seq"})
+
+
+def decode_step(batch, new, past):
+    return torch.randn(batch, new), torch.randn(batch, past), torch.randn(batch, past + new)
+
+
+@pytest.mark.parametrize("capture", ["export", "trace", "script"])
+@pytest.mark.parametrize("sizes", [(1, 1, 4), (2, 3, 0), (1, 1, 1)])
+def test_a_dim_that_is_the_sum_of_two(sizes, capture):
+    model = torch.jit.script(masked) if capture == "script" else masked
+    program = sardonyx.export(
+        model, decode_step(*sizes), capture=capture, dynamic_shapes=SUM, verify=True
+    )
+    labels = [run.label for run in program.verify().runs]
+    assert len(labels) > 1 and not any("past + seq=" in label for label in labels)
+    for given in (decode_step(3, 2, 5), decode_step(1, 1, 1), decode_step(2, 4, 0)):
+        torch.testing.assert_close(program(*given), masked(*given))
+
+
+def test_a_sum_that_the_example_is_not():
+    example = (torch.ones(1, 1), torch.ones(1, 4), torch.ones(1, 1))
+    message = "'past [+] seq' and is 1, but 'past' is 4 and 'seq' is 1"
+    with pytest.raises(sardonyx.InvalidOptionError, match=message):
+        sardonyx.export(masked, example, dynamic_shapes=SUM)
+    # A label of dynamic_axes may say anything.
+    names = ("tokens", "past", "mask")
+    axes = {name: {1: dims[1]} for name, dims in zip(names, SUM, strict=True)}
+    program = sardonyx.export(masked, example, dynamic_axes=axes)
+    assert program(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 5)).shape == (1, 5)
+
+
+@pytest.mark.parametrize("name", ["n - n", "__import__('os')", "n if n else 1", "n.real", "1 + 2"])
+def test_names_that_are_no_sums_of_dims_are_names(name):
+    program = sardonyx.export(
+        lambda x, y: (x + 1, y * 2),
+        (torch.ones(3), torch.ones(5)),
+        dynamic_axes={"x": {0: "n"}, "y": {0: name}},
+    )
+    assert program(torch.ones(2), torch.ones(9))[1].shape == (9,)

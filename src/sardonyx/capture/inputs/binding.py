@@ -13,7 +13,11 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import ConstantLeaf, DynamicAxes, DynamicDim, InputSpec
-from sardonyx.capture.inputs.dynamic_shapes import from_dynamic_axes, from_dynamic_shapes
+from sardonyx.capture.inputs.dynamic_shapes import (
+    from_dynamic_axes,
+    from_dynamic_shapes,
+    with_expressions,
+)
 from sardonyx.capture.inputs.example_sizes import (
     SMALLEST_OF_ALL,
     Follows,
@@ -81,7 +85,8 @@ class PreparedInputs:
             leaf = self.leaves[position]
             if isinstance(leaf, torch.Tensor):
                 axes = self.dynamic[position].items()
-                sizes |= [dim.free_dim(leaf.shape[axis]) for axis, dim in axes]
+                for axis, dim in axes:
+                    sizes |= dim.free_dims(leaf.shape[axis])
             elif isinstance(leaf, int):
                 sizes[self.names[position]] = leaf
         return {symbol: sizes[name] for symbol, name in names.items() if name in sizes}
@@ -212,6 +217,7 @@ def prepare_inputs(
         dynamic = from_dynamic_shapes(
             options.dynamic_shapes, positional, keywords, [*parameter_names, *keywords], names
         )
+    dynamic = with_expressions(dynamic, leaves, must_fit=not options.dynamic_axes)
     _check_sizes(leaves, names, dynamic)
     return PreparedInputs(
         positional,
@@ -356,5 +362,6 @@ def _check_sizes(
                 )
             found.append((place, dim, size))
     for place, dim, size in found:
-        if dim.root in sizes and dim.size(sizes) != size:
-            raise InvalidOptionError(f"{place}, but {dim.root!r} is {sizes[dim.root]}")
+        if dim.roots and sizes.keys() >= set(dim.roots) and dim.size(sizes) != size:
+            others = " and ".join(f"{root!r} is {sizes[root]}" for root in dim.roots)
+            raise InvalidOptionError(f"{place}, but {others}")

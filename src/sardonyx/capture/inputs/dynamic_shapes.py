@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -224,7 +226,7 @@ def _asked_dim(spec: Any, default_name: str) -> DynamicDim:
             spec.__name__,
             minimum=least,
             maximum=_bound(most),
-            root=None if root is None else root.__name__,
+            roots=() if root is None else (root.__name__,),
             derive=None if root is None else getattr(spec, "fn", None),
         )
     hint = getattr(getattr(spec, "type", None), "name", "")
@@ -233,6 +235,48 @@ def _asked_dim(spec: Any, default_name: str) -> DynamicDim:
             default_name, required=hint == "DYNAMIC", minimum=spec.min, maximum=spec.max
         )
     raise InvalidOptionError(f"dynamic_shapes does not know {spec!r}")
+
+
+def with_expressions(
+    dynamic: Sequence[DynamicAxes], leaves: Sequence[Any], *, must_fit: bool
+) -> list[DynamicAxes]:
+    """With dims that are called `past + new`, or `2*n`, computed from those of these names, where
+    inputs have such dims. In `dynamic_axes` names may be mere labels, which do not fit."""
+    sizes = {
+        dim.name: leaf.shape[axis]
+        for leaf, axes in zip(leaves, dynamic, strict=True)
+        for axis, dim in axes.items()
+        if isinstance(leaf, torch.Tensor)
+    }
+
+    def computed(dim: DynamicDim) -> DynamicDim:
+        roots, derive = _expression(dim.name)
+        if dim.derive is not None or derive is None or not sizes.keys() >= {*roots, dim.name}:
+            return dim
+        made = replace(dim, roots=roots, derive=derive)
+        return made if must_fit or made.size(sizes) == sizes[dim.name] else dim
+
+    return [{axis: computed(dim) for axis, dim in axes.items()} for axes in dynamic]
+
+
+_ARITHMETIC = (ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Name, ast.Load)
+
+
+def _expression(text: str) -> tuple[tuple[str, ...], Callable[..., Any] | None]:
+    """The names in sums and products of names and numbers, and a function of their values."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError:
+        return (), None
+    parts = list(ast.walk(tree))
+    names = tuple(dict.fromkeys(part.id for part in parts if isinstance(part, ast.Name)))
+    is_arithmetic = all(
+        isinstance(part, _ARITHMETIC) or type(getattr(part, "value", None)) is int for part in parts
+    )
+    if not names or isinstance(tree.body, ast.Name) or not is_arithmetic:
+        return (), None
+    code = compile(tree, "<dim>", "eval")
+    return names, lambda *sizes: eval(code, {}, dict(zip(names, sizes, strict=True)))
 
 
 def _bound(maximum: Any) -> int | None:

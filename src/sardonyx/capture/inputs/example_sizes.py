@@ -38,7 +38,7 @@ def _generic_number(leaf: Any) -> Any:
     return 3 if type(leaf) is int and leaf in (0, 1) else leaf
 
 
-def _named_dims(
+def named_dims(
     leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]
 ) -> dict[str, tuple[DynamicDim, int]]:
     """With their sizes in the example."""
@@ -58,8 +58,8 @@ def _generic_sizes(
 ) -> dict[str, int]:
     """By name, the sizes to record dims with whose example size is less than `smallest`, and
     those of the others where they are to be some times as large."""
-    dims = _named_dims(leaves, dynamic)
-    free = [dim.free_dim(size) for dim, size in dims.values()]
+    dims = named_dims(leaves, dynamic)
+    free = [item for dim, size in dims.values() for item in dim.free_dims(size).items()]
     special = {name for name, size in free if size < smallest}
     taken = {d for leaf in leaves if isinstance(leaf, torch.Tensor) for d in leaf.shape}
     # Models that halve a dim or take it by threes go on doing so at the larger sizes.
@@ -78,7 +78,12 @@ def _generic_sizes(
         dim, size = dims[name]
         more = sum(enlarged.get(part, dims[part][1]) - dims[part][1] for part in parts)
         enlarged[name] = dim.within(size + more)
-    derived = {name: dim.size(enlarged) for name, (dim, _) in dims.items() if dim.root in enlarged}
+    known = {**{name: size for name, (_, size) in dims.items()}, **enlarged}
+    derived = {
+        name: dim.size(known)
+        for name, (dim, _) in dims.items()
+        if any(root in enlarged for root in dim.roots)
+    }
     return {**enlarged, **derived}
 
 
@@ -105,7 +110,7 @@ def possible_sums(leaves: Sequence[Any], dynamic: Sequence[DynamicAxes]) -> Iter
     size, so that one of them stands for each as a part, and those larger than 1 are tried at
     once."""
     sizes = {
-        name: size for name, (d, size) in _named_dims(leaves, dynamic).items() if d.derive is None
+        name: size for name, (d, size) in named_dims(leaves, dynamic).items() if d.derive is None
     }
     special = {size: name for name, size in sizes.items() if size < 2}
     sums = [[name for name, size in sizes.items() if size == total] for total in sizes.values()]

@@ -38,6 +38,7 @@ from sardonyx.capture.function_overrides.function_mode import FunctionOverride, 
 from sardonyx.capture.function_overrides.overrides import OperatorOverrides
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.inputs.derived_dims import compute_roots
+from sardonyx.capture.inputs.example_sizes import named_dims
 from sardonyx.capture.recorder.data_access import DataAccess
 from sardonyx.capture.recorder.escaped_tensors import release_frames, replace_escaped
 from sardonyx.capture.recorder.example_values import ExampleValues
@@ -280,10 +281,18 @@ class Recording:
 
     def _size(self, dim: DynamicDim, size: int) -> Any:
         """The symbol of a dynamic dim; dims of one name are one."""
-        if dim.root is not None and dim.derive is not None:
-            factor, more = dim.coefficients()
-            return self._symbol(*dim.free_dim(size), DynamicDim(dim.root)) * factor + more
-        return self._symbol(dim.name, size, dim)
+        if dim.derive is None:
+            return self._symbol(dim.name, size, dim)
+        dims = {name: (DynamicDim(name), root) for name, root in dim.free_dims(size).items()}
+        dims |= named_dims(self._inputs.capture_leaves, self._inputs.dynamic)
+        roots = [
+            self._symbol(name, _torch_private.hint_of(dims[name][1]), dims[name][0])
+            for name in dim.roots
+        ]
+        if len(roots) > 1:
+            return dim.derive(*roots)
+        factor, more = dim.coefficients()  # PyTorch's own function takes numbers alone
+        return roots[0] * factor + more
 
     def _symbol(self, name: str, hint: int, dim: DynamicDim) -> Any:
         if name not in self._symbols:
@@ -317,10 +326,10 @@ class Recording:
         fixed: set[tuple[int, int]] = set()
         for position in self._inputs.input_positions:
             for axis, dim in self._inputs.dynamic[position].items():
-                name = dim.root if dim.root is not None else dim.name
-                if name not in by_name:
+                names = dim.roots or (dim.name,)
+                if not all(name in by_name for name in names):
                     continue
-                symbol, size = by_name[name]
+                symbol, size = by_name[names[0]]
                 if isinstance(leaf := self._inputs.leaves[position], torch.Tensor):
                     size = _torch_private.hint_of(leaf.shape[axis])  # 0 and 1 are recorded larger
                 if dim.required:
