@@ -1,5 +1,5 @@
 """`python -m sardonyx` is the `sardonyx` command."""
 
-from sardonyx.cli.interface import main
+from sardonyx.cli.app import main
 
 main()

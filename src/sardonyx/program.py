@@ -29,12 +29,12 @@ from sardonyx.serialize.destination import Destination
 from sardonyx.serialize.model_state import GivenWeight, ModelState, given_weights
 from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
-from sardonyx.serialize.write import WriteResult, write_model
+from sardonyx.serialize.writer import WriteResult, write_model
 from sardonyx.verify.baked_reads import BakedReads
-from sardonyx.verify.check import Verification, VerificationReport
 from sardonyx.verify.eager import EagerModel
+from sardonyx.verify.onnxruntime_session import Output, Session, has_halves
 from sardonyx.verify.randomness import random_outputs
-from sardonyx.verify.run import Output, Session, has_halves
+from sardonyx.verify.verification import Verification, VerificationReport
 
 
 class ONNXProgram:

@@ -18,7 +18,7 @@ from sardonyx.legalize import use_available_kernels
 from sardonyx.legalize.runtime_kernels import TABLE
 from sardonyx.lower.onnx_types.legality import signature_of
 from sardonyx.lower.onnx_types.verifier import verify_onnx
-from sardonyx.verify.run import Session
+from sardonyx.verify.onnxruntime_session import Session
 from tools.onnxruntime_kernels import DTYPES, Form, forms, runs, single_node
 
 OPERATORS = json.loads(TABLE.read_text())["operators"]

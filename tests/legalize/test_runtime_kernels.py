@@ -18,7 +18,7 @@ from torch.nn import functional as F
 import sardonyx
 from sardonyx.legalize import legalize, newest_opset, use_available_kernels
 from sardonyx.legalize.runtime_kernels import TABLE
-from sardonyx.verify.run import Session
+from sardonyx.verify.onnxruntime_session import Session
 from tests.legalize.single_op import model_of
 from tools.onnxruntime_kernels import Form, forms, supported_rows
 

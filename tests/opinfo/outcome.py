@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import sardonyx
-from sardonyx.verify.run import Session
+from sardonyx.verify.onnxruntime_session import Session
 from tests.opinfo.entries import Call
 
 OPSET = 20

@@ -18,7 +18,7 @@ from sardonyx.lower.weights import TorchTensor
 from sardonyx.options import ExternalData
 from sardonyx.serialize import destination as destination_module
 from sardonyx.serialize.destination import check_destination
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import linear, weights_only
 
 EXTERNAL = ExternalData(0)

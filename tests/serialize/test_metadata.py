@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sardonyx.serialize.metadata import short_source, source_folders, stamp_metadata
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import linear
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.serialize.names import assign_names
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import initializer, model_of, tensor_value
 
 

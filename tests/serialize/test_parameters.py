@@ -12,7 +12,7 @@ import torch
 
 from sardonyx.errors import InternalError
 from sardonyx.serialize.parameters import parameters_as_inputs
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import linear
 
 

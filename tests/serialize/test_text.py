@@ -11,7 +11,7 @@ from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
 from sardonyx.options import ExternalData
 from sardonyx.serialize.text import to_text, to_text_from_file
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import linear, model_of, tensor_value
 
 LINEAR = """\

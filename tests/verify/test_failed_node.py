@@ -7,7 +7,7 @@ import torch
 
 import sardonyx
 from sardonyx.errors import NotRunnableError
-from sardonyx.verify.run import Session
+from sardonyx.verify.onnxruntime_session import Session
 
 
 class Sixth(torch.nn.Module):

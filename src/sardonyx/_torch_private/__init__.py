@@ -9,11 +9,11 @@ from sardonyx._torch_private.patches import *
 from sardonyx._torch_private.programs import *
 from sardonyx._torch_private.pytrees import *
 from sardonyx._torch_private.recording import *
+from sardonyx._torch_private.scoped_operators import *
 from sardonyx._torch_private.symbolic_shapes.empty_sizes import *
 from sardonyx._torch_private.symbolic_shapes.numbers import *
 from sardonyx._torch_private.symbolic_shapes.shape_env_guards import *
 from sardonyx._torch_private.symbolic_shapes.sizes import *
-from sardonyx._torch_private.temporary_operators import *
 from sardonyx._torch_private.tensors.fake_execution import *
 from sardonyx._torch_private.tensors.fake_tensors import *
 from sardonyx._torch_private.tensors.memory import *

@@ -1,4 +1,4 @@
 """The `sardonyx` command."""
 
-from sardonyx.cli.interface import app as app
-from sardonyx.cli.interface import main as main
+from sardonyx.cli.app import app as app
+from sardonyx.cli.app import main as main

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from sardonyx.api import export
-from sardonyx.cli import arguments
+from sardonyx.cli import parsing
 from sardonyx.cli.messages import as_options
 from sardonyx.errors import (
     InvalidOptionError,
@@ -55,9 +55,9 @@ def export_model(
     """`sardonyx export`; `options` are those of `export`."""
     with _exit_status(as_json, as_options):
         if options["capture"] not in CAPTURES:
-            raise arguments.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
-        axes = arguments.dynamic_axes(dynamic or ())
-        model = arguments.load_model(source)
+            raise parsing.UsageError(f"--capture is one of {', '.join(CAPTURES)}")
+        axes = parsing.dynamic_axes(dynamic or ())
+        model = parsing.load_model(source)
         args, kwargs = _example_inputs(model, input_texts, inputs_function)
         path = output or _default_output(source)
         with _progress(quiet=as_json) as progress:
@@ -66,8 +66,8 @@ def export_model(
                 args,
                 path,
                 kwargs=kwargs,
-                input_names=arguments.input_names(input_names, args, kwargs),
-                output_names=arguments.names(output_names),
+                input_names=parsing.input_names(input_names, args, kwargs),
+                output_names=parsing.names(output_names),
                 dynamic_axes=axes,
                 progress=progress,
                 **options,
@@ -81,15 +81,15 @@ def export_model(
 def show_file(path: Path) -> None:
     with _exit_status(as_json=False):
         if not path.is_file():
-            raise arguments.UsageError(f"there is no file {path}")
+            raise parsing.UsageError(f"there is no file {path}")
         typer.echo(to_text_from_file(path))
 
 
 def run_script(script: Path, argv: list[str]) -> None:
     with _exit_status(as_json=False):
         if not script.is_file():
-            raise arguments.UsageError(f"there is no file {script}")
-        arguments.run_script(script, argv)
+            raise parsing.UsageError(f"there is no file {script}")
+        parsing.run_script(script, argv)
 
 
 def list_operators(text: str, *, with_source: bool) -> None:
@@ -106,18 +106,18 @@ def _example_inputs(
     model: Any, texts: list[str] | None, function: str | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if texts and function:
-        raise arguments.UsageError("--input and --inputs exclude each other")
+        raise parsing.UsageError("--input and --inputs exclude each other")
     if function:
-        return arguments.inputs_from(function)
+        return parsing.inputs_from(function)
     if texts:
-        return arguments.drawn_inputs(texts)
+        return parsing.drawn_inputs(texts)
     if isinstance(model, torch.export.ExportedProgram):
         if model.example_inputs is None:
-            raise arguments.UsageError("the .pt2 file holds no example inputs: give --input")
+            raise parsing.UsageError("the .pt2 file holds no example inputs: give --input")
         args, kwargs = model.example_inputs
         return args, kwargs
-    if missing := arguments.required_inputs(model):
-        raise arguments.UsageError(
+    if missing := parsing.required_inputs(model):
+        raise parsing.UsageError(
             f"the model takes {', '.join(missing)}: give an --input for each, or --inputs"
         )
     return (), {}
@@ -152,7 +152,7 @@ def _exit_status(as_json: bool, rephrase: Callable[[str], str] = str) -> Iterato
     """`rephrase` puts a message of the export into the words of the command."""
     try:
         yield
-    except arguments.UsageError as error:
+    except parsing.UsageError as error:
         _fail(error, BAD_USAGE, as_json, str(error))
     except SardonyxError as error:
         status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))

@@ -10,7 +10,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from sardonyx.errors import InvalidOptionError, NotRunnableError, first_line
-from sardonyx.verify.run import Output, Session, as_in_file, has_halves
+from sardonyx.verify.onnxruntime_session import Output, Session, as_in_file, has_halves
 
 
 class OnnxBackend(enum.Enum):

@@ -12,8 +12,8 @@ import torch
 
 from sardonyx.errors import SerializeError
 from sardonyx.lower.weights import TorchTensor
-from sardonyx.serialize.write import write_model
-from sardonyx.verify.run import as_in_file
+from sardonyx.serialize.writer import write_model
+from sardonyx.verify.onnxruntime_session import as_in_file
 
 
 def write_repro(

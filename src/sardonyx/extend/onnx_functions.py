@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from sardonyx.aten.schema import default_arguments
-from sardonyx.capture.quantized.kept_calls import QuantizedArgument
+from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, SymbolicFunctionError
 from sardonyx.extend.recorded_values import RecordedValue
 from sardonyx.extend.symbolic_functions.call_arguments import arguments_for

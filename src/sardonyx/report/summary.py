@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sardonyx.errors import format_message
 from sardonyx.lower.onnx_types.subgraphs import all_nodes
-from sardonyx.verify.run import weight_bytes
+from sardonyx.verify.onnxruntime_session import weight_bytes
 
 if TYPE_CHECKING:
     from sardonyx.program import ONNXProgram

@@ -27,7 +27,7 @@ from sardonyx.aten.graph import (
 from sardonyx.aten.pytree import Grid, grid_of
 from sardonyx.aten.schema import call_by_name, parameters_of
 from sardonyx.aten.type_inference import type_of
-from sardonyx.capture.quantized.kept_calls import (
+from sardonyx.capture.quantized.opaque_calls import (
     KeptCall,
     KeptCalls,
     QuantizedArgument,

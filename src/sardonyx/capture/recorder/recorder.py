@@ -39,7 +39,7 @@ from sardonyx.capture.recorder.control_flow import ControlFlow
 from sardonyx.capture.recorder.example_values import ExampleValues
 from sardonyx.capture.recorder.module_stack import ModuleCalls
 from sardonyx.capture.recorder.quantized import QuantizedCalls
-from sardonyx.capture.recorder.size_queries import LargeExpressions, SizeGuards
+from sardonyx.capture.recorder.size_guards import LargeExpressions, SizeGuards
 from sardonyx.capture.recorder.tensor_map import TensorValues, pairs, replaced, with_arguments
 from sardonyx.errors import CaptureError, FinalCaptureError, SardonyxError
 from sardonyx.notes import error_at

@@ -17,9 +17,9 @@ from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorde
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.symbolic_shapes.guards import SymbolOrigin, check_conditions
+from sardonyx.capture.torchscript.errors import ScriptRefusal, runtime_string
 from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt
 from sardonyx.capture.torchscript.interpreter.reader import GraphReader
-from sardonyx.capture.torchscript.refusals import ScriptRefusal, runtime_string
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
     ComputedNumber,

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
-from sardonyx.capture.quantized.kept_calls import QuantizedArgument
+from sardonyx.capture.quantized.opaque_calls import QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.values import (
     SymbolicNode,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from sardonyx.aten.graph import Node, Value, operator_name
-from sardonyx.capture.quantized.kept_calls import KeptCall, KeptCalls, QuantizedArgument
+from sardonyx.capture.quantized.opaque_calls import KeptCall, KeptCalls, QuantizedArgument
 from sardonyx.errors import SymbolicFunctionError
 from sardonyx.extend.symbolic_functions.graph_context import GraphContext
 from sardonyx.extend.symbolic_functions.values import SymbolicValue

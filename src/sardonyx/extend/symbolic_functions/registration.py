@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sardonyx.capture.quantized.kept_calls import KeptCalls
+from sardonyx.capture.quantized.opaque_calls import KeptCalls
 from sardonyx.errors import InvalidOptionError, OnnxExporterWarning, format_message
 from sardonyx.extend.onnx_operators import onnx_operator_forms
 from sardonyx.extend.symbolic_functions.calls import symbolic_form

@@ -11,7 +11,7 @@ import torch
 
 from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, TensorType, Value
-from sardonyx.capture.torchscript.control_flow.patterns import (
+from sardonyx.capture.torchscript.control_flow.joined_types import (
     DynamicListOf,
     DynamicPattern,
     DynamicRowsOf,
@@ -19,7 +19,7 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     as_dynamic,
     state_pattern,
 )
-from sardonyx.capture.torchscript.refusals import CannotJoin, ScriptRefusal
+from sardonyx.capture.torchscript.errors import CannotJoin, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     Dynamic,

@@ -12,8 +12,8 @@ import torch
 from sardonyx.aten import sequences
 from sardonyx.aten.graph import Argument, Dim, Value
 from sardonyx.capture.torchscript.containers.list_contents import check_can_be_split, known_length
-from sardonyx.capture.torchscript.control_flow.patterns import OpenDims
-from sardonyx.capture.torchscript.refusals import ScriptRefusal
+from sardonyx.capture.torchscript.control_flow.joined_types import OpenDims
+from sardonyx.capture.torchscript.errors import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,

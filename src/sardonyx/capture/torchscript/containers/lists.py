@@ -20,7 +20,7 @@ from sardonyx.capture.torchscript.containers.list_contents import (
     is_list_of_numbers,
     known_length,
 )
-from sardonyx.capture.torchscript.control_flow.patterns import (
+from sardonyx.capture.torchscript.control_flow.joined_types import (
     DynamicListOf,
     DynamicPattern,
     OpenDims,
@@ -29,7 +29,7 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     join_dynamic,
     state_pattern,
 )
-from sardonyx.capture.torchscript.refusals import CannotJoin, ModelRaises, ScriptRefusal
+from sardonyx.capture.torchscript.errors import CannotJoin, ModelRaises, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     Dynamic,

@@ -19,7 +19,7 @@ from sardonyx.capture.torchscript.control_flow.conform import (
     instantiate,
     instantiate_state,
 )
-from sardonyx.capture.torchscript.control_flow.patterns import (
+from sardonyx.capture.torchscript.control_flow.joined_types import (
     DictOf,
     IsKnown,
     ListOf,
@@ -31,7 +31,7 @@ from sardonyx.capture.torchscript.control_flow.patterns import (
     pattern_of,
     state_pattern,
 )
-from sardonyx.capture.torchscript.refusals import ModelRaises
+from sardonyx.capture.torchscript.errors import ModelRaises
 from sardonyx.capture.torchscript.types.aliases import entangle, settled, settled_state
 from sardonyx.capture.torchscript.types.values import ComputedNumber, Mutable
 

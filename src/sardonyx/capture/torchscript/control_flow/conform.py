@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sardonyx.aten.graph import Argument, Value
-from sardonyx.capture.torchscript.control_flow.patterns import (
+from sardonyx.capture.torchscript.control_flow.joined_types import (
     DictOf,
     DynamicListOf,
     DynamicRowsOf,

@@ -25,13 +25,18 @@ from sardonyx.capture.torchscript.control_flow.branches import (
     new_leaf,
 )
 from sardonyx.capture.torchscript.control_flow.conform import instantiate, instantiate_state
-from sardonyx.capture.torchscript.control_flow.patterns import IsKnown, Pattern, join, pattern_of
+from sardonyx.capture.torchscript.control_flow.joined_types import (
+    IsKnown,
+    Pattern,
+    join,
+    pattern_of,
+)
 from sardonyx.capture.torchscript.control_flow.stacked_appends import (
     Appended,
     has_sequence,
     take_appended,
 )
-from sardonyx.capture.torchscript.refusals import CannotJoin, ModelRaises, TypesChange
+from sardonyx.capture.torchscript.errors import CannotJoin, ModelRaises, TypesChange
 from sardonyx.capture.torchscript.types.aliases import (
     OtherNames,
     copied,

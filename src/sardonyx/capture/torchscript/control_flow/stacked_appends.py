@@ -11,7 +11,7 @@ import torch
 from sardonyx.aten import sequences
 from sardonyx.aten.control_flow import values_read
 from sardonyx.aten.graph import Argument, Block, Node, Value
-from sardonyx.capture.torchscript.control_flow.patterns import (
+from sardonyx.capture.torchscript.control_flow.joined_types import (
     DynamicListOf,
     DynamicPattern,
     DynamicRowsOf,

@@ -11,7 +11,7 @@ import torch
 from sardonyx.aten.graph import Argument
 from sardonyx.capture.flat_model import without_prefix
 from sardonyx.capture.quantized.tensor import PackedParameters
-from sardonyx.capture.torchscript.refusals import ScriptRefusal
+from sardonyx.capture.torchscript.errors import ScriptRefusal
 from sardonyx.capture.torchscript.types.aliases import copied
 from sardonyx.capture.torchscript.types.values import (
     Heap,

@@ -11,9 +11,9 @@ import torch
 
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.torchscript.containers.list_contents import is_list_of_numbers
+from sardonyx.capture.torchscript.errors import NotHere, ScriptRefusal, runtime_string
 from sardonyx.capture.torchscript.interpreter.dict_calls import DictCalls
 from sardonyx.capture.torchscript.interpreter.number_calls import NumberCalls
-from sardonyx.capture.torchscript.refusals import NotHere, ScriptRefusal, runtime_string
 from sardonyx.capture.torchscript.types.values import (
     DynamicItems,
     ListItems,

@@ -10,8 +10,8 @@ import torch
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.aten.schema import dtype_from_number
 from sardonyx.aten.type_inference import type_of
+from sardonyx.capture.torchscript.errors import ModelRaises, ScriptRefusal, no_form
 from sardonyx.capture.torchscript.interpreter.nodes import node_outputs
-from sardonyx.capture.torchscript.refusals import ModelRaises, ScriptRefusal, no_form
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,
     UNINITIALIZED,

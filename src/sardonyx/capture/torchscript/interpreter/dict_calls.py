@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from sardonyx.aten.graph import Argument, Value
-from sardonyx.capture.torchscript.refusals import (
+from sardonyx.capture.torchscript.errors import (
     ModelRaises,
     NotHere,
     computed_key,

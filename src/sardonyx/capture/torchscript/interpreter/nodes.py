@@ -31,8 +31,8 @@ from sardonyx.aten.shape_rules.indexing import take_no_bound_for_granted
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.aten.type_inference import TypeInference, type_of
 from sardonyx.capture.quantized.reader import LoopBody
-from sardonyx.capture.torchscript.control_flow.patterns import TensorLeaf, leaf_type
-from sardonyx.capture.torchscript.refusals import ModelRaises
+from sardonyx.capture.torchscript.control_flow.joined_types import TensorLeaf, leaf_type
+from sardonyx.capture.torchscript.errors import ModelRaises
 from sardonyx.capture.torchscript.types.scalars import ScalarTracker
 from sardonyx.errors import CaptureError
 

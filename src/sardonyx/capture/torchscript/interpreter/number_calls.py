@@ -9,7 +9,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument, Value
-from sardonyx.capture.torchscript.refusals import NotHere, ScriptRefusal
+from sardonyx.capture.torchscript.errors import NotHere, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import (
     ComputedNumber,
     DynamicItems,

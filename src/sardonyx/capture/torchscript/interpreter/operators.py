@@ -15,18 +15,18 @@ from sardonyx import _torch_private
 from sardonyx.aten.graph import Argument, Value, is_symbolic
 from sardonyx.aten.schema import METADATA_WRITES, bind
 from sardonyx.capture.torchscript.containers.list_operators import ListOperators
-from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
-from sardonyx.capture.torchscript.interpreter.constructs import dtype_of
-from sardonyx.capture.torchscript.interpreter.nodes import node_inputs, node_outputs
-from sardonyx.capture.torchscript.interpreter.shape_writes import use_view_after
-from sardonyx.capture.torchscript.interpreter.tensor_queries import READ_NUMBERS, TensorQueries
-from sardonyx.capture.torchscript.refusals import (
+from sardonyx.capture.torchscript.errors import (
     CannotJoin,
     NotHere,
     ScriptRefusal,
     no_form,
     runtime_string,
 )
+from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
+from sardonyx.capture.torchscript.interpreter.constructs import dtype_of
+from sardonyx.capture.torchscript.interpreter.nodes import node_inputs, node_outputs
+from sardonyx.capture.torchscript.interpreter.shape_writes import use_view_after
+from sardonyx.capture.torchscript.interpreter.tensor_queries import READ_NUMBERS, TensorQueries
 from sardonyx.capture.torchscript.types.numbers import is_arithmetic
 from sardonyx.capture.torchscript.types.values import (
     NUMBERS,

@@ -27,17 +27,17 @@ from sardonyx.capture.torchscript.containers.lists import ScriptLists
 from sardonyx.capture.torchscript.control_flow.branches import ScriptBranches, known_truth
 from sardonyx.capture.torchscript.control_flow.conform import Conform
 from sardonyx.capture.torchscript.control_flow.loops import Body, Loop, ScriptLoops
-from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt, ModuleAttributes
-from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
-from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
-from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
-from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
-from sardonyx.capture.torchscript.refusals import (
+from sardonyx.capture.torchscript.errors import (
     BranchesDiffer,
     CannotJoin,
     ModelRaises,
     ScriptRefusal,
 )
+from sardonyx.capture.torchscript.interpreter.attributes import ModuleAt, ModuleAttributes
+from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
+from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
+from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
+from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
 from sardonyx.capture.torchscript.types.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.types.values import (
     Heap,

@@ -11,7 +11,7 @@ from typing import Any
 
 from sardonyx import _torch_private
 from sardonyx.aten.schema import METADATA_WRITES
-from sardonyx.capture.torchscript.refusals import ScriptRefusal
+from sardonyx.capture.torchscript.errors import ScriptRefusal
 from sardonyx.capture.torchscript.types.values import NUMBERS
 from sardonyx.functionalization.alias_analysis import COMPOSITES_WITH_NEW_MEMORY
 

@@ -11,7 +11,7 @@ import torch
 
 from sardonyx.aten.graph import Argument, Value
 from sardonyx.capture.quantized.tensor import QuantizedTensor
-from sardonyx.capture.torchscript.refusals import ModelRaises, NotHere, ScriptRefusal
+from sardonyx.capture.torchscript.errors import ModelRaises, NotHere, ScriptRefusal
 from sardonyx.capture.torchscript.types.values import ComputedNumber, DynamicItems
 
 if TYPE_CHECKING:

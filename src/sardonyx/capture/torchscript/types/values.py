@@ -15,7 +15,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument, SequenceType, Value
-from sardonyx.capture.torchscript.refusals import ScriptRefusal
+from sardonyx.capture.torchscript.errors import ScriptRefusal
 
 _T = TypeVar("_T")
 NUMBERS = {"IntType": torch.int64, "FloatType": torch.float64, "BoolType": torch.bool}

@@ -19,14 +19,14 @@ import torch
 from sardonyx.errors import InvalidOptionError, SerializeError
 from sardonyx.lower.values import TORCH_TO_ONNX
 from sardonyx.lower.weights import TorchTensor
-from sardonyx.serialize import write
-from sardonyx.serialize.external_data import (
+from sardonyx.serialize import writer
+from sardonyx.serialize.external_data_layout import (
     PROTOBUF_LIMIT,
     ExternalData,
     place,
     resolve_external_data,
 )
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from tests.serialize.models import (
     initializer,
     linear,
@@ -284,16 +284,16 @@ def test_more_than_two_gigabytes_is_decided_before_a_byte_is_written(tmp_path):
 def test_more_than_two_gigabytes_goes_to_a_second_file(tmp_path, monkeypatch):
     streamed = []
 
-    real = write._stream
+    real = writer._stream
 
-    def count_what_is_huge(tensor: ir.TensorProtocol, sink: write.Sink) -> None:
+    def count_what_is_huge(tensor: ir.TensorProtocol, sink: writer.Sink) -> None:
         streamed.append(tensor.nbytes)
         if tensor.nbytes < 100:
             real(tensor, sink)
         else:
             sink.written += tensor.nbytes
 
-    monkeypatch.setattr(write, "_stream", count_what_is_huge)
+    monkeypatch.setattr(writer, "_stream", count_what_is_huge)
     result = write_model(three_gigabytes(), tmp_path / "m.onnx")
     assert result.data_bytes == 3 * 2**30
     assert streamed == [3 * 2**30, 8]
@@ -310,7 +310,7 @@ def test_weights_are_never_held_in_memory(tmp_path, make, external_data):
     code = f"""
 import torch
 from tests.serialize.models import weights_only
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 
 def peak_kilobytes():
     with open("/proc/self/status") as status:

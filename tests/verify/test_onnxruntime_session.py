@@ -10,8 +10,8 @@ from onnx import helper
 import sardonyx
 from sardonyx.errors import MissingDependencyError, NotRunnableError, VerificationError
 from sardonyx.lower.values import TORCH_TO_ONNX
-from sardonyx.verify import run
-from sardonyx.verify.run import Session
+from sardonyx.verify import onnxruntime_session
+from sardonyx.verify.onnxruntime_session import Session
 
 
 def identity_model(dtype):
@@ -90,7 +90,7 @@ def test_results_outlive_the_session():
 def test_large_models_reach_the_runtime_through_a_folder_that_goes_with_the_session(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(run, "IN_MEMORY_LIMIT", 4)
+    monkeypatch.setattr(onnxruntime_session, "IN_MEMORY_LIMIT", 4)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     session = Session(ir.from_proto(affine_model()))
     assert len(list(tmp_path.iterdir())) == 1

@@ -29,7 +29,7 @@ from sardonyx.serialize.destination import (
     staged_files,
     stream_label,
 )
-from sardonyx.serialize.external_data import (
+from sardonyx.serialize.external_data_layout import (
     PROTOBUF_LIMIT,
     Placement,
     place,

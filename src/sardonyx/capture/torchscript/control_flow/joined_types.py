@@ -17,7 +17,7 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import Argument, Dim, SequenceType, TensorType, UnrankedType, Value
-from sardonyx.capture.torchscript.refusals import CannotJoin
+from sardonyx.capture.torchscript.errors import CannotJoin
 from sardonyx.capture.torchscript.types.values import (
     Dynamic,
     DynamicItems,

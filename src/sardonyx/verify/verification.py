@@ -29,7 +29,7 @@ from sardonyx.verify.inputs import (
     sizes_label,
     smaller_sizes,
 )
-from sardonyx.verify.run import Output
+from sardonyx.verify.onnxruntime_session import Output
 
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""

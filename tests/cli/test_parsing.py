@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from sardonyx.cli.arguments import (
+from sardonyx.cli.parsing import (
     InputText,
     ModelError,
     UsageError,

@@ -26,7 +26,7 @@ from sardonyx.errors import (
 )
 from sardonyx.lower.values import ONNX_TO_TORCH, TORCH_TO_ONNX
 from sardonyx.options import ExternalData
-from sardonyx.serialize.write import write_model
+from sardonyx.serialize.writer import write_model
 from sardonyx.verify.failed_node import place_of_failed_node
 
 Output: TypeAlias = torch.Tensor | list[torch.Tensor]
