@@ -14,7 +14,7 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from benchmarks import tiny_transformers  # noqa: E402
+from benchmarks import decode_steps, tiny_transformers  # noqa: E402
 from tests.plugins import torchvision_reference  # noqa: E402
 
 
@@ -119,6 +119,11 @@ def transformers_cases(name: str) -> Iterator[Case]:
     for model, inputs in tiny_transformers.tiny_models(name):
         dims = {key: TEXT_DIMS.get(key, {0: "batch"}) for key in inputs}
         yield Case(model, kwargs=dict(inputs), dynamic_shapes=dims)
+
+
+def decode_cases(name: str) -> Iterator[Case]:
+    for model, step, dims in decode_steps.decode_steps(name):
+        yield Case(model, kwargs=step, dynamic_shapes=dims)
 
 
 # -- timm ----------------------------------------------------------------------------------------
@@ -259,6 +264,7 @@ def detector_cases(name: str) -> Iterator[Case]:
 
 FAMILIES = {
     "transformers": Family("transformers", tiny_transformers.model_types, transformers_cases),
+    "decode": Family("transformers", lambda: list(decode_steps.MODEL_TYPES), decode_cases),
     "timm": Family("timm", timm_names, timm_cases),
     "torchvision": Family(
         "torchvision",
