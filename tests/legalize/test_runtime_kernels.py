@@ -297,3 +297,24 @@ def test_a_model_in_float64_says_what_it_lost() -> None:
     assert note.endswith("no float64 kernel: Conv (2 uses)")
     # The digits lost once are not cast back and forth between the two.
     assert casts(program.model).count("FLOAT") == 5
+
+
+PADDED_POOLS = {
+    "largest": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2),
+    "and where": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, return_indices=True),
+    "rounded up": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, ceil_mode=True),
+    "padded twice": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, padding=1),
+    "average": lambda x: F.avg_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, count_include_pad=False),
+    "1-D": lambda x: F.max_pool1d(F.pad(x[0], (0, 2)), 2),
+}
+
+
+@pytest.mark.parametrize("model", PADDED_POOLS.values(), ids=PADDED_POOLS)
+@pytest.mark.parametrize("opset", [11, 20])
+def test_padding_by_zeros_stays_apart_from_the_pool(
+    model: Callable[[torch.Tensor], Any], opset: int
+) -> None:
+    """ONNX Runtime makes them one pool, which pads with -inf."""
+    axes = {"x": {2: "height"}}
+    x = -torch.rand(1, 2, 6, 6) - 1
+    sardonyx.export(model, (x,), opset_version=opset, dynamic_axes=axes, verify=True)

@@ -64,6 +64,10 @@ def use_available_kernels(model: ir.Model) -> tuple[str, ...]:
             names = names or UniqueNames.beside(model)
             _replace(node, opset, names, slice_by_gathering)
             continue
+        if _pools_what_is_padded(node):
+            names = names or UniqueNames.beside(model)
+            nodes += _replace(node, opset, names, _pool_apart)
+            continue
         signature = signature_of(node.op_type, opset) if is_standard(node) else None
         rows = None if signature is None else _rows(node, signature.since_version)
         if signature is None or rows is None:
@@ -103,6 +107,24 @@ def _other_form(node: ir.Node, version: int) -> Rule:
     rule = RANDOM_FORMS.get(node.op_type) or (below and below.rules.get(node.op_type))
     is_known = not any(attribute.is_ref() for attribute in node.attributes.values())
     return rule if rule and is_known else expanded
+
+
+def _pools_what_is_padded(node: ir.Node) -> bool:
+    """ONNX Runtime 1.31 makes Pad and the pool after it one pool, which pads with -inf in place of
+    0, and does not load where they are 1-D."""
+    if not is_standard(node) or node.op_type not in ("MaxPool", "AveragePool"):
+        return False
+    source = required_input(node, 0).producer()
+    return source is not None and source.op_type == "Pad" and "auto_pad" not in node.attributes
+
+
+def _pool_apart(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:
+    """A pool that says that it does not pad is left alone; so is one of another node."""
+    x = required_input(node, 0)
+    is_plain = not any(node.attributes.get_ints("pads", []))
+    if is_plain and not node.attributes.get_int("ceil_mode", 0):
+        return b.again([x], auto_pad="VALID", pads=None)
+    return b.again([b.Max(x)])
 
 
 def _slices_a_named_dim(node: ir.Node) -> bool:
