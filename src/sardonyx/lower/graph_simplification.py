@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from operator import attrgetter
 
 import sympy
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import map_blocks, values_read
-from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value, is_symbolic
+from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value, is_symbolic, map_values
 
 SMALL_BYTES = 4096
 """A folded constant up to this size never counts as growing the file."""
@@ -78,14 +78,7 @@ def _is_small_creation(node: Node) -> bool:
 
 
 def _run(node: Node) -> list[torch.Tensor] | None:
-    def concrete(argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return argument.constant
-        if isinstance(argument, list):
-            return [concrete(a) for a in argument]
-        return argument
-
-    arguments = {name: concrete(a) for name, a in node.arguments.items()}
+    arguments = {name: map_values(a, attrgetter("constant")) for name, a in node.arguments.items()}
     positional = [arguments[a.name] for a in node.op._schema.arguments if not a.kwarg_only]
     keyword = {a.name: arguments[a.name] for a in node.op._schema.arguments if a.kwarg_only}
     try:
