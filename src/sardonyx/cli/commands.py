@@ -59,7 +59,8 @@ def export_model(
         axes = parsing.dynamic_axes(dynamic or ())
         model = parsing.load_model(source)
         args, kwargs = _example_inputs(model, input_texts, inputs_function)
-        path = output or _default_output(source)
+        name = source.rpartition(":")[2]
+        path = output or Path(f"{Path(name).stem}.onnx")
         with _progress(quiet=as_json) as progress:
             program = export(
                 model,
@@ -121,11 +122,6 @@ def _example_inputs(
             f"the model takes {', '.join(missing)}: give an --input for each, or --inputs"
         )
     return (), {}
-
-
-def _default_output(source: str) -> Path:
-    name = source.rpartition(":")[2]
-    return Path(f"{Path(name).stem}.onnx")
 
 
 @contextlib.contextmanager

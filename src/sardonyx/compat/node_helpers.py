@@ -237,14 +237,7 @@ def _optional_input_placeholder_tensor(g: GraphContext) -> SymbolicValue:
 
 
 def _add_op_with_blocks(
-    graph_context: GraphContext,
-    opname: str,
-    *inputs: Any,
-    outputs: int = 1,
-    n_blocks: int = 1,
-    **attributes: Any,
+    graph_context: GraphContext, opname: str, *inputs: Any, **options: Any
 ) -> tuple[Any, tuple[GraphContext, ...], SymbolicNode]:
     """`GraphContext.op_with_blocks`, under the name that symbolic functions with bodies call."""
-    return graph_context.op_with_blocks(
-        opname, *inputs, outputs=outputs, n_blocks=n_blocks, **attributes
-    )
+    return graph_context.op_with_blocks(opname, *inputs, **options)

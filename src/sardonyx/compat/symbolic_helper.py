@@ -13,10 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from sardonyx.aten.scalar_types import (
-    SCALAR_TYPES,
-    scalar_type_name,
-)
+from sardonyx.aten.scalar_types import SCALAR_TYPES, scalar_type_name
 from sardonyx.compat import (
     function_helpers,
     interpolation,

@@ -307,10 +307,6 @@ class Builder:
     def shape(self, dims: Sequence[Dim | Tensor]) -> Tensor:
         """A 1-D int64 tensor of sizes: a constant, or the Concat of what is computed."""
         plain = [int(d) if isinstance(d, sympy.Integer) else d for d in dims]
-        if all(isinstance(d, int) for d in plain):
-            return self.const(
-                torch.tensor([int(d) for d in plain if isinstance(d, int)], dtype=torch.int64)
-            )
         pieces: list[Tensor] = []
         run: list[int] = []
         for d in plain:
@@ -321,11 +317,9 @@ class Builder:
                 pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
                 run = []
             pieces.append(self.size(d))
-        if run:
+        if run or not pieces:
             pieces.append(self.const(torch.tensor(run, dtype=torch.int64)))
-        if len(pieces) == 1:
-            return pieces[0]
-        return self.Concat(*pieces, axis=0)
+        return pieces[0] if len(pieces) == 1 else self.Concat(*pieces, axis=0)
 
     def size(self, dim: Dim | Tensor) -> Tensor:
         """One size as an int64 tensor of shape [1]."""
@@ -415,9 +409,7 @@ class Builder:
         return self.with_shape(result, wanted)
 
     def unsqueeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
-        if not axes:
-            return x
-        return self.Unsqueeze(x, list(axes))
+        return self.Unsqueeze(x, list(axes)) if axes else x
 
     def squeeze(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         if not axes:

@@ -3,15 +3,17 @@ constants is run once, here, in PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 import sympy
 import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.control_flow import map_blocks, values_read
-from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value, is_symbolic
+from sardonyx.aten.graph import Argument, AtenGraph, Block, Node, Value, is_symbolic, map_values
 
 SMALL_BYTES = 4096
 """A folded constant up to this size never counts as growing the file."""
@@ -24,45 +26,28 @@ def fold_constants(
 
     `keeps` says of which operators every call stays a node.
     """
-    uses: dict[int, int] = {}
-    for node in graph.nodes:
-        for value in values_read(node):
-            uses[id(value)] = uses.get(id(value), 0) + 1
-    parameters = {id(v) for v in graph.parameters.values()}
+    uses = Counter(id(value) for node in graph.nodes for value in values_read(node))
+    kept_inputs = set() if fold_parameters else {id(v) for v in graph.parameters.values()}
 
     def folded(nodes: list[Node]) -> list[Node]:
-        return _folded(nodes, uses, parameters, fold_parameters, keeps)
+        kept: list[Node] = []
+        for node in nodes:
+            is_foldable = not keeps(node.name) and _foldable(node, kept_inputs)
+            results = _run(node) if is_foldable else None
+            if results is None or _grows(node, results, uses):
+                kept.append(node)
+                continue
+            for output, result in zip(node.outputs, results, strict=True):
+                output.constant = result
+                output.producer = None
+        return kept
 
     graph.nodes = map_blocks(graph.nodes, folded)
 
 
-def _folded(
-    nodes: list[Node],
-    uses: dict[int, int],
-    parameters: set[int],
-    fold_parameters: bool,
-    keeps: Callable[[str], bool],
-) -> list[Node]:
-    kept: list[Node] = []
-    for node in nodes:
-        if keeps(node.name) or not _foldable(node, parameters, fold_parameters):
-            kept.append(node)
-            continue
-        results = _run(node)
-        if results is None or _grows(node, results, uses):
-            kept.append(node)
-            continue
-        for output, result in zip(node.outputs, results, strict=True):
-            output.constant = result
-            output.producer = None
-    return kept
-
-
-def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
+def _foldable(node: Node, kept_inputs: set[int]) -> bool:
     inputs = list(node.inputs())
-    if node.blocks or not all(_has_data(v) for v in inputs):
-        return False
-    if not fold_parameters and any(id(v) in parameters for v in inputs):
+    if node.blocks or not all(_has_data(v) and id(v) not in kept_inputs for v in inputs):
         return False
     if not inputs and not _is_small_creation(node):
         return False
@@ -70,8 +55,7 @@ def _foldable(node: Node, parameters: set[int], fold_parameters: bool) -> bool:
         return False
     if node.name.startswith("quantized_decomposed::dequantize"):  # runtimes want the integers
         return False
-    tags = node.op.tags
-    if torch.Tag.nondeterministic_seeded in tags:
+    if torch.Tag.nondeterministic_seeded in node.op.tags:
         return False
     return not any(map(is_symbolic, node.arguments.values()))
 
@@ -85,29 +69,16 @@ def _has_data(value: Value) -> bool:
 
 
 def _is_small_creation(node: Node) -> bool:
-    return (
-        len(node.outputs) == 1
-        and all(isinstance(d, int) for d in node.outputs[0].shape)
-        and _bytes_of(node.outputs[0]) <= SMALL_BYTES
-    )
-
-
-def _bytes_of(value: Value) -> int:
-    count = value.dtype.itemsize
-    for d in value.shape:
-        count *= int(d)
-    return count
+    if len(node.outputs) != 1:
+        return False
+    value = node.outputs[0]
+    sizes = [d for d in value.shape if isinstance(d, int)]
+    is_known = len(sizes) == len(value.shape)
+    return is_known and math.prod(sizes) * value.dtype.itemsize <= SMALL_BYTES
 
 
 def _run(node: Node) -> list[torch.Tensor] | None:
-    def concrete(argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return argument.constant
-        if isinstance(argument, list):
-            return [concrete(a) for a in argument]
-        return argument
-
-    arguments = {name: concrete(a) for name, a in node.arguments.items()}
+    arguments = {name: map_values(a, attrgetter("constant")) for name, a in node.arguments.items()}
     positional = [arguments[a.name] for a in node.op._schema.arguments if not a.kwarg_only]
     keyword = {a.name: arguments[a.name] for a in node.op._schema.arguments if a.kwarg_only}
     try:
@@ -120,7 +91,7 @@ def _run(node: Node) -> list[torch.Tensor] | None:
     return tensors if len(tensors) == len(node.outputs) else None
 
 
-def _grows(node: Node, results: list[torch.Tensor], uses: dict[int, int]) -> bool:
+def _grows(node: Node, results: list[torch.Tensor], uses: Mapping[int, int]) -> bool:
     """Whether the results need more room in the file than the inputs they alone read."""
     made = sum(r.nbytes for r in results)
     if made <= SMALL_BYTES:

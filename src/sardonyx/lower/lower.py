@@ -19,6 +19,7 @@ from sardonyx.aten.graph import (
     Block,
     Node,
     Value,
+    map_values,
     values_in,
 )
 from sardonyx.aten.schema import default_arguments
@@ -293,7 +294,9 @@ class _Emitter:
                 self._node(node)
             # A number is computed here: what it is computed of is known in the block alone.
             return [
-                self.b.scalar(output) if isinstance(output, sympy.Basic) else self._argument(output)
+                self.b.scalar(output)
+                if isinstance(output, sympy.Basic)
+                else map_values(output, self._tensor)
                 for output in block.outputs
             ]
         finally:
@@ -311,21 +314,19 @@ class _Emitter:
             carried = [*node.outputs, *(v for block in node.blocks for v in block.inputs)]
             if any(value.dtype.is_complex for value in carried):
                 reason = "complex numbers cannot be handed into or out of a branch or a loop"
-                self.problems.append(Problem(node, reason))
-                self._stand_in(node)
+                self._stand_in(node, reason)
                 return
-            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            arguments = self._arguments(node)
             try:
                 results = emit_control_flow(self.b, node, arguments, self._block, self._declare)
             except Refusal as refusal:
-                self.problems.append(Problem(node, str(refusal)))
-                self._stand_in(node)
+                self._stand_in(node, str(refusal))
                 return
             self._bind_results(node, results)
             return
         self.b.location = node.location
         try:
-            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            arguments = self._arguments(node)
             custom = self._custom.find(node.name)
             if custom is not None:
                 results = custom(self._custom_call(node, arguments))
@@ -334,14 +335,10 @@ class _Emitter:
             else:
                 results = self._call(node, arguments)
         except (Refusal, UnsupportedDtypeError) as refusal:
-            self._fall_back(node, Problem(node, str(refusal)))
-            return
-        except SymbolicFunctionError:
-            if not any(v in self._refused for v in node.inputs()):
-                raise
-            self._stand_in(node)
+            self._fall_back(node, str(refusal))
             return
         except (
+            SymbolicFunctionError,
             InternalError,
             AssertionError,
             AttributeError,
@@ -353,6 +350,8 @@ class _Emitter:
             if any(v in self._refused for v in node.inputs()):  # nothing real to stand on
                 self._stand_in(node)
                 return
+            if isinstance(error, SymbolicFunctionError):
+                raise
             raise InternalError(
                 f"the lowering of {node.name} failed: {type(error).__name__}: {error}",
                 [("first", node.location.describe()), ("inputs", node.describe_inputs())],
@@ -363,22 +362,20 @@ class _Emitter:
         parameters, trainable = self._graph.parameters, self._custom.trainable
         return Call(self.b, node, arguments, parameters, trainable)
 
-    def _fall_back(self, node: Node, problem: Problem | None = None) -> None:
+    def _fall_back(self, node: Node, reason: str | None = None) -> None:
         """Writes a node without a form as a custom node, where the options say so. Without a
-        `problem`, it was reported before."""
+        `reason`, it was reported before."""
         form = self._custom.last_resort(node.name)
         if form is not None:
             self.b.location = node.location
-            arguments = {k: self._argument(a) for k, a in node.arguments.items()}
+            arguments = self._arguments(node)
             try:
                 self._bind_results(node, form(self._custom_call(node, arguments)))
             except Refusal as refusal:
-                problem = Problem(node, str(refusal))
+                reason = str(refusal)
             else:
                 return
-        if problem is not None:
-            self.problems.append(problem)
-        self._stand_in(node)
+        self._stand_in(node, reason)
 
     def _call(self, node: Node, arguments: dict[str, Any]) -> Any:
         lowering = self._library.get(node.name)
@@ -394,8 +391,7 @@ class _Emitter:
                 continue
             if tensor is None:
                 reason = f"its result number {node.outputs.index(value) + 1} has no ONNX form here"
-                self.problems.append(Problem(node, reason))
-                self._stand_in(node)
+                self._stand_in(node, reason)
                 return
             if value.dtype.is_complex:
                 tensor = whole(self.b, tensor)
@@ -422,20 +418,19 @@ class _Emitter:
         tensor = Tensor(tensor.value, tensor.dtype, value.shape, tensor.const, value.fake)
         return self.b.declare(tensor) if differs else tensor
 
-    def _stand_in(self, node: Node) -> None:
-        """Lets the search for further problems go on behind a node that was refused."""
+    def _stand_in(self, node: Node, reason: str | None = None) -> None:
+        """Lets the search for further problems go on behind a node that was refused; the `reason`
+        is given where it was not reported before."""
+        if reason is not None:
+            self.problems.append(Problem(node, reason))
         for value in node.outputs:
             dtype = value.dtype if value.dtype in TORCH_TO_ONNX else torch.float32
             part = Tensor(ir.Value(name=f"refused_{value.name}"), dtype.to_real(), value.shape)
             self._tensors[id(value)] = ComplexTensor(part, part) if dtype.is_complex else part
             self._refused.add(value)
 
-    def _argument(self, argument: Argument) -> Any:
-        if isinstance(argument, Value):
-            return self._tensor(argument)
-        if isinstance(argument, list):
-            return [self._argument(a) for a in argument]
-        return argument
+    def _arguments(self, node: Node) -> dict[str, Any]:
+        return {k: map_values(a, self._tensor) for k, a in node.arguments.items()}
 
     def _output(self, output: Argument) -> Tensor:
         tensor = self._tensor(output) if isinstance(output, Value) else self._number(output)

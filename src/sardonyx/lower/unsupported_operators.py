@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,10 +23,7 @@ def unsupported(
     problems: Sequence[Problem], graph: AtenGraph, opset: int, custom: CustomForms
 ) -> UnsupportedOperatorError:
     """One error for all of them, each with the line of the model that uses it first."""
-    counts: dict[str, int] = {}
-    for problem in problems:
-        name = problem.node.display_name
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(problem.node.display_name for problem in problems)
     names = ", ".join(f"{n} ({c} use{'s' if c > 1 else ''})" for n, c in counts.items())
     fields: list[tuple[str, str | list[str]]] = [
         ("stage", f"2/6 lower · captured by {graph.captured_by} · opset {opset}")

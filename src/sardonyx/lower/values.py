@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -39,6 +40,7 @@ TORCH_TO_ONNX: dict[torch.dtype, ir.DataType] = {
 ONNX_TO_TORCH: dict[ir.DataType, torch.dtype] = {v: k for k, v in TORCH_TO_ONNX.items()}
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Tensor:
     """A tensor in the ONNX graph under construction; or a sequence of tensors, of `dtype` each.
 
@@ -47,24 +49,12 @@ class Tensor:
     `fake` is the fake tensor of the PyTorch value it stands for; it knows how that lay in memory.
     """
 
-    __slots__ = ("const", "dtype", "fake", "is_sequence", "shape", "value")
-
-    def __init__(
-        self,
-        value: ir.Value,
-        dtype: torch.dtype,
-        shape: tuple[Dim | None, ...] | None,
-        const: torch.Tensor | None = None,
-        fake: torch.Tensor | None = None,
-        *,
-        is_sequence: bool = False,
-    ) -> None:
-        self.value = value
-        self.is_sequence = is_sequence
-        self.fake = fake
-        self.dtype = dtype
-        self.shape = shape
-        self.const = const
+    value: ir.Value
+    dtype: torch.dtype
+    shape: tuple[Dim | None, ...] | None
+    const: torch.Tensor | None = None
+    fake: torch.Tensor | None = None
+    is_sequence: bool = field(default=False, kw_only=True)
 
     @property
     def rank(self) -> int:

@@ -13,7 +13,7 @@ import torch
 from onnx.reference import ReferenceEvaluator
 
 from sardonyx.lower.onnx_types.legality import schema_of
-from sardonyx.lower.values import TORCH_TO_ONNX
+from sardonyx.lower.values import ONNX_TO_TORCH
 from sardonyx.optimize.facts import constant_ints, constant_tensor, draws
 from sardonyx.optimize.fold_batch_norm import set_contents
 from sardonyx.optimize.rewrite import NodePass, bypass, insert_constant
@@ -22,7 +22,6 @@ from sardonyx.optimize.tensor_identity import has_data
 _RANGES = {ir.DataType.INT4: (-8, 7), ir.DataType.UINT4: (0, 15)}
 _SMALL = 1024
 """Elements that are not worth it."""
-_IN_TORCH = {onnx_type: dtype for dtype, onnx_type in TORCH_TO_ONNX.items()}
 
 
 class PackInt4(NodePass):
@@ -73,7 +72,7 @@ def _pack(node: ir.Node, real: ir.Value | None, scale: ir.Value | None) -> bool:
 
     def packed() -> torch.Tensor:
         values = torch.from_numpy(compute().astype(np.uint8).reshape(shape))
-        return (values & 15).view(_IN_TORCH[dtype])
+        return (values & 15).view(ONNX_TO_TORCH[dtype])
 
     set_contents(held, dtype, shape, packed)
     size = insert_constant(ir.tensor(np.array(steps, np.int64)), None, before=node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from sardonyx.legalize.emitter import static_dim
 from sardonyx.optimize.facts import constant_ints, rank, same_shape
 from sardonyx.optimize.rewrite import NodePass, bypass
 
@@ -37,7 +38,7 @@ def _takes_all(node: ir.Node, source: ir.Value) -> bool:
         return True
     axes = _axes(node, len(starts), rank(source))
     return axes is not None and all(
-        end >= _TO_THE_END or _reaches_the_end(end, source, axis)
+        end >= _TO_THE_END or ((size := static_dim(source, axis)) is not None and end >= size)
         for end, axis in zip(ends, axes, strict=True)
     )
 
@@ -56,10 +57,3 @@ def _axes(node: ir.Node, count: int, dims: int | None) -> list[int] | None:
     if axes is None or dims is None:
         return None
     return [axis % dims for axis in axes]
-
-
-def _reaches_the_end(end: int, source: ir.Value, axis: int) -> bool:
-    if source.shape is None or axis >= len(source.shape):
-        return False
-    size = source.shape[axis]
-    return isinstance(size, int) and end >= size

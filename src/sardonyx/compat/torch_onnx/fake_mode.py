@@ -107,11 +107,10 @@ def _loads_noted(context: ONNXFakeContext) -> Iterator[None]:
     load: Any = torch.load
 
     def noting_load(f: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(f, str | os.PathLike):
-            return load(f, *args, **kwargs)
-        context.state_dict_paths.append(Path(f))
-        # Nothing is read before it is needed, and what goes into the model's parameters is not.
-        kwargs.setdefault("mmap", is_zip(f))
+        if isinstance(f, str | os.PathLike):
+            context.state_dict_paths.append(Path(f))
+            # Nothing is read before it is needed, and what goes into the model's parameters is not.
+            kwargs.setdefault("mmap", is_zip(f))
         return load(f, *args, **kwargs)
 
     torch.load = noting_load

@@ -18,8 +18,6 @@ from sardonyx.option_names import OF_OTHER_EXPORTERS, refuse_unknown
 from sardonyx.options import OperatorExportTypes
 from sardonyx.serialize.text import to_text
 
-_ABSENT = object()
-
 
 def export(model: Any, args: Any = (), f: Any = None, *more: Any, **given: Any) -> Any:
     """`sardonyx.export` for callers of `torch.onnx.export` of any version: options of that exporter
@@ -94,7 +92,7 @@ def _options_here(options: dict[str, Any]) -> dict[str, Any]:
     }
     default = next((kind for kind, is_asked in kinds.items() if is_asked), OperatorExportTypes.ONNX)
     for name in ("operator_export_type", "verbose", "training"):  # None stood for the default
-        if options.get(name, _ABSENT) is None:
+        if name in options and options[name] is None:
             del options[name]
     return {"operator_export_type": default, **options}
 

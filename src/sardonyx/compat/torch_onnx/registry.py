@@ -30,6 +30,7 @@ class OnnxRegistry:
     def __init__(self, opset_version: int = DEFAULT_OPSET) -> None:
         self._opset_version = supported_opset(opset_version)
         self._custom: dict[str, list[ONNXFunction]] = {}
+        self._translations: dict[Any, Callable[..., Any]] = {}
 
     @property
     def opset_version(self) -> int:
@@ -47,7 +48,7 @@ class OnnxRegistry:
         `torch.ops.<namespace>.<op_name>.<overload>`; the last one that is registered counts."""
         if not callable(function):
             raise InvalidOptionError(f"{function!r} is no function")
-        _operator(namespace, op_name, overload)
+        self._translations[_operator(namespace, op_name, overload)] = function
         name = _full_name(namespace, op_name, overload)
         self._custom.setdefault(name, []).append(ONNXFunction(function, name, is_custom=True))
 
@@ -66,12 +67,7 @@ class OnnxRegistry:
 
     def translation_table(self) -> dict[Any, Callable[..., Any]]:
         """The registered functions by operator, as `sardonyx.export` takes them."""
-        table = {}
-        for name, functions in self._custom.items():
-            namespace, _, operator = name.partition("::")
-            op_name, _, overload = operator.partition(".")
-            table[_operator(namespace, op_name, overload or None)] = functions[-1].onnx_function
-        return table
+        return dict(self._translations)
 
 
 def _full_name(namespace: str, op_name: str, overload: str | None) -> str:

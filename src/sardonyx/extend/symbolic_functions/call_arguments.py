@@ -33,7 +33,8 @@ def arguments_for(
     required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     takes_rest = inspect.Parameter.VAR_KEYWORD in kinds
     if all(p.name in named for p in required) and parameters:
-        _check_left_out(arguments, set(named.values()), defaults, takes_rest)
+        if not takes_rest:
+            _check_left_out(arguments, set(named.values()), defaults)
         given = {p: torchscript_argument(arguments[n]) for p, n in named.items()}
         if takes_rest:
             rest = {n: a for n, a in arguments.items() if n not in set(named.values())}
@@ -52,7 +53,7 @@ def arguments_for(
             f"its symbolic function takes {len(required)} arguments, the operator has"
             f" {len(arguments)}: {names}"
         )
-    _check_left_out(arguments, set(taken), defaults, takes_rest=False)
+    _check_left_out(arguments, set(taken), defaults)
     return [torchscript_argument(arguments[name]) for name in taken], {}
 
 
@@ -65,10 +66,8 @@ def _schema_name(parameter: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _check_left_out(
-    arguments: Mapping[str, Any], taken: set[str], defaults: Mapping[str, Any], takes_rest: bool
+    arguments: Mapping[str, Any], taken: set[str], defaults: Mapping[str, Any]
 ) -> None:
-    if takes_rest:
-        return
     for name, argument in arguments.items():
         if name in taken or name in HAVE_NO_MEANING_IN_ONNX:
             continue

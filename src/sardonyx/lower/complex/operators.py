@@ -77,23 +77,19 @@ for _name, _content in _PARTWISE.items():
 
 # -- arithmetic ------------------------------------------------------------------------------------
 
-Rule = Callable[..., Tensor]
 OfTwo = Callable[[Builder, Tensor, Tensor], Tensor]
+OfZ = Callable[[Builder, ComplexTensor], Tensor]
 
 
-def _of_two(function: OfTwo) -> Rule:
-    def rule(b: Builder, x: Tensor | Scalar, y: Tensor | Scalar, outputs: None = None) -> Tensor:
-        dtype = type_promotion.result_dtype(x, y).to_complex()
-        return function(b, *(b.scalar(item, dtype) for item in (x, y)))
+def _of_two(
+    function: OfTwo, b: Builder, x: Tensor | Scalar, y: Tensor | Scalar, outputs: None = None
+) -> Tensor:
+    dtype = type_promotion.result_dtype(x, y).to_complex()
+    return function(b, *(b.scalar(item, dtype) for item in (x, y)))
 
-    return rule
 
-
-def _bilinear(name: str) -> OfTwo:
-    def product(b: Builder, x: Tensor, y: Tensor) -> Tensor:
-        return arithmetic.bilinear(b, partial(b.op, name), x, y)
-
-    return product
+def _bilinear(name: str, b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return arithmetic.bilinear(b, partial(b.op, name), x, y)
 
 
 def _equal(b: Builder, x: Tensor, y: Tensor) -> Tensor:
@@ -122,15 +118,15 @@ def _known(x: Tensor) -> float | complex | None:
 _OF_TWO: dict[str, OfTwo] = {
     "Add": partial(arithmetic.add_or_subtract, op="Add"),
     "Sub": partial(arithmetic.add_or_subtract, op="Sub"),
-    "Mul": _bilinear("Mul"),
-    "MatMul": _bilinear("MatMul"),
+    "Mul": partial(_bilinear, "Mul"),
+    "MatMul": partial(_bilinear, "MatMul"),
     "Div": arithmetic.divide,
     "Pow": _power,
     "Equal": _equal,
 }
 
 for _name, _function in _OF_TWO.items():
-    COMPLEX_OPERATORS[_name] = _of_two(_function)
+    COMPLEX_OPERATORS[_name] = partial(_of_two, _function)
 
 
 # -- functions of one number -----------------------------------------------------------------------
@@ -144,7 +140,7 @@ def _rotated(function: arithmetic.OfOne, b: Builder, z: ComplexTensor) -> Tensor
     return arithmetic.rotated(b, function, z)
 
 
-_OF_ONE: dict[str, Callable[[Builder, ComplexTensor], Tensor]] = {
+_OF_ONE: dict[str, OfZ] = {
     "Abs": arithmetic.magnitude,
     "Acos": arithmetic.acos,
     "Acosh": arithmetic.acosh,
@@ -169,15 +165,12 @@ _OF_ONE: dict[str, Callable[[Builder, ComplexTensor], Tensor]] = {
 }
 
 
-def _of_one(function: Callable[[Builder, ComplexTensor], Tensor]) -> Rule:
-    def rule(b: Builder, z: ComplexTensor, outputs: None = None) -> Tensor:
-        return function(b, z)
-
-    return rule
+def _of_one(function: OfZ, b: Builder, z: ComplexTensor, outputs: None = None) -> Tensor:
+    return function(b, z)
 
 
 for _name, _of_z in _OF_ONE.items():
-    COMPLEX_OPERATORS[_name] = _of_one(_of_z)
+    COMPLEX_OPERATORS[_name] = partial(_of_one, _of_z)
 
 
 # -- of many numbers -------------------------------------------------------------------------------
@@ -185,7 +178,7 @@ for _name, _of_z in _OF_ONE.items():
 
 def _of(
     name: str,
-    taken: Callable[[Builder, ComplexTensor], Tensor],
+    taken: OfZ,
     b: Builder,
     z: ComplexTensor,
     *inputs: Input,
@@ -203,16 +196,14 @@ for _name in ("ReduceL1", "ReduceL2"):
     COMPLEX_OPERATORS[_name] = partial(_of, _name, arithmetic.magnitude)
 
 
-def _product(name: str, name_of_sum: str) -> Rule:
+def _product(
+    name: str, name_of_sum: str, b: Builder, z: ComplexTensor, *inputs: Input, **attributes: Any
+) -> Tensor:
     """Lengths are multiplied and angles added: nothing is lost where a factor is zero."""
-
-    def rule(b: Builder, z: ComplexTensor, *inputs: Input, **attributes: Any) -> Tensor:
-        length = _of(name, arithmetic.magnitude, b, z, *inputs, **attributes)
-        angle = _of(name_of_sum, arithmetic.phase, b, z, *inputs, **attributes)
-        return arithmetic.polar(b, length, angle)
-
-    return rule
+    length = _of(name, arithmetic.magnitude, b, z, *inputs, **attributes)
+    angle = _of(name_of_sum, arithmetic.phase, b, z, *inputs, **attributes)
+    return arithmetic.polar(b, length, angle)
 
 
-COMPLEX_OPERATORS["ReduceProd"] = _product("ReduceProd", "ReduceSum")
-COMPLEX_OPERATORS["CumProd"] = _product("CumProd", "CumSum")
+COMPLEX_OPERATORS["ReduceProd"] = partial(_product, "ReduceProd", "ReduceSum")
+COMPLEX_OPERATORS["CumProd"] = partial(_product, "CumProd", "CumSum")

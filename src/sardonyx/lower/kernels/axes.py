@@ -88,14 +88,12 @@ def arange(b: Builder, length: Dim | Tensor) -> Tensor:
 
 def from_front(b: Builder, index: Dim | Tensor, size: Dim) -> Dim | Tensor:
     """An index or slice bound counted from the front: a negative one counts from the end."""
-    if isinstance(index, Tensor):
-        index = b.size(index)
-    elif index.is_nonnegative if isinstance(index, sympy.Expr) else index >= 0:
-        return index
-    elif isinstance(index, int):
-        return plain(size + index)
-    else:
-        index = b.size(index)
+    if not isinstance(index, Tensor):
+        if index.is_nonnegative if isinstance(index, sympy.Expr) else index >= 0:
+            return index
+        if isinstance(index, int):
+            return plain(size + index)
+    index = b.size(index)
     return b.Where(b.Less(index, 0), b.Add(index, b.size(size)), index)
 
 
@@ -120,7 +118,5 @@ def plus(b: Builder, left: Dim | Tensor, right: Dim | Tensor) -> Dim | Tensor:
 def choose(b: Builder, condition: Tensor, then: Tensor, otherwise: Tensor) -> Tensor:
     """Where, for every dtype: runtimes have no kernel of it for bool."""
     if then.dtype == torch.bool:
-        result = b.Or(b.And(condition, then), b.And(b.Not(condition), otherwise))
-    else:
-        result = b.Where(condition, then, otherwise)
-    return result
+        return b.Or(b.And(condition, then), b.And(b.Not(condition), otherwise))
+    return b.Where(condition, then, otherwise)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -40,8 +41,7 @@ def verify_onnx(
     """
     imports = {domain for domain in model.opset_imports if domain}
     called = {(domain, name) for domain, name, _ in model.functions}
-    check = _Check(stage, opset, imports, called, is_ranked, is_named)
-    check.is_typed = is_typed
+    check = _Check(stage, opset, imports, called, is_ranked, is_named, is_typed)
     check.graph(model.graph, set(), set())
     check.is_typed = False  # functions of ONNX have no types
     for function in model.functions.values():
@@ -55,27 +55,19 @@ def verify_locations(nodes: Iterable[ir.Node], stage: str) -> None:
             raise InternalError(f"{stage} left {_described(node)} without a source location")
 
 
+@dataclass
 class _Check:
-    def __init__(
-        self,
-        stage: str,
-        opset: int,
-        imports: set[str],
-        called: set[tuple[str, str]],
-        is_ranked: bool,
-        is_named: bool,
-    ) -> None:
-        self._stage = stage
-        self._opset = opset
-        self._imports = imports
-        self._called = called
-        self._is_ranked = is_ranked
-        self._is_named = is_named
-        self.is_typed = True
+    stage: str
+    opset: int
+    imports: set[str]
+    called: set[tuple[str, str]]
+    is_ranked: bool
+    is_named: bool
+    is_typed: bool
 
     def graph(self, graph: ir.Graph, outer: set[ir.Value], outer_names: set[str | None]) -> None:
         known = {*outer, *graph.inputs, *graph.initializers.values()}
-        names = outer_names | {value.name for value in known} if self._is_named else set()
+        names = outer_names | {value.name for value in known} if self.is_named else set()
         for node in graph:
             for value in node.inputs:
                 if value is not None and value not in known:
@@ -84,12 +76,12 @@ class _Check:
                 self.graph(body, known, names)
             self._node(node)
             known.update(node.outputs)
-            if self._is_named:
+            if self.is_named:
                 self._check_names(node, names)
         for value in graph.outputs:
             if value not in known:
                 raise InternalError(
-                    f"{self._stage} left output {value.name} of {graph.name}, which is not computed"
+                    f"{self.stage} left output {value.name} of {graph.name}, which is not computed"
                 )
 
     def _check_names(self, node: ir.Node, taken: set[str | None]) -> None:
@@ -100,13 +92,13 @@ class _Check:
 
     def _node(self, node: ir.Node) -> None:
         if not is_standard(node):
-            if node.domain not in self._imports and (node.domain, node.op_type) not in self._called:
+            if node.domain not in self.imports and (node.domain, node.op_type) not in self.called:
                 raise self._broken(node, f"is of domain {node.domain}, which is not imported")
             return
-        reason = why_illegal(node, self._opset)
+        reason = why_illegal(node, self.opset)
         # Nodes of users' functions have the form of the opset that the file will have.
-        if reason is not None and node.meta.get(WRITTEN_AT, self._opset) == self._opset:
-            raise self._broken(node, f"is not valid at opset {self._opset}: {reason}")
+        if reason is not None and node.meta.get(WRITTEN_AT, self.opset) == self.opset:
+            raise self._broken(node, f"is not valid at opset {self.opset}: {reason}")
         for value in node.outputs:
             if (value.type is None or value.shape is None) and value.name and self.is_typed:
                 self._unknown(node, value)
@@ -118,13 +110,13 @@ class _Check:
         inputs = [given for given in node.inputs if given is not None]
         if value.type is None and all(given.type is not None for given in inputs):
             raise self._broken(node, "gives a value without a type")
-        if not self._is_ranked or not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
+        if not self.is_ranked or not isinstance(value.type, ir.TensorType) or _has_open_rank(node):
             return
         if value.shape is None and all(given.shape is not None for given in inputs):
             raise self._broken(node, "gives a value without a rank")
 
     def _broken(self, node: ir.Node, how: str) -> InternalError:
-        return InternalError(f"{self._stage} left {_described(node)}, which {how}")
+        return InternalError(f"{self.stage} left {_described(node)}, which {how}")
 
 
 def _has_open_rank(node: ir.Node) -> bool:

@@ -262,9 +262,7 @@ def neg(b: Builder, self: Tensor) -> Tensor:
 
 @lowering("aten::abs", "aten::absolute")
 def abs_(b: Builder, self: Tensor) -> Tensor:
-    if not self.dtype.is_signed:
-        return self
-    return b.Abs(self)
+    return b.Abs(self) if self.dtype.is_signed else self
 
 
 @lowering("aten::sign", "aten::sgn")

@@ -166,16 +166,15 @@ def transform(
         "forward": _BY_N if forward else 0,
     }[norm]
     x = b.cast(self, type_promotion.float_dtype(self))
+    wanted: list[Dim | None] = [None if size == -1 else size for size in sizes or [-1] * len(axes)]
     if kind in ("irfft", "hfft"):
         if not axes:
             raise b.refuse("a real signal of no dims")
         z = whole(b, conjugate(b, x) if kind == "hfft" else x)
-        wanted = [None] * len(axes) if sizes is None else [_size(size) for size in sizes]
         last = 2 * (z.dim(axes[-1]) - 1) if wanted[-1] is None else wanted[-1]
         z = _complex_resized(b, z, axes, [*wanted[:-1], _half(last)])
         return fft_c2r(b, z, axes, normalization, last)
     if sizes is not None:
-        wanted = [_size(size) for size in sizes]
         if isinstance(x, ComplexTensor):
             x = _complex_resized(b, x, axes, wanted)
         else:
@@ -191,10 +190,6 @@ def transform(
 for _kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     lowering(f"aten::fft_{_kind}", renamed={"n": "s"}, kind=_kind)(transform)
     lowering(f"aten::fft_{_kind}2", f"aten::fft_{_kind}n", kind=_kind)(transform)
-
-
-def _size(size: Dim) -> Dim | None:
-    return None if size == -1 else size
 
 
 def _complex_resized(
@@ -301,9 +296,7 @@ def _window(
     shape = b.full([length], 1, dtype) if window is None else b.cast(window, dtype)
     before = (n_fft - length) // 2
     after = n_fft - length - before
-    if not before and not after:
-        return shape
-    return b.Pad(shape, [before, after])
+    return b.Pad(shape, [before, after]) if before or after else shape
 
 
 @lowering("aten::istft")

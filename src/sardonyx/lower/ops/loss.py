@@ -236,9 +236,13 @@ def _class_axis(scores: Tensor) -> int:
     return 0 if scores.rank == 1 else 1
 
 
-def _per_class(b: Builder, weight: Tensor, scores: Tensor) -> Tensor:
-    """The class weights, broadcastable to the scores."""
-    return b.reshape(weight, [-1, *[1] * (scores.rank - 1 - _class_axis(scores))])
+def _sum_over_classes(b: Builder, log_likelihoods: Tensor, weight: Tensor | None) -> Tensor:
+    """The loss of each sample, with the classes weighted."""
+    axis = _class_axis(log_likelihoods)
+    if weight is not None:
+        per_class = b.reshape(weight, [-1, *[1] * (log_likelihoods.rank - 1 - axis)])
+        log_likelihoods = b.Mul(log_likelihoods, per_class)
+    return b.Neg(accumulate(b, "ReduceSum", log_likelihoods, axis))
 
 
 def _loss_of_probabilities(
@@ -254,10 +258,7 @@ def _loss_of_probabilities(
     if smoothing:
         share = b.Div(b.scalar(smoothing, target.dtype), b.scalar(classes, target.dtype))
         target = b.Add(b.Mul(target, 1 - smoothing), share)
-    losses = b.Mul(b.LogSoftmax(scores, axis=axis), target)
-    if weight is not None:
-        losses = b.Mul(losses, _per_class(b, weight, scores))
-    loss = b.Neg(accumulate(b, "ReduceSum", losses, axis))
+    loss = _sum_over_classes(b, b.Mul(b.LogSoftmax(scores, axis=axis), target), weight)
     # The mean is over samples, whatever the weights.
     return _reduced(b, loss, reduction)
 
@@ -275,10 +276,7 @@ def _smoothed_loss(
     axis = _class_axis(scores)
     log_probabilities = b.LogSoftmax(scores, axis=axis)
     of_target = nll_loss(b, log_probabilities, target, weight, reduction, ignore_index)
-    losses = log_probabilities
-    if weight is not None:
-        losses = b.Mul(losses, _per_class(b, weight, scores))
-    of_all = b.Neg(accumulate(b, "ReduceSum", losses, axis))
+    of_all = _sum_over_classes(b, log_probabilities, weight)
     ignored = b.Equal(b.cast(target, torch.int64), ignore_index)
     of_all = b.Where(ignored, b.scalar(0, scores.dtype), of_all)
     if reduction != _NONE:

@@ -216,21 +216,21 @@ def layer_norm(
     x = b.cast(input, dtype)
     if dtype == torch.float64:
         # ONNX computes the statistics of LayerNormalization in float32 at most.
-        result = _in_float64(b, x, weight, bias, list(range(axis, 0)), eps)
+        mean, inverse = _statistics(b, x, list(range(axis, 0)), eps)
+        result = _scaled(b, b.Mul(b.Sub(x, mean), inverse), weight, bias, [])
         return b.cast(result, input.dtype)
     scale = b.full(normalized_shape, 1, dtype) if weight is None else b.cast(weight, dtype)
     shift = None if bias is None else b.cast(bias, dtype)
     return b.cast(b.LayerNormalization(x, scale, shift, axis=axis, epsilon=eps), input.dtype)
 
 
-def _in_float64(
-    b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, axes: list[int], eps: float
+def _scaled(
+    b: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, trailing: list[int]
 ) -> Tensor:
-    mean, inverse = _statistics(b, x, axes, eps)
-    result = b.Mul(b.Sub(x, mean), inverse)
+    """By parameters that get the `trailing` axes."""
     if weight is not None:
-        result = b.Mul(result, b.cast(weight, x.dtype))
-    return result if bias is None else b.Add(result, b.cast(bias, x.dtype))
+        x = b.Mul(x, b.unsqueeze(b.cast(weight, x.dtype), trailing))
+    return x if bias is None else b.Add(x, b.unsqueeze(b.cast(bias, x.dtype), trailing))
 
 
 @lowering("aten::native_layer_norm")
@@ -300,12 +300,7 @@ def group_norm(
         grouped = b.Reshape(x, [0, num_groups, -1])
         mean, inverse = _statistics(b, grouped, [2], eps)
         normalized = b.reshape(b.Mul(b.Sub(grouped, mean), inverse), b.dims(input))
-        trailing = list(range(1, input.rank - 1))
-        if weight is not None:
-            normalized = b.Mul(normalized, b.unsqueeze(b.cast(weight, dtype), trailing))
-        if bias is not None:
-            normalized = b.Add(normalized, b.unsqueeze(b.cast(bias, dtype), trailing))
-        return normalized
+        return _scaled(b, normalized, weight, bias, list(range(1, input.rank - 1)))
     scale = b.full(channels, 1, dtype) if weight is None else b.cast(weight, dtype)
     shift = b.full(channels, 0, dtype) if bias is None else b.cast(bias, dtype)
     result = b.GroupNormalization(x, scale, shift, num_groups=num_groups, epsilon=eps)

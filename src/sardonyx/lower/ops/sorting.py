@@ -52,8 +52,7 @@ def topk(
 def kthvalue(
     b: Builder, self: Tensor, k: Dim, dim: int = -1, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    axis = axis_of(self, dim)
-    return _last_of_smallest(b, self, k, axis, keepdim)
+    return _last_of_smallest(b, self, k, axis_of(self, dim), keepdim)
 
 
 def _last_of_smallest(
@@ -85,10 +84,9 @@ def median_dim(b: Builder, self: Tensor, dim: int, keepdim: bool = False) -> tup
         return values, indices
     # One NaN makes the median NaN; its index is that of the first.
     missing = b.cast(b.IsNaN(at_least_1d(b, self)), torch.int32)
-    first = b.ArgMax(missing, axis=axis, keepdims=int(keepdim or self.rank == 0))
-    has_missing = b.cast(
-        b.ReduceMax(missing, [axis], keepdims=int(keepdim or self.rank == 0)), torch.bool
-    )
+    keepdims = int(keepdim or self.rank == 0)
+    first = b.ArgMax(missing, axis=axis, keepdims=keepdims)
+    has_missing = b.cast(b.ReduceMax(missing, [axis], keepdims=keepdims), torch.bool)
     if self.rank == 0:
         first, has_missing = b.reshape(first, []), b.reshape(has_missing, [])
     nan = b.scalar(float("nan"), self.dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import torch
 
 from sardonyx.lower.builder import Builder
@@ -11,7 +9,7 @@ from sardonyx.lower.kernels.axes import arange, axis_of
 from sardonyx.lower.kernels.windows import floor_divided
 from sardonyx.lower.onnx_types.schemas import onnx_dtype
 from sardonyx.lower.registry import lowering
-from sardonyx.lower.values import Dims, Ints, Tensor
+from sardonyx.lower.values import Dims, Ints, Tensor, product_of
 
 # -- shape -----------------------------------------------------------------------------------------
 
@@ -60,7 +58,7 @@ def flatten(b: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> 
         return b.reshape(self, [1])
     start, end = axis_of(self, start_dim), axis_of(self, end_dim)
     dims = b.dims(self)
-    merged = reduce(lambda left, right: left * right, dims[start : end + 1])
+    merged = product_of(dims[start : end + 1])
     return b.reshape(self, [*dims[:start], merged, *dims[end + 1 :]])
 
 
