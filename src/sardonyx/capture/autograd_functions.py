@@ -267,7 +267,7 @@ class _CallForm:
                 self.parameters[_parameter_name(text, self.parameters)] = type_
             self._fixed.append(leaf if type_ is None else _GIVEN)
         fixed = tuple(_schema_type(leaf) or _constant_key(leaf) for leaf in leaves)
-        self.key = (_structure_key(self._structure), self._keywords, fixed)
+        self.key = (self._structure, self._keywords, fixed)
 
     def operands(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of the operator among those of a call."""
@@ -339,16 +339,10 @@ def _parameter_name(text: str, taken: Collection[str]) -> str:
     return name
 
 
-def _structure_key(structure: pytree.Structure) -> Hashable:
-    if isinstance(structure, pytree.Leaf):
-        return None
-    return (structure.type_name, structure.keys, tuple(map(_structure_key, structure.children)))
-
-
 def _constant_key(constant: Any) -> Hashable:
     """Equal for constants that are the same to the function."""
     leaves, structure = pytree.flatten(constant)
-    return (_structure_key(structure), tuple(map(_leaf_key, leaves)))
+    return (structure, tuple(map(_leaf_key, leaves)))
 
 
 def _leaf_key(leaf: Any) -> Hashable:

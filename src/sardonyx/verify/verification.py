@@ -11,7 +11,7 @@ import sympy
 import torch
 
 from sardonyx.aten import pytree
-from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature, as_returned
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
 from sardonyx.notes import Note, NoteKind
@@ -287,19 +287,14 @@ class Verification:
     def _pairs(self, expected: EagerRun, actual: Mapping[str, Output]) -> list[_Pair]:
         """Every ONNX output beside the leaf of PyTorch's result it stands for; of a list, every
         item."""
-        outputs = [
-            list(output.unbind())
-            if spec.is_list and isinstance(output := actual[spec.name], torch.Tensor)
-            else actual[spec.name]
-            for spec in self.signature.outputs
-        ]
+        outputs = [as_returned(spec, actual[spec.name]) for spec in self.signature.outputs]
         by_leaf: list[OutputSpec | ConstantLeaf] = []
         counts = iter([len(o) if isinstance(o, list) else 1 for o in outputs])
         for leaf in self.signature.output_leaves:
             by_leaf += [leaf] * (next(counts) if isinstance(leaf, OutputSpec) else 1)
         want, want_structure = pytree.flatten(expected.output)
         got, got_structure = pytree.flatten(self.signature.unflatten(outputs))
-        if not pytree.same_structure(want_structure, got_structure):
+        if want_structure != got_structure:
             places = _places(want_structure), _places(got_structure)
             if places[0] == places[1]:
                 places = pytree.difference(want_structure, got_structure) or places
