@@ -141,11 +141,7 @@ class Node:
         return name if namespace == FUNCTIONS_NAMESPACE else name.replace("__", "::", 1)
 
     def inputs(self) -> Iterator[Value]:
-        for argument in self.arguments.values():
-            if isinstance(argument, Value):
-                yield argument
-            elif isinstance(argument, (list, tuple)):
-                yield from values_in(argument)
+        return values_in(list(self.arguments.values()))
 
     def describe_inputs(self) -> str:
         return ", ".join(f"{k}: {_describe(v)}" for k, v in self.arguments.items())

@@ -12,6 +12,7 @@ from torch.export import Dim
 
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import DynamicAxes, DynamicDim
+from sardonyx.capture.inputs.example_sizes import named_dims
 from sardonyx.errors import InvalidOptionError
 
 
@@ -242,12 +243,7 @@ def with_expressions(
 ) -> list[DynamicAxes]:
     """With dims that are called `past + new`, or `2*n`, computed from those of these names, where
     inputs have such dims. In `dynamic_axes` names may be mere labels, which do not fit."""
-    sizes = {
-        dim.name: leaf.shape[axis]
-        for leaf, axes in zip(leaves, dynamic, strict=True)
-        for axis, dim in axes.items()
-        if isinstance(leaf, torch.Tensor)
-    }
+    sizes = {name: size for name, (_, size) in named_dims(leaves, dynamic).items()}
 
     def computed(dim: DynamicDim) -> DynamicDim:
         roots, derive = _expression(dim.name)
