@@ -51,12 +51,9 @@ class OpaqueFunctions:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """While the model runs in the body, its calls of such functions are of their operators."""
-        token = _recording.set(self)
-        try:
-            with _torch_private.autograd_function_calls(_applied):
-                yield
-        finally:
-            _recording.reset(token)
+        calls = _torch_private.autograd_function_calls(_applied)
+        with _torch_private.variable_set(_recording, self), calls:
+            yield
 
     def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         function, operands = self.operator(apply, kind, args, kwargs)
@@ -185,12 +182,8 @@ class OpaqueFunction:
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
         versions = list(map(version_of, tensors))
         args, kwargs = self.form.arguments(operands)
-        token = _recording.set(None)
-        try:
-            with torch.no_grad():
-                returned = self._apply(*args, **kwargs)
-        finally:
-            _recording.reset(token)
+        with _torch_private.variable_set(_recording, None), torch.no_grad():
+            returned = self._apply(*args, **kwargs)
         if list(map(version_of, tensors)) != versions:
             raise CaptureError(
                 f"{self.name}.forward writes one of its arguments in place, which no node of ONNX"

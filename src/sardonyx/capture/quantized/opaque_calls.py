@@ -6,8 +6,8 @@ takes integers, scales, zero points and sizes one by one, and has the rest fixed
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import count
@@ -175,13 +175,8 @@ class KeptCalls:
     def __iter__(self) -> Iterator[KeptCall]:
         return iter(self._calls.values())
 
-    @contextlib.contextmanager
-    def recorded(self) -> Iterator[None]:
-        token = _recording.set(self)
-        try:
-            yield
-        finally:
-            _recording.reset(token)
+    def recorded(self) -> AbstractContextManager[None]:
+        return _torch_private.variable_set(_recording, self)
 
     def keeps(self, op: OpOverload) -> bool:
         return self._is_kept(operator_name(op))

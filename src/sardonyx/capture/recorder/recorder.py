@@ -472,14 +472,9 @@ class Recorder:
 
     # -- locations -------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def located(self, location: SourceLocation) -> Iterator[None]:
+    def located(self, location: SourceLocation) -> contextlib.AbstractContextManager[None]:
         """Calls made meanwhile are those of a node of a program, which has its own line."""
-        outer, self._located = self._located, location
-        try:
-            yield
-        finally:
-            self._located = outer
+        return _torch_private.attributes_set(self, _located=location)
 
     def place(self, frame: FrameType | None = None) -> Place:
         if self._located is not None:
