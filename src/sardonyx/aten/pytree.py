@@ -50,6 +50,12 @@ def unflatten(structure: Structure, leaves: list[Any]) -> Any:
     return structure.make([unflatten(child, leaves) for child in structure.children])
 
 
+def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
+    """The same structure with `function` of every leaf."""
+    leaves, structure = flatten(nested)
+    return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
 def paths(structure: Structure, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The path of every leaf, in order: keys, attribute names and positions."""
     if isinstance(structure, Leaf):

@@ -17,7 +17,7 @@ from sardonyx.errors import NotRunnableError, VerificationError, first_line, for
 from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
-from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
+from sardonyx.verify.eager import EagerModel, EagerRun
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,
@@ -269,7 +269,7 @@ class Verification:
         self, sizes: Mapping[str, int] | None, number: int
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # Copies are distinguished by identity even where the caller passed one tensor twice.
-        separate_args, separate_kwargs = map_leaves(_aliased, (self.args, dict(self.kwargs)))
+        separate_args, separate_kwargs = pytree.map_leaves(_aliased, (self.args, dict(self.kwargs)))
         # Each seed serves twice: the mirror of what it draws turns most conditions round.
         generator = torch.Generator().manual_seed(_OTHER_SEED + number // 2)
         drawn: dict[int, torch.Tensor] = {}
@@ -279,7 +279,7 @@ class Verification:
                 shape = example.shape if sizes is None else resized(spec, sizes)
                 made = drawn_like(example, shape, generator)
                 drawn[id(example)] = mirrored(made) if number % 2 else made
-        new_args, new_kwargs = map_leaves(
+        new_args, new_kwargs = pytree.map_leaves(
             lambda leaf: drawn.get(id(leaf), leaf), (separate_args, separate_kwargs)
         )
         return new_args, new_kwargs
