@@ -180,6 +180,12 @@ class AtenGraph(Block):
     mutated: list[Mutation] = field(default_factory=list)
     captured_by: str = ""
 
+    def note_sizes(self, value: Value) -> None:
+        """The size symbols of a value that have no source yet are read off it."""
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, sympy.Symbol):
+                self.symbols.setdefault(size, SymbolSource(value, axis))
+
 
 @dataclass(frozen=True, slots=True)
 class Mutation:

@@ -238,7 +238,7 @@ class Recorder:
         if op._schema.is_mutable:
             self._note_writes(op, fakes)
         for value in outputs:
-            self.tensors.note_sizes(value)
+            self.graph.note_sizes(value)
         is_factory = not originals and isinstance(result, torch.Tensor)
         self._new_factory_result = result if is_factory else None
         return replaced(result, originals)
