@@ -71,7 +71,7 @@ def transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 def assert_same(actual: dict[str, Any], expected: dict[str, Any]) -> None:
     found, structure = pytree.flatten(actual)
     wanted, as_wanted = pytree.flatten(expected)
-    assert pytree.same_structure(structure, as_wanted)
+    assert structure == as_wanted
     for got, want in zip(found, wanted, strict=True):
         torch.testing.assert_close(got, torch.as_tensor(want))
     window, state = actual["past"].layers

@@ -6,22 +6,41 @@ import contextlib
 import importlib
 import logging
 from collections.abc import Iterator
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import torch
 from torch.utils import _python_dispatch
 
+_T = TypeVar("_T")
+
 
 @contextlib.contextmanager
-def in_onnx_export() -> Iterator[None]:
-    """Raise the flag that model code reads as `torch.onnx.is_in_onnx_export()`."""
-    flags = _export_flags()
-    before = flags.in_onnx_export
-    flags.in_onnx_export = True
+def attributes_set(owner: Any, **values: Any) -> Iterator[None]:
+    """Gives attributes other values, and the ones that they had afterwards."""
+    before = {name: getattr(owner, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def variable_set(variable: ContextVar[_T], value: _T) -> Iterator[None]:
+    """The same for a context variable."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        flags.in_onnx_export = before
+        variable.reset(token)
+
+
+def in_onnx_export() -> contextlib.AbstractContextManager[None]:
+    """Raise the flag that model code reads as `torch.onnx.is_in_onnx_export()`."""
+    return attributes_set(_export_flags(), in_onnx_export=True)
 
 
 def is_in_onnx_export() -> bool:

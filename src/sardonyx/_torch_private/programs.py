@@ -17,14 +17,10 @@ from sardonyx._torch_private.tensors.fake_tensors import fake_mode_of, is_fake
 
 def arguments_like(program: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """(args, kwargs) of an ExportedProgram: fake tensors, example numbers and constants."""
-    values = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     leaves = []
-    for spec in _user_inputs(program):
-        if isinstance(spec.arg, ConstantArgument):
-            leaves.append(spec.arg.value)
-        else:
-            value = values[spec.arg.name]
-            leaves.append(value.node.hint if isinstance(value, torch.SymInt) else value)
+    for spec, value in zip(_user_inputs(program), user_input_values(program), strict=True):
+        given = spec.arg.value if isinstance(spec.arg, ConstantArgument) else value
+        leaves.append(given.node.hint if isinstance(given, torch.SymInt) else given)
     args, kwargs = pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     return args, kwargs
 

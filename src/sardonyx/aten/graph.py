@@ -141,11 +141,7 @@ class Node:
         return name if namespace == FUNCTIONS_NAMESPACE else name.replace("__", "::", 1)
 
     def inputs(self) -> Iterator[Value]:
-        for argument in self.arguments.values():
-            if isinstance(argument, Value):
-                yield argument
-            elif isinstance(argument, (list, tuple)):
-                yield from values_in(argument)
+        return values_in(list(self.arguments.values()))
 
     def describe_inputs(self) -> str:
         return ", ".join(f"{k}: {_describe(v)}" for k, v in self.arguments.items())
@@ -183,6 +179,12 @@ class AtenGraph(Block):
     """The user's names for size symbols."""
     mutated: list[Mutation] = field(default_factory=list)
     captured_by: str = ""
+
+    def note_sizes(self, value: Value) -> None:
+        """The size symbols of a value that have no source yet are read off it."""
+        for axis, size in enumerate(value.shape):
+            if isinstance(size, sympy.Symbol):
+                self.symbols.setdefault(size, SymbolSource(value, axis))
 
 
 @dataclass(frozen=True, slots=True)

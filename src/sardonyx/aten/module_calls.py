@@ -103,11 +103,8 @@ class RunningCalls:
 
     def _numbered(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         """Calls that continue from the node before keep their number."""
-        running: list[tuple[str, str]] = []
-        for path, (last, call) in zip(paths, self._last, strict=False):
-            if path != last:
-                break
-            running.append((path, call))
+        shared = common_start(paths, tuple(path for path, _ in self._last))
+        running = self._last[: len(shared)]
         for path in paths[len(running) :]:
             self._counts[path] = self._counts.get(path, -1) + 1
             running.append((path, f"{path}@{self._counts[path]}"))

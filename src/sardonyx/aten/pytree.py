@@ -50,6 +50,12 @@ def unflatten(structure: Structure, leaves: list[Any]) -> Any:
     return structure.make([unflatten(child, leaves) for child in structure.children])
 
 
+def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
+    """The same structure with `function` of every leaf."""
+    leaves, structure = flatten(nested)
+    return unflatten(structure, [function(leaf) for leaf in leaves])
+
+
 def paths(structure: Structure, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The path of every leaf, in order: keys, attribute names and positions."""
     if isinstance(structure, Leaf):
@@ -57,14 +63,6 @@ def paths(structure: Structure, prefix: tuple[str, ...] = ()) -> Iterator[tuple[
         return
     for key, child in zip(structure.keys, structure.children, strict=True):
         yield from paths(child, (*prefix, key) if key else prefix)
-
-
-def same_structure(left: Structure, right: Structure) -> bool:
-    if isinstance(left, Leaf) or isinstance(right, Leaf):
-        return isinstance(left, Leaf) and isinstance(right, Leaf)
-    return (left.keys, left.type_name) == (right.keys, right.type_name) and all(
-        same_structure(a, b) for a, b in zip(left.children, right.children, strict=True)
-    )
 
 
 def difference(left: Structure, right: Structure) -> tuple[str, str] | None:
@@ -99,7 +97,7 @@ def _type_name(tree: Any) -> str:
     if (holder := _cache_or_layer(tree)) is not None:
         return f"{type(holder).__qualname__}({_settings(holder)})"
     if isinstance(tree, (torch.Tensor, QuantizedParts)):
-        return f"quantized by {_grid_of(tree)}"
+        return f"quantized by {grid_of(tree)}"
     return f"{type(tree).__module__}.{type(tree).__qualname__}"
 
 
@@ -210,15 +208,13 @@ class QuantizedParts:
     grid: Grid
 
 
-def grid_of(tensor: torch.Tensor) -> Grid:
+def grid_of(tensor: torch.Tensor | QuantizedParts) -> Grid:
+    if isinstance(tensor, QuantizedParts):
+        return tensor.grid
     if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
         return Grid(tensor.dtype, tensor.q_scale(), tensor.q_zero_point())
     scales, zeros = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
     return Grid(tensor.dtype, scales, zeros, tensor.q_per_channel_axis())
-
-
-def _grid_of(tree: torch.Tensor | QuantizedParts) -> Grid:
-    return tree.grid if isinstance(tree, QuantizedParts) else grid_of(tree)
 
 
 def _open_quantized(
@@ -231,7 +227,7 @@ def _open_quantized(
         " channel, is no output of a file: return its dequantize()"
     )
     try:
-        grid = _grid_of(tree)
+        grid = grid_of(tree)
     except RuntimeError:  # data decides the scale
         raise refusal from None
     is_held = isinstance(grid.scale, torch.Tensor) and not _torch_private.is_fake(grid.scale)

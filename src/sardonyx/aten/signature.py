@@ -124,7 +124,7 @@ class Signature:
         unknown = set(kwargs) - set(self.keyword_names)
         ordered = {name: kwargs[name] for name in self.keyword_names if name in kwargs}
         leaves, structure = pytree.flatten((args, ordered))
-        if unknown or not pytree.same_structure(structure, self.input_structure):
+        if unknown or structure != self.input_structure:
             _, given = pytree.flatten((args, kwargs))
             places = self._places(self.input_structure), self._places(given) or "nothing"
             if places[0] == places[1]:
@@ -161,15 +161,16 @@ class Signature:
         """The user's output structure around the file's outputs."""
         found = iter(outputs)
         leaves = [
-            leaf.value if isinstance(leaf, ConstantLeaf) else _as_returned(leaf, next(found))
+            leaf.value if isinstance(leaf, ConstantLeaf) else as_returned(leaf, next(found))
             for leaf in self.output_leaves
         ]
         return pytree.unflatten(self.output_structure, leaves)
 
 
-def _as_returned(
+def as_returned(
     spec: OutputSpec, output: torch.Tensor | list[torch.Tensor]
 ) -> torch.Tensor | list[torch.Tensor]:
+    """An output of the file as the model returns it."""
     if spec.is_list and isinstance(output, torch.Tensor):
         return list(output.unbind())
     return output

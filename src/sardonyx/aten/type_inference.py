@@ -17,7 +17,6 @@ from sardonyx.aten.graph import (
     AtenGraph,
     Node,
     SourceLocation,
-    SymbolSource,
     TensorType,
     Value,
 )
@@ -141,9 +140,7 @@ class TypeInference:
     def value(self, graph: AtenGraph, fake: torch.Tensor) -> Value:
         self._names += 1
         value = Value(f"t{self._names}", type_of(fake), fake=fake)
-        for axis, size in enumerate(value.shape):
-            if isinstance(size, sympy.Symbol):
-                graph.symbols.setdefault(size, SymbolSource(value, axis))
+        graph.note_sizes(value)
         return value
 
 

@@ -51,12 +51,9 @@ class OpaqueFunctions:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """While the model runs in the body, its calls of such functions are of their operators."""
-        token = _recording.set(self)
-        try:
-            with _torch_private.autograd_function_calls(_applied):
-                yield
-        finally:
-            _recording.reset(token)
+        calls = _torch_private.autograd_function_calls(_applied)
+        with _torch_private.variable_set(_recording, self), calls:
+            yield
 
     def call(self, apply: Apply, kind: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         function, operands = self.operator(apply, kind, args, kwargs)
@@ -185,12 +182,8 @@ class OpaqueFunction:
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
         versions = list(map(version_of, tensors))
         args, kwargs = self.form.arguments(operands)
-        token = _recording.set(None)
-        try:
-            with torch.no_grad():
-                returned = self._apply(*args, **kwargs)
-        finally:
-            _recording.reset(token)
+        with _torch_private.variable_set(_recording, None), torch.no_grad():
+            returned = self._apply(*args, **kwargs)
         if list(map(version_of, tensors)) != versions:
             raise CaptureError(
                 f"{self.name}.forward writes one of its arguments in place, which no node of ONNX"
@@ -267,7 +260,7 @@ class _CallForm:
                 self.parameters[_parameter_name(text, self.parameters)] = type_
             self._fixed.append(leaf if type_ is None else _GIVEN)
         fixed = tuple(_schema_type(leaf) or _constant_key(leaf) for leaf in leaves)
-        self.key = (_structure_key(self._structure), self._keywords, fixed)
+        self.key = (self._structure, self._keywords, fixed)
 
     def operands(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments of the operator among those of a call."""
@@ -339,16 +332,10 @@ def _parameter_name(text: str, taken: Collection[str]) -> str:
     return name
 
 
-def _structure_key(structure: pytree.Structure) -> Hashable:
-    if isinstance(structure, pytree.Leaf):
-        return None
-    return (structure.type_name, structure.keys, tuple(map(_structure_key, structure.children)))
-
-
 def _constant_key(constant: Any) -> Hashable:
     """Equal for constants that are the same to the function."""
     leaves, structure = pytree.flatten(constant)
-    return (_structure_key(structure), tuple(map(_leaf_key, leaves)))
+    return (structure, tuple(map(_leaf_key, leaves)))
 
 
 def _leaf_key(leaf: Any) -> Hashable:

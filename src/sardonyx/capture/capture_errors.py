@@ -21,15 +21,15 @@ from sardonyx.notes import error_at
 
 
 def result_on_copies(
-    model: Any, inputs: PreparedInputs, leaves: Sequence[Any]
+    model: Any, inputs: PreparedInputs, leaves: Sequence[Any], form: Any = None
 ) -> tuple[Any, list[str]]:
-    """What the model itself gives, and the buffers that it assigns; neither its state nor the
-    leaves are written."""
+    """What the model itself, or another form of it, gives, and the buffers that it assigns; neither
+    its state nor the leaves are written."""
     copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     args, kwargs = inputs.rebuild(copies)
     with state_restored(model):
         buffers = AssignedBuffers(model)
-        return model(*args, **kwargs), buffers.assigned()
+        return (model if form is None else form)(*args, **kwargs), buffers.assigned()
 
 
 def check_same_results(model: Any, other: Any, inputs: PreparedInputs, where: str) -> None:
@@ -38,11 +38,9 @@ def check_same_results(model: Any, other: Any, inputs: PreparedInputs, where: st
     refusal = f"{where} the model gives other results than in eager mode"
     try:
         for runnable, output in zip((model, other), found, strict=True):
-            copies = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs.leaves]
-            args, kwargs = inputs.rebuild(copies)
-            with torch.random.fork_rng(devices=()), state_restored(model):
+            with torch.random.fork_rng(devices=()):
                 torch.manual_seed(0)
-                output.note(runnable(*args, **kwargs))
+                output.note(result_on_copies(model, inputs, inputs.leaves, runnable)[0])
         is_same = found[0].structure == found[1].structure
         for leaves in zip(found[0].leaves, found[1].leaves, strict=is_same):
             torch.testing.assert_close(*leaves, equal_nan=True)

@@ -56,10 +56,10 @@ class _Run:
     def _results(self, node: Node) -> list[Any]:
         if node.blocks:
             return self._branch(node) if node.op is BRANCH else self._loop(node)
+        arguments = {name: self._argument(a) for name, a in node.arguments.items()}
         on_lists = _LIST_OPERATORS.get(node.op)
         if on_lists is not None:
-            return [on_lists(**{k: self._argument(a) for k, a in node.arguments.items()})]
-        arguments = {name: self._argument(a) for name, a in node.arguments.items()}
+            return [on_lists(**arguments)]
         for parameter in node.op._schema.arguments:
             if "Tensor" not in str(parameter.type):
                 arguments[parameter.name] = _as_number(arguments[parameter.name])

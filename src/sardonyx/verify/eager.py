@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
-from sardonyx.aten import pytree
+from sardonyx.aten.pytree import map_leaves
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.capture.side_effects.restore import gradients_restored, model_mode, without_fast_path
 from sardonyx.capture.side_effects.tensor_state import state_restored
@@ -86,12 +86,6 @@ def _whole_float32() -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
-
-
-def map_leaves(function: Callable[[Any], Any], nested: Any) -> Any:
-    """The same structure with `function` of every leaf."""
-    leaves, structure = pytree.flatten(nested)
-    return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
 
 
 def _cloned(leaf: Any) -> Any:

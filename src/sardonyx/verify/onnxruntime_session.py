@@ -18,6 +18,7 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.aten.storage import array_of, holds_memory
+from sardonyx.aten.type_inference import type_of
 from sardonyx.errors import (
     InvalidOptionError,
     MissingDependencyError,
@@ -130,7 +131,7 @@ class Session:
         try:
             outputs = self._run(list(self.output_names), feeds)
         except Exception as error:
-            shapes = [f"{name}: {_describe(tensor)}" for name, tensor in tensors.items()]
+            shapes = [f"{name}: {type_of(tensor)}" for name, tensor in tensors.items()]
             failure = self._failure("failed while running the model", error, ("inputs", shapes))
             raise failure from error
         return {
@@ -213,10 +214,6 @@ def _to_torch(name: str, value: Any) -> Output:
     memory = (ctypes.c_ubyte * count).from_address(value.data_ptr())
     # Cloned while `value` still owns the memory.
     return torch.frombuffer(memory, dtype=torch.uint8).clone().view(dtype).reshape(value.shape())
-
-
-def _describe(tensor: torch.Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
 def has_halves(model: ir.Model) -> bool:

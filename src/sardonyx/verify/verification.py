@@ -11,13 +11,13 @@ import sympy
 import torch
 
 from sardonyx.aten import pytree
-from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature
+from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature, as_returned
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
 from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
-from sardonyx.verify.eager import EagerModel, EagerRun, map_leaves
+from sardonyx.verify.eager import EagerModel, EagerRun
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     drawn_like,
@@ -269,7 +269,7 @@ class Verification:
         self, sizes: Mapping[str, int] | None, number: int
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # Copies are distinguished by identity even where the caller passed one tensor twice.
-        separate_args, separate_kwargs = map_leaves(_aliased, (self.args, dict(self.kwargs)))
+        separate_args, separate_kwargs = pytree.map_leaves(_aliased, (self.args, dict(self.kwargs)))
         # Each seed serves twice: the mirror of what it draws turns most conditions round.
         generator = torch.Generator().manual_seed(_OTHER_SEED + number // 2)
         drawn: dict[int, torch.Tensor] = {}
@@ -279,7 +279,7 @@ class Verification:
                 shape = example.shape if sizes is None else resized(spec, sizes)
                 made = drawn_like(example, shape, generator)
                 drawn[id(example)] = mirrored(made) if number % 2 else made
-        new_args, new_kwargs = map_leaves(
+        new_args, new_kwargs = pytree.map_leaves(
             lambda leaf: drawn.get(id(leaf), leaf), (separate_args, separate_kwargs)
         )
         return new_args, new_kwargs
@@ -287,19 +287,14 @@ class Verification:
     def _pairs(self, expected: EagerRun, actual: Mapping[str, Output]) -> list[_Pair]:
         """Every ONNX output beside the leaf of PyTorch's result it stands for; of a list, every
         item."""
-        outputs = [
-            list(output.unbind())
-            if spec.is_list and isinstance(output := actual[spec.name], torch.Tensor)
-            else actual[spec.name]
-            for spec in self.signature.outputs
-        ]
+        outputs = [as_returned(spec, actual[spec.name]) for spec in self.signature.outputs]
         by_leaf: list[OutputSpec | ConstantLeaf] = []
         counts = iter([len(o) if isinstance(o, list) else 1 for o in outputs])
         for leaf in self.signature.output_leaves:
             by_leaf += [leaf] * (next(counts) if isinstance(leaf, OutputSpec) else 1)
         want, want_structure = pytree.flatten(expected.output)
         got, got_structure = pytree.flatten(self.signature.unflatten(outputs))
-        if not pytree.same_structure(want_structure, got_structure):
+        if want_structure != got_structure:
             places = _places(want_structure), _places(got_structure)
             if places[0] == places[1]:
                 places = pytree.difference(want_structure, got_structure) or places

@@ -10,6 +10,8 @@ from typing import Any
 import sympy
 import torch
 
+from sardonyx._torch_private.flags import variable_set
+
 _IN_FULL = contextvars.ContextVar("_IN_FULL", default=False)
 
 
@@ -17,11 +19,8 @@ def full_maximum(maximum: Callable[..., Any]) -> Callable[..., Any]:
     """A maximum that the program computes keeps the 1 that `stride_maximum` drops."""
 
     def larger(left: Any, right: Any) -> Any:
-        token = _IN_FULL.set(True)
-        try:
+        with variable_set(_IN_FULL, True):
             return maximum(left, right)
-        finally:
-            _IN_FULL.reset(token)
 
     return larger
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
 import sympy
 import torch
 
+from sardonyx._torch_private.flags import attributes_set
 from sardonyx._torch_private.tensors.fake_tensors import active_fake_mode, fake_mode_of
 
 
@@ -101,19 +101,15 @@ def _shape_env_class() -> Any:
     return Sizes
 
 
-@contextlib.contextmanager
-def without_replacements(mode: Any, *, but_numbers: bool = False) -> Iterator[None]:
+def without_replacements(
+    mode: Any, *, but_numbers: bool = False
+) -> contextlib.AbstractContextManager[None]:
     """An operator run meanwhile that needs two sizes to be equal does not make them equal for
     the rest of the program, which may not reach it. `but_numbers`: numbers still replace
     sizes."""
     env = mode.shape_env
-    before = env.makes_one, env.makes_numbers
-    env.makes_one = False
-    env.makes_numbers = env.makes_numbers and but_numbers
-    try:
-        yield
-    finally:
-        env.makes_one, env.makes_numbers = before
+    makes_numbers = env.makes_numbers and but_numbers
+    return attributes_set(env, makes_one=False, makes_numbers=makes_numbers)
 
 
 def depends_on_data(mode: Any, size: Any) -> bool:
@@ -147,13 +143,10 @@ def dynamic_fake(mode: Any, tensor: torch.Tensor, axes: set[int], name: str) -> 
         ]
     )
     # static_shapes is a property of the whole mode: lifted for the tensors that have symbols.
-    before, mode.static_shapes = mode.static_shapes, False
-    try:
+    with attributes_set(mode, static_shapes=False):
         made: torch.Tensor = mode.from_tensor(
             tensor.detach(), symbolic_context=context, source=ConstantSource(name)
         )
-    finally:
-        mode.static_shapes = before
     return made
 
 

@@ -12,6 +12,7 @@ from torch.export import Dim
 
 from sardonyx.aten import pytree
 from sardonyx.aten.signature import DynamicAxes, DynamicDim
+from sardonyx.capture.inputs.example_sizes import named_dims
 from sardonyx.errors import InvalidOptionError
 
 
@@ -103,8 +104,7 @@ def from_dynamic_shapes(
         )
     found: list[DynamicAxes] = []
     for spec, argument in zip(specs, arguments, strict=True):
-        _, structure = pytree.flatten(argument)
-        _match(spec, argument, structure, names, found)
+        _match(spec, argument, names, found)
     return found
 
 
@@ -122,33 +122,26 @@ def _variadic_opened(
     return opened
 
 
-def _match(
-    spec: Any,
-    value: Any,
-    structure: pytree.Structure,
-    names: Sequence[str],
-    found: list[DynamicAxes],
-) -> None:
-    if isinstance(structure, pytree.Leaf):
+def _match(spec: Any, value: Any, names: Sequence[str], found: list[DynamicAxes]) -> None:
+    opened = pytree.open_container(value)
+    if opened is None:
         found.append(_leaf_spec(spec, value, names[len(found)]))
         return
-    opened = pytree.open_container(value)
-    assert opened is not None
-    _, children, _ = opened
+    keys, children, _ = opened
     if spec is None:
         picked: list[Any] = [None] * len(children)
-    elif structure.keys == ("",):  # a quantized tensor
+    elif keys == [""]:  # a quantized tensor
         picked = [spec]
     elif isinstance(spec, Mapping):
-        unknown = [key for key in spec if str(key) not in structure.keys]
+        unknown = [key for key in spec if str(key) not in keys]
         if unknown:
             raise InvalidOptionError(
-                f"dynamic_shapes has {unknown[0]!r} where the input has {', '.join(structure.keys)}"
+                f"dynamic_shapes has {unknown[0]!r} where the input has {', '.join(keys)}"
             )
-        picked = [spec.get(key, spec.get(_number(key))) for key in structure.keys]
+        picked = [spec.get(key, spec.get(_number(key))) for key in keys]
     elif not isinstance(spec, (list, tuple)):
         raise InvalidOptionError(
-            f"dynamic_shapes has {spec!r} where the input has {', '.join(structure.keys)}"
+            f"dynamic_shapes has {spec!r} where the input has {', '.join(keys)}"
         )
     else:
         picked = list(spec)
@@ -156,8 +149,8 @@ def _match(
             raise InvalidOptionError(
                 f"dynamic_shapes has {len(picked)} entries where the input has {len(children)}"
             )
-    for sub_spec, child, child_structure in zip(picked, children, structure.children, strict=True):
-        _match(sub_spec, child, child_structure, names, found)
+    for sub_spec, child in zip(picked, children, strict=True):
+        _match(sub_spec, child, names, found)
 
 
 def _number(key: str) -> int | str:
@@ -242,12 +235,7 @@ def with_expressions(
 ) -> list[DynamicAxes]:
     """With dims that are called `past + new`, or `2*n`, computed from those of these names, where
     inputs have such dims. In `dynamic_axes` names may be mere labels, which do not fit."""
-    sizes = {
-        dim.name: leaf.shape[axis]
-        for leaf, axes in zip(leaves, dynamic, strict=True)
-        for axis, dim in axes.items()
-        if isinstance(leaf, torch.Tensor)
-    }
+    sizes = {name: size for name, (_, size) in named_dims(leaves, dynamic).items()}
 
     def computed(dim: DynamicDim) -> DynamicDim:
         roots, derive = _expression(dim.name)

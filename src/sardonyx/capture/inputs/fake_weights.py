@@ -36,18 +36,14 @@ def check_options(options: Options) -> None:
 
 def with_values(arguments: Any) -> Any:
     """The example inputs, zeros in place of those that were made without values."""
-    leaves, structure = pytree.flatten(arguments)
-    if not any(map(_torch_private.is_weightless, leaves)):
+    if not any(map(_torch_private.is_weightless, pytree.flatten(arguments)[0])):
         return arguments
-    return pytree.unflatten(
-        structure,
-        [
-            torch.zeros(leaf.shape, dtype=leaf.dtype)
-            if _torch_private.is_weightless(leaf)
-            else leaf
-            for leaf in leaves
-        ],
-    )
+    return pytree.map_leaves(_with_value, arguments)
+
+
+def _with_value(leaf: Any) -> Any:
+    lacks_values = _torch_private.is_weightless(leaf)
+    return torch.zeros(leaf.shape, dtype=leaf.dtype) if lacks_values else leaf
 
 
 def names_of_tied_weights(model: Any) -> dict[str, Sequence[str]]:

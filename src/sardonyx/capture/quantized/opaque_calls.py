@@ -6,8 +6,8 @@ takes integers, scales, zero points and sizes one by one, and has the rest fixed
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import count
@@ -157,24 +157,8 @@ def _as_pytorch_has_it(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_as_pytorch_has_it(item) for item in argument]
     if isinstance(argument, QuantizedArgument):
-        if argument.axis is not None:
-            return _quantized_per_channel(argument, argument.axis)
         return _torch_private.quantized_tensor(*argument.parts)
     return argument.content if isinstance(argument, PackedParameters) else argument
-
-
-def _quantized_per_channel(x: QuantizedArgument, axis: int) -> torch.Tensor:
-    sizes = [-1 if place == axis else 1 for place in range(x.integers.dim())]
-    real = (x.integers.double() - x.zero_point.view(sizes)) * x.scale.view(sizes)
-    dtype = _QUANTIZED[x.dtype]
-    return torch.quantize_per_channel(real.float(), x.scale, x.zero_point.long(), axis, dtype)
-
-
-_QUANTIZED = {
-    torch.uint8: torch.quint8,
-    torch.int8: torch.qint8,
-    torch.int32: torch.qint32,
-}
 
 
 class KeptCalls:
@@ -191,13 +175,8 @@ class KeptCalls:
     def __iter__(self) -> Iterator[KeptCall]:
         return iter(self._calls.values())
 
-    @contextlib.contextmanager
-    def recorded(self) -> Iterator[None]:
-        token = _recording.set(self)
-        try:
-            yield
-        finally:
-            _recording.reset(token)
+    def recorded(self) -> AbstractContextManager[None]:
+        return _torch_private.variable_set(_recording, self)
 
     def keeps(self, op: OpOverload) -> bool:
         return self._is_kept(operator_name(op))

@@ -71,7 +71,6 @@ class Recording:
     def __init__(self, model: Any, inputs: PreparedInputs, by_example: bool = False) -> None:
         self._model = model
         self._inputs = inputs
-        self._by_example = by_example
         self._modules = ModuleCalls(model)
         state = list(self._state())
         names = {id(tensor): name for name, tensor in reversed(state)}

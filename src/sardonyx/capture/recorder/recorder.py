@@ -238,7 +238,7 @@ class Recorder:
         if op._schema.is_mutable:
             self._note_writes(op, fakes)
         for value in outputs:
-            self.tensors.note_sizes(value)
+            self.graph.note_sizes(value)
         is_factory = not originals and isinstance(result, torch.Tensor)
         self._new_factory_result = result if is_factory else None
         return replaced(result, originals)
@@ -472,14 +472,9 @@ class Recorder:
 
     # -- locations -------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def located(self, location: SourceLocation) -> Iterator[None]:
+    def located(self, location: SourceLocation) -> contextlib.AbstractContextManager[None]:
         """Calls made meanwhile are those of a node of a program, which has its own line."""
-        outer, self._located = self._located, location
-        try:
-            yield
-        finally:
-            self._located = outer
+        return _torch_private.attributes_set(self, _located=location)
 
     def place(self, frame: FrameType | None = None) -> Place:
         if self._located is not None:

@@ -12,7 +12,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import OpOverload
-from sardonyx.aten.graph import AtenGraph, SymbolSource, Value
+from sardonyx.aten.graph import AtenGraph, Value
 from sardonyx.aten.location import Place
 from sardonyx.aten.storage import storage_key
 from sardonyx.aten.type_inference import type_of
@@ -79,7 +79,7 @@ class TensorValues:
     def register_new(self, name: str, fake: torch.Tensor) -> Value:
         """A new value for a new fake tensor."""
         value = Value(name, type_of(fake), fake=fake)
-        self.note_sizes(value)
+        self._graph.note_sizes(value)
         self.register(fake, value)
         return value
 
@@ -222,11 +222,6 @@ class TensorValues:
         count = self._name_counts[base]
         self._name_counts[base] += 1
         return f"{base}_{count}" if count else base
-
-    def note_sizes(self, value: Value) -> None:
-        for axis, size in enumerate(value.shape):
-            if isinstance(size, sympy.Symbol):
-                self._graph.symbols.setdefault(size, SymbolSource(value, axis))
 
 
 def _place_in_memory(tensor: torch.Tensor) -> tuple[Any, ...]:

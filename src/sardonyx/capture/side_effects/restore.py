@@ -43,8 +43,7 @@ def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
             restored.enter_context(_mode_set_by(owner, wanted))
         before = [(module, getattr(module, "training", wanted)) for module in modules]
         restored.callback(_set_modes, before)
-        token = _mode_wanted.set(wanted)
-        restored.callback(_mode_wanted.reset, token)
+        restored.enter_context(_torch_private.variable_set(_mode_wanted, wanted))
         if not overrides or owner.training != wanted:
             _set_modes((module, wanted) for module in modules)
         yield

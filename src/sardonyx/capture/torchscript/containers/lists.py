@@ -8,7 +8,6 @@ tensors of one shape, and otherwise a sequence.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 
@@ -126,19 +125,20 @@ class ScriptLists(ListContents):
         count = numbers.divided_up(span, step)
         count = numbers.compute("prim::max", [count, 0], torch.int64)
 
-        def item(iteration: Argument) -> Argument:
+        def add(target: ScriptList, iteration: Argument) -> None:
             offset = numbers.compute("aten::mul", [iteration, step], torch.int64)
-            return self.at(items, numbers.compute("aten::add", [first, offset], torch.int64))
+            index = numbers.compute("aten::add", [first, offset], torch.int64)
+            self.insert(target, None, self.at(items, index))
 
-        return self._gathered(count, item)
+        return self._grown(count, add)
 
-    def _gathered(
-        self, count: Argument, item: Callable[[Argument], Argument], start: ListItems = ()
+    def _grown(
+        self, count: Argument, add: Callable[[ScriptList, Argument], None], start: ListItems = ()
     ) -> ListItems:
-        """A list with `count` more items than `start`, each a function of its index."""
+        """A list that begins as `start` and is added to in each of `count` iterations."""
 
         def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            self.insert(carried[0], None, item(iteration))
+            add(carried[0], iteration)
             return [carried[0]]
 
         (made,) = self._reader.repeat(count, [self.new(start)], body)
@@ -295,7 +295,11 @@ class ScriptLists(ListContents):
         if not common.is_sequence:
             return self.cat([start.content, second.content], start)
         held = DynamicItems(self.dynamic_content(start, common), of_numbers=False)
-        return self._gathered(self.length(second), partial(self.at, second), held)
+
+        def add(target: ScriptList, index: Argument) -> None:
+            self.insert(target, None, self.at(second, index))
+
+        return self._grown(self.length(second), add, held)
 
     def _like(self, items: tuple[Argument, ...], other: Dynamic) -> Dynamic:
         like = dynamic_pattern(other, is_any_known)
@@ -304,11 +308,6 @@ class ScriptLists(ListContents):
     def repeated(self, items: ListItems, times: Argument) -> ListItems:
         if isinstance(items, tuple) and (isinstance(times, int) or not items):
             return items * times if isinstance(times, int) else items
-
-        def body(iteration: Argument, carried: Sequence[Argument]) -> list[Argument]:
-            self.extend(carried[0], items)
-            return [carried[0]]
-
         if is_list_of_numbers(items):
             numbers = self.as_dynamic(items)
             assert isinstance(numbers, DynamicItems)
@@ -316,9 +315,7 @@ class ScriptLists(ListContents):
             size = self._reader.numbers.as_scalar(count)
             made = self._reader.call(_aten.repeat.default, numbers.content, [size])
             return DynamicItems(made, of_numbers=True)
-        (made,) = self._reader.repeat(times, [self.new(())], body)
-        result: ListItems = made.state
-        return result
+        return self._grown(times, lambda target, _: self.extend(target, items))
 
     def reversed(self, items: ListItems) -> ListItems:
         if isinstance(items, tuple):

@@ -11,6 +11,7 @@ import torch
 from sardonyx.aten import sequences
 from sardonyx.aten.control_flow import values_read
 from sardonyx.aten.graph import Argument, Block, Node, Value
+from sardonyx.aten.pytree import leaves_in
 from sardonyx.capture.torchscript.control_flow.joined_types import (
     DynamicListOf,
     DynamicPattern,
@@ -156,8 +157,6 @@ def _sizes_read(node: Node) -> set[sympy.Symbol]:
 
 
 def _symbols(argument: Argument) -> Iterator[sympy.Symbol]:
-    if isinstance(argument, sympy.Basic):
-        yield from argument.free_symbols
-    elif isinstance(argument, (list, tuple)):
-        for item in argument:
-            yield from _symbols(item)
+    for leaf in leaves_in(argument):
+        if isinstance(leaf, sympy.Basic):
+            yield from leaf.free_symbols

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -99,14 +99,9 @@ class NodeWriter:
     def example_sizes(self) -> dict[sympy.Symbol, int]:
         return _torch_private.example_sizes(self.inference.mode)
 
-    @contextlib.contextmanager
-    def writing_into(self, block: Block) -> Iterator[None]:
+    def writing_into(self, block: Block) -> AbstractContextManager[None]:
         """Nodes written meanwhile go to the end of the block."""
-        outer, self.graph.nodes = self.graph.nodes, block.nodes
-        try:
-            yield
-        finally:
-            self.graph.nodes = outer
+        return _torch_private.attributes_set(self.graph, nodes=block.nodes)
 
     def emit(self, op: Any, args: Sequence[Argument], **kwargs: Argument) -> list[Value]:
         """The results of an operator that is no node of the program."""

@@ -348,12 +348,9 @@ class GraphReader(NodeWriter):
 
     def _read_graph(self, graph: Any, given: Sequence[Argument]) -> list[Argument]:
         """The results of another graph, whose values have their own names."""
-        outer = self.env
-        self.env = {i.debugName(): a for i, a in zip(graph.inputs(), given, strict=True)}
-        try:
+        env = {i.debugName(): a for i, a in zip(graph.inputs(), given, strict=True)}
+        with _torch_private.attributes_set(self, env=env):
             return self.read_block(list(graph.nodes()), list(graph.outputs()))
-        finally:
-            self.env = outer
 
     def location(self, node: Any) -> SourceLocation:
         path, calls = self._running.of(node)

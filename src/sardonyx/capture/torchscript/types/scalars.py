@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sympy
@@ -39,14 +39,9 @@ class ScalarTracker:
             return None
         return _torch_private.dim_of(convert(number))
 
-    @contextmanager
-    def inside_a_block(self) -> Iterator[None]:
+    def inside_a_block(self) -> AbstractContextManager[None]:
         """Numbers known before a block may have changed in a later iteration."""
-        outer, self._in_block = self._in_block, True
-        try:
-            yield
-        finally:
-            self._in_block = outer
+        return _torch_private.attributes_set(self, _in_block=True)
 
     def follow(self, node: Node) -> None:
         """Computes the node in Python as well where its operands are known numbers."""
