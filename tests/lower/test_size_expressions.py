@@ -67,7 +67,7 @@ def test_a_dim_may_be_called_as_the_expression_of_another(capture: str) -> None:
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             return y[: 2 * x.shape[0]]
 
-    dims = ({0: "n"}, {0: "2*n"})
+    labels = {"x": {0: "n"}, "y": {0: "2*n"}}  # which 9 is not
     args = (torch.ones(2), torch.arange(9.0))
-    program = sardonyx.export(Doubled(), args, dynamic_shapes=dims, capture=capture)
+    program = sardonyx.export(Doubled(), args, dynamic_axes=labels, capture=capture)
     assert torch.equal(program(*args), torch.arange(4.0))
