@@ -305,6 +305,8 @@ PADDED_POOLS = {
     "rounded up": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, ceil_mode=True),
     "padded twice": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, padding=1),
     "average": lambda x: F.avg_pool2d(F.pad(x, (1, 1, 1, 1)), 3, 2, count_include_pad=False),
+    "times 1": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)) * 1.0, 3),
+    "turned twice": lambda x: F.max_pool2d(F.pad(x, (1, 1, 1, 1)).mT.double().float().mT, 3),
     "1-D": lambda x: F.max_pool1d(F.pad(x[0], (0, 2)), 2),
 }
 

@@ -16,7 +16,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Value
-from sardonyx.errors import CaptureError
+from sardonyx.errors import CaptureError, FinalCaptureError
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _open_quantized(
 ) -> tuple[list[str], list[Any], Callable[[list[Any]], Any]] | None:
     if isinstance(tree, torch.Tensor) and not tree.is_quantized:
         return None
-    refusal = CaptureError(
+    refusal = FinalCaptureError(
         "a quantized tensor whose scale is computed at run time, or that has one for each"
         " channel, is no output of a file: return its dequantize()"
     )

@@ -116,6 +116,7 @@ class Signature:
                     )
             else:
                 tensors.append(_tensor(leaf, spec))
+        check_sizes(tensors, [s.name for s in self.inputs], [s.dynamic for s in self.inputs])
         return tensors
 
     def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> list[Any]:
@@ -210,3 +211,24 @@ def _tensor(leaf: Any, spec: InputSpec) -> torch.Tensor:
 
 def _described(dtype: torch.dtype, dims: Sequence[int | str]) -> str:
     return f"{str(dtype).removeprefix('torch.')}[{', '.join(map(str, dims))}]"
+
+
+def check_sizes(
+    leaves: Sequence[Any], names: Sequence[str], dynamic: Sequence[Mapping[int, DynamicDim]]
+) -> None:
+    """Dims of one name have one size and `2*n` has twice that of `n`."""
+    sizes: dict[str, int] = {}
+    found: list[tuple[str, DynamicDim, int]] = []
+    for leaf, name, axes in zip(leaves, names, dynamic, strict=True):
+        for axis, dim in axes.items():
+            size = leaf.shape[axis] if isinstance(leaf, torch.Tensor) else leaf
+            place = f"dim {axis} of {name!r} is called {dim.name!r} and is {size}"
+            if sizes.setdefault(dim.name, size) != size:
+                raise InvalidOptionError(
+                    f"{place}, but another dim of that name is {sizes[dim.name]}"
+                )
+            found.append((place, dim, size))
+    for place, dim, size in found:
+        if dim.roots and sizes.keys() >= set(dim.roots) and dim.size(sizes) != size:
+            others = " and ".join(f"{root!r} is {sizes[root]}" for root in dim.roots)
+            raise InvalidOptionError(f"{place}, but {others}")

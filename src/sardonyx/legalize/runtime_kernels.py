@@ -114,8 +114,21 @@ def _pools_what_is_padded(node: ir.Node) -> bool:
     0, and does not load where they are 1-D."""
     if not is_standard(node) or node.op_type not in ("MaxPool", "AveragePool"):
         return False
-    source = required_input(node, 0).producer()
-    return source is not None and source.op_type == "Pad" and "auto_pad" not in node.attributes
+    return "auto_pad" not in node.attributes and _comes_from_pad(required_input(node, 0))
+
+
+def _comes_from_pad(value: ir.Value | None) -> bool:
+    """Also by operators that may do nothing, which the runtime removes first."""
+    source = None if value is None else value.producer()
+    if source is None or source.op_type not in _MAY_DO_NOTHING:
+        return source is not None and source.op_type == "Pad"
+    return any(map(_comes_from_pad, source.inputs))
+
+
+_MAY_DO_NOTHING = frozenset(
+    {"Add", "Cast", "Div", "Dropout", "Expand", "Flatten", "Identity", "Mul", "Reshape", "Squeeze"}
+    | {"Sub", "Transpose", "Unsqueeze"}
+)
 
 
 def _pool_apart(b: Emitter, node: ir.Node) -> Sequence[ir.Value]:

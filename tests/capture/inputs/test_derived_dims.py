@@ -92,11 +92,26 @@ def test_a_sum_that_the_example_is_not():
     message = "'past [+] seq' and is 1, but 'past' is 4 and 'seq' is 1"
     with pytest.raises(sardonyx.InvalidOptionError, match=message):
         sardonyx.export(masked, example, dynamic_shapes=SUM)
-    # A label of dynamic_axes may say anything.
+    # A label of dynamic_axes may say anything, also where it fits the example.
     names = ("tokens", "past", "mask")
     axes = {name: {1: dims[1]} for name, dims in zip(names, SUM, strict=True)}
-    program = sardonyx.export(masked, example, dynamic_axes=axes)
-    assert program(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 5)).shape == (1, 5)
+    for given in (example, decode_step(1, 2, 3)):
+        program = sardonyx.export(lambda tokens, past, mask: mask * 2, given, dynamic_axes=axes)
+        assert program(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 9)).shape == (1, 9)
+
+
+def test_a_sum_of_dims_that_no_input_has():
+    shapes = ({1: "seq"}, {1: "past"}, {1: "past + sequence"})
+    with pytest.raises(sardonyx.InvalidOptionError, match="no input has a dim 'sequence'"):
+        sardonyx.export(masked, decode_step(1, 2, 3), dynamic_shapes=shapes)
+
+
+def test_sizes_that_break_what_was_declared_are_refused():
+    program = sardonyx.export(masked, decode_step(1, 2, 3), dynamic_shapes=SUM)
+    with pytest.raises(sardonyx.InvalidOptionError, match="is 9, but 'past' is 3 and 'seq' is 2"):
+        program(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 9))
+    with pytest.raises(sardonyx.InvalidOptionError, match="another dim of that name is 1"):
+        program(torch.ones(1, 2), torch.ones(4, 3), torch.ones(1, 5))
 
 
 @pytest.mark.parametrize("name", ["n - n", "__import__('os')", "n if n else 1", "n.real", "1 + 2"])

@@ -123,6 +123,32 @@ def test_an_output_whose_scale_data_decides_is_refused() -> None:
         sardonyx.export(model, (torch.randn(3),), capture="export")
 
 
+def test_an_output_whose_scale_is_a_computed_tensor_is_refused() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return torch.quantize_per_tensor(x, x.abs().max() / 127, torch.tensor(0), torch.qint8)
+
+    with pytest.raises(sardonyx.CaptureError, match="scale is computed at run time"):
+        sardonyx.export(model, (torch.rand(3),), capture="export")
+
+
+@CAPTURES
+def test_a_number_assigned_to_a_part_is_refused(capture: str) -> None:
+    def assigned(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[0] = 0.5
+        return y
+
+    def filled(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[0].fill_(0.5)
+        return y
+
+    with pytest.raises(sardonyx.UnsupportedOperatorError, match="fill_"):
+        sardonyx.export(assigned, (quantized(),), capture=capture)
+    program = sardonyx.export(filled, (quantized(),), capture=capture)
+    assert_same(program(quantized()), assigned(quantized()))
+
+
 class Shifted(torch.nn.Module):
     shift = 0.0
 

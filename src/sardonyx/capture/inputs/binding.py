@@ -12,7 +12,12 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten import pytree
-from sardonyx.aten.signature import ConstantLeaf, DynamicAxes, DynamicDim, InputSpec
+from sardonyx.aten.signature import (
+    ConstantLeaf,
+    DynamicAxes,
+    InputSpec,
+    check_sizes,
+)
 from sardonyx.capture.inputs.dynamic_shapes import (
     from_dynamic_axes,
     from_dynamic_shapes,
@@ -217,8 +222,8 @@ def prepare_inputs(
         dynamic = from_dynamic_shapes(
             options.dynamic_shapes, positional, keywords, [*parameter_names, *keywords], names
         )
-    dynamic = with_expressions(dynamic, leaves, must_fit=not options.dynamic_axes)
-    _check_sizes(leaves, names, dynamic)
+        dynamic = with_expressions(dynamic, leaves)
+    check_sizes(leaves, names, dynamic)
     return PreparedInputs(
         positional,
         keywords,
@@ -344,24 +349,3 @@ def _sizes(leaves: Sequence[Any]) -> list[tuple[int, ...]]:
         for leaf in leaves
         if isinstance(leaf, torch.Tensor) or type(leaf) is int
     ]
-
-
-def _check_sizes(
-    leaves: Sequence[Any], names: Sequence[str], dynamic: Sequence[DynamicAxes]
-) -> None:
-    """Dims of one name have one size in the example, and `2*n` has twice that of `n`."""
-    sizes: dict[str, int] = {}
-    found: list[tuple[str, DynamicDim, int]] = []
-    for leaf, name, axes in zip(leaves, names, dynamic, strict=True):
-        for axis, dim in axes.items():
-            size = leaf.shape[axis] if isinstance(leaf, torch.Tensor) else leaf
-            place = f"dim {axis} of {name!r} is called {dim.name!r} and is {size}"
-            if sizes.setdefault(dim.name, size) != size:
-                raise InvalidOptionError(
-                    f"{place}, but another dim of that name is {sizes[dim.name]}"
-                )
-            found.append((place, dim, size))
-    for place, dim, size in found:
-        if dim.roots and sizes.keys() >= set(dim.roots) and dim.size(sizes) != size:
-            others = " and ".join(f"{root!r} is {sizes[root]}" for root in dim.roots)
-            raise InvalidOptionError(f"{place}, but {others}")

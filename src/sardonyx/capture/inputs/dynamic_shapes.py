@@ -230,19 +230,19 @@ def _asked_dim(spec: Any, default_name: str) -> DynamicDim:
     raise InvalidOptionError(f"dynamic_shapes does not know {spec!r}")
 
 
-def with_expressions(
-    dynamic: Sequence[DynamicAxes], leaves: Sequence[Any], *, must_fit: bool
-) -> list[DynamicAxes]:
-    """With dims that are called `past + new`, or `2*n`, computed from those of these names, where
-    inputs have such dims. In `dynamic_axes` names may be mere labels, which do not fit."""
-    sizes = {name: size for name, (_, size) in named_dims(leaves, dynamic).items()}
+def with_expressions(dynamic: Sequence[DynamicAxes], leaves: Sequence[Any]) -> list[DynamicAxes]:
+    """With dims that are called `past + new`, or `2*n`, computed from those of these names."""
+    known = named_dims(leaves, dynamic)
 
     def computed(dim: DynamicDim) -> DynamicDim:
         roots, derive = _expression(dim.name)
-        if dim.derive is not None or derive is None or not sizes.keys() >= {*roots, dim.name}:
+        if dim.derive is not None or derive is None:
             return dim
-        made = replace(dim, roots=roots, derive=derive)
-        return made if must_fit or made.size(sizes) == sizes[dim.name] else dim
+        if missing := [root for root in roots if root not in known]:
+            raise InvalidOptionError(
+                f"dynamic_shapes has {dim.name!r}, and no input has a dim {missing[0]!r}"
+            )
+        return replace(dim, roots=roots, derive=derive)
 
     return [{axis: computed(dim) for axis, dim in axes.items()} for axes in dynamic]
 

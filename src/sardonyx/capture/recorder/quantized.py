@@ -58,6 +58,11 @@ class QuantizedCalls:
 
     def call(self, op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         arguments = {name: self._argument(a) for name, a in bind(op, args, kwargs).items()}
+        source = next((arguments[n] for n in ("src", "value", "values") if n in arguments), None)
+        if isinstance(source, Value) and not source.dtype.is_floating_point:
+            raise self._reader.refusal(  # PyTorch rounds 0.5 to an integer before a call is seen
+                "a number is assigned to a part of a quantized tensor: write y[0].fill_(0.5)"
+            )
         results = self._reader.read(op, arguments, self._recorder.location())
         given = [self._result(result, op) for result in results]
         returns = op._schema.returns

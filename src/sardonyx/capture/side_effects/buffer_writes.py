@@ -43,8 +43,8 @@ class AssignedBuffers:
             if new is None or not _is_alike(new, old):
                 path = _path(prefix, name)
                 notes.append(
-                    f"the model assigns to its buffer {path} what has another shape or dtype: the"
-                    " file computes the outputs with it, but does not keep it from run to run"
+                    f"the model assigns to its buffer {path} what may have another shape or dtype:"
+                    " the file computes the outputs with it, but does not keep it from run to run"
                 )
                 continue
             olds.append(old)

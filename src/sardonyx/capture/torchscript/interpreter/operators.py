@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -92,18 +91,9 @@ class OperatorCalls:
         self, node: Any, op: Any, operands: list[Argument], place: int, dim: Argument
     ) -> list[Argument]:
         """A call for each dim that there is, of which a number chooses one."""
-        reader, tensor, name = self._reader, operands[0], op._schema.name
-        compute, sizes = reader.numbers.compute, tensor.shape
-        rank = len(sizes) + (name == "aten::unsqueeze")
+        reader, compute = self._reader, self._reader.numbers.compute
+        rank = len(operands[0].shape) + (op._schema.name == "aten::unsqueeze")
         dim = compute("aten::remainder", [dim, max(rank, 1)], torch.int64)
-        if name == "aten::squeeze":  # the rank is not known otherwise; a file fails at other sizes
-            reader.note("the size of a dim that is squeezed, and computed, is taken to be 1")
-            kept: list[Argument] = list(sizes[:-1])
-            for axis, (size, next_size) in enumerate(itertools.pairwise(sizes)):
-                is_after = compute("aten::le", [dim, axis], torch.bool)
-                more = compute("aten::mul", [is_after, next_size - size], torch.int64)
-                kept[axis] = self.plain(compute("aten::add", [size, more], torch.int64))
-            return [reader.call(torch.ops.aten.reshape.default, tensor, kept)]
 
         def at(axis: int) -> list[Argument]:
             if axis < rank - 1:
