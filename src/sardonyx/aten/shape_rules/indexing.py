@@ -121,11 +121,11 @@ def _exact_length(self: torch.Tensor, size: Size, start: Size | None, end: Size 
     own rule. Of a table of 16 rows, table[:n] has Min(16, n)."""
     size, start, end = map(_plain, (size, start, end))
     bounds = [b for b in (start, end) if b is not None]
-    if any(map(_torch_private.is_decided_by_data, (size, *bounds))):
-        return None
     if all(isinstance(b, int) for b in bounds):
         may_be_cut = not isinstance(size, int) and any(b != 0 for b in bounds)
         return _length(start, end, size) if may_be_cut else None
+    if any(map(_torch_private.is_decided_by_data, (size, *bounds))):
+        return None
     is_program = _torch_private.fake_mode_of(self) in _OF_PROGRAMS
     if not isinstance(size, int) and not is_program and not any(_is_given(b) for b in bounds):
         form = form_of_length(*map(_torch_private.dim_of, (size, start, end)))
