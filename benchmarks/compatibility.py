@@ -236,11 +236,14 @@ def cause(error: Exception) -> str:
     return f"{type(error).__name__}: {first}"
 
 
-def run_apart(family: str, name: str, exporter: str) -> Line:
+Attempt = Callable[[str, str, str, Connection], None]
+
+
+def run_apart(family: str, name: str, exporter: str, target: Attempt = attempt) -> Line:
     """In a forked process: the packages are imported once, and a crash ends that model alone."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
-    process = fork.Process(target=attempt, args=(family, name, exporter, sender))
+    process = fork.Process(target=target, args=(family, name, exporter, sender))
     process.start()
     sender.close()
     inputs: tuple[str, ...] = ()

@@ -73,6 +73,8 @@ class Line:
     seconds: float = 0.0
     """Of the export and its verification."""
     inputs: tuple[str, ...] = ()
+    versions: str = ""
+    """Of the packages, where they are not those at the head of the page."""
 
 
 def read_lines() -> list[Line]:
@@ -95,11 +97,56 @@ def page(lines: list[Line]) -> str:
         for name in ("torch", "transformers", "timm", "torchvision", "onnxruntime")
     )
     parts = [HEAD.format(versions=versions, seconds=SECONDS)]
-    for family in FAMILIES:
+    before = earlier_sections()
+    for family in [*FAMILIES, "programs"]:
         own = [line for line in lines if line.family == family]
         if own:
-            parts.append(section(family, own))
+            parts.append(programs_section(own) if family == "programs" else section(family, own))
+        elif family in before:
+            parts.append(before[family])
     return "\n".join(parts)
+
+
+def earlier_sections() -> dict[str, str]:
+    """Of the page as it is: a family that was run elsewhere has no lines here, and keeps them."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    return {part.partition("\n")[0]: f"## {part}" for part in text.split("\n## ")[1:]}
+
+
+PROGRAMS = """\
+## programs
+
+Functions of other packages that call `torch.onnx.export`, as they are and after
+`sardonyx.install()`. Written by `python benchmarks/programs.py`, with {versions}.
+
+Models are small and untrained. What a program hands to `torch.onnx.export` runs in eager with
+random values, and with each size that the file calls dynamic doubled, alone and together; the file
+that the program leaves is compared with that. In brackets are the sizes that the file has dynamic:
+one that names fewer is tested at fewer, and sizes that eager rejects (the height of a ViT) are
+skipped. The normalizations of the detectors have statistics of random images, and their
+last layers weights that keep scores apart: where scores tie or saturate, boxes that are selected by
+`nms=True` differ from eager's with both exporters.
+
+| program | torch.onnx | Sardonyx |
+|---|---|---|
+"""
+
+
+def programs_section(lines: list[Line]) -> str:
+    cells = {(line.name, line.exporter): line for line in lines}
+    versions = dict.fromkeys(v for line in lines for v in line.versions.split(", ") if v)
+    rows = []
+    for name in dict.fromkeys(line.name for line in lines):
+        both = [cells.get((name, exporter)) for exporter in ("torch.onnx", "sardonyx")]
+        rows.append(f"| {name} | {' | '.join(map(program_cell, both))} |")
+    return PROGRAMS.format(versions=", ".join(sorted(versions))) + "\n".join([*rows, ""])
+
+
+def program_cell(line: Line | None) -> str:
+    if line is None:
+        return "not run"
+    why = line.cause if line.outcome == "passed" else general(line.cause)
+    return f"{line.outcome} ({why})" if why else line.outcome
 
 
 def section(family: str, lines: list[Line]) -> str:
