@@ -13,6 +13,7 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx.aten.module_tree import weights_of
 from sardonyx.aten.signature import Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import split_arguments
@@ -151,10 +152,8 @@ class ONNXProgram:
 
     def _weight_versions(self) -> list[int]:
         """The version counters of the PyTorch model's weights, whose memory `model` refers to."""
-        module = None if self._eager is None else self._eager.model
-        if not isinstance(module, torch.nn.Module):
-            return []
-        return [version_of(tensor) for tensor in (*module.parameters(), *module.buffers())]
+        model = None if self._eager is None else self._eager.model
+        return [version_of(tensor) for tensor in weights_of(model)]
 
     def _reload_changed_weights(self) -> None:
         """A session holds the weights that it was made with: make another where one was written."""

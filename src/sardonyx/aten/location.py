@@ -14,6 +14,7 @@ import torch
 
 from sardonyx._torch_private.paths import OWN_FOLDER, TORCH_FOLDER
 from sardonyx.aten.graph import SourceLocation
+from sardonyx.aten.module_tree import named_modules
 
 Place = tuple[str, int, str]
 """File, line and the text of that line."""
@@ -147,7 +148,7 @@ class ModuleNames:
     def of(cls, model: object) -> ModuleNames:
         if not isinstance(model, torch.nn.Module):
             return cls(getattr(model, "__name__", type(model).__name__), {})
-        return cls(_class_name(model), {path: _class_name(m) for path, m in model.named_modules()})
+        return cls(_class_name(model), {path: _class_name(m) for path, m in named_modules(model)})
 
     def class_path(self, module_path: str) -> str:
         if module_path not in self._made:

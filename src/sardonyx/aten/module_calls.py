@@ -13,6 +13,7 @@ import torch
 from torch.export import ExportedProgram
 
 from sardonyx import _torch_private
+from sardonyx.aten.module_tree import named_modules
 
 _SCRIPTED_CALL = re.compile(r"([^.()]+)\(([^()]*)\)")
 _CONTROL_FLOW = {"prim::If": 1, "prim::Loop": 2}
@@ -46,9 +47,7 @@ def module_classes(model: Any) -> dict[str, ModuleClass]:
     if isinstance(model, ExportedProgram):
         found = _torch_private.qualified_module_classes(model)
         return {path: ModuleClass.from_text(text) for path, text in found.items()}
-    if not isinstance(model, torch.nn.Module):
-        return {}
-    return {path: _class_of(module) for path, module in model.named_modules(remove_duplicate=False)}
+    return {path: _class_of(module) for path, module in named_modules(model, each_once=False)}
 
 
 def _class_of(module: torch.nn.Module) -> ModuleClass:

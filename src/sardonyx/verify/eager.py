@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.module_tree import named_buffers
 from sardonyx.aten.pytree import map_leaves
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.capture.side_effects.restore import gradients_restored, model_mode, without_fast_path
@@ -47,7 +48,6 @@ class EagerModel:
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> EagerRun:
         """Run on copies of the inputs. Modes, tensors, attributes and RNG are as before then."""
         own_args, own_kwargs = map_leaves(_cloned, (args, dict(kwargs)))
-        module = self.model if isinstance(self.model, torch.nn.Module) else None
         # Reading a generator would wake a device that the model does not use.
         awake = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
         devices = list(range(torch.cuda.device_count())) if awake else []
@@ -63,7 +63,7 @@ class EagerModel:
         ):
             # Cloned: the output may be a buffer, which is about to be restored in place.
             output = map_leaves(_cloned, self.model(*own_args, **own_kwargs))
-            buffers = {} if module is None else dict(module.named_buffers())
+            buffers = dict(named_buffers(self.model))
             buffers = {name: _cloned(value) for name, value in buffers.items()}
             left_args, left_kwargs = map_leaves(_cloned, (own_args, own_kwargs))
             return EagerRun(output, left_args, left_kwargs, buffers)

@@ -9,16 +9,13 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten import pytree
+from sardonyx.aten.module_tree import weights_of
 from sardonyx.errors import InvalidOptionError
 from sardonyx.options import Options
 
 
 def is_weightless(model: Any) -> bool:
-    return isinstance(model, torch.nn.Module) and any(
-        _torch_private.is_weightless(tensor)
-        for tensors in (model.parameters(), model.buffers())
-        for tensor in tensors
-    )
+    return any(map(_torch_private.is_weightless, weights_of(model)))
 
 
 def check_options(options: Options) -> None:

@@ -15,6 +15,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx._torch_private import SizeCondition
 from sardonyx.aten.location import Place, place_text
+from sardonyx.aten.module_tree import named_modules
 from sardonyx.aten.signature import DynamicDim
 from sardonyx.aten.size_printing import in_callers_names
 from sardonyx.capture.autograd_functions import note_shared_writes
@@ -385,11 +386,11 @@ class Recording:
 
 def _packed_names(model: Any) -> dict[int, str]:
     """What the packed weights of quantized layers are called, by hash."""
-    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
+    if isinstance(model, torch.jit.ScriptModule):
         return {}
     return {
         hash(attribute): ".".join(part for part in path.split(".") if part != "_packed_params")
-        for path, module in model.named_modules()
+        for path, module in named_modules(model)
         for attribute in vars(module).values()
         if isinstance(attribute, torch.ScriptObject)
     }

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from sardonyx.aten.graph import SourceLocation
 from sardonyx.aten.location import ModuleNames, Place
+from sardonyx.aten.module_tree import named_modules
 from sardonyx.capture.side_effects.restore import check_mode
 
 
@@ -19,9 +18,7 @@ class ModuleCalls:
 
     def __init__(self, model: Any) -> None:
         self._names = ModuleNames.of(model)
-        self._paths: dict[int, str] = {}
-        if isinstance(model, torch.nn.Module):
-            self._paths = {id(module): path for path, module in model.named_modules()}
+        self._paths = {id(module): path for path, module in named_modules(model)}
         self._running: list[str] = []
         self._calls: tuple[str, ...] = ()
         self._counts: Counter[str] = Counter()

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 
 from sardonyx import _torch_private
+from sardonyx.aten.module_tree import attribute_path, named_modules
 
 
 class AssignedBuffers:
     """The buffers of a model before it runs; a capture records writes, and no assignments."""
 
     def __init__(self, model: Any) -> None:
-        modules = model.named_modules() if isinstance(model, torch.nn.Module) else ()
         self._before = [
             (prefix, module, name, buffer)
-            for prefix, module in modules
+            for prefix, module in named_modules(model)
             for name, buffer in module._buffers.items()
             if buffer is not None
         ]
@@ -25,7 +25,7 @@ class AssignedBuffers:
     def assigned(self) -> list[str]:
         """The paths of those that are other tensors now."""
         return [
-            _path(prefix, name)
+            attribute_path(prefix, name)
             for prefix, module, name, old in self._before
             if module._buffers.get(name) is not old
         ]
@@ -41,7 +41,7 @@ class AssignedBuffers:
             if new is old:
                 continue
             if new is None or not _is_alike(new, old):
-                path = _path(prefix, name)
+                path = attribute_path(prefix, name)
                 notes.append(
                     f"the model assigns to its buffer {path} what may have another shape or dtype:"
                     " the file computes the outputs with it, but does not keep it from run to run"
@@ -64,10 +64,6 @@ class AssignedBuffers:
         for old, new in zip(olds, written, strict=True):
             old.copy_(new)
         return kept, notes
-
-
-def _path(prefix: str, name: str) -> str:
-    return f"{prefix}.{name}" if prefix else name
 
 
 def _is_alike(new: torch.Tensor, old: torch.Tensor) -> bool:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import torch
 
+from sardonyx.aten.module_tree import modules_of, named_modules
+
 _Getter: TypeAlias = Callable[[Any], Any]
 
 
@@ -21,7 +23,7 @@ class PythonState:
         is_python = isinstance(model, torch.nn.Module) and not isinstance(
             model, torch.jit.ScriptModule
         )
-        self._modules = list(model.named_modules()) if is_python else []
+        self._modules = list(named_modules(model)) if is_python else []
         self._held = _held_by(model) if is_python else []
 
     def restore(self) -> None:
@@ -79,7 +81,7 @@ def _held_by(model: torch.nn.Module) -> list[tuple[Any, Any]]:
     that a trainer holds."""
     held: list[tuple[Any, Any]] = []
     seen: set[int] = set()
-    found: list[Any] = [module.__dict__ for module in model.modules()]
+    found: list[Any] = [module.__dict__ for module in modules_of(model)]
     room = _MOST_ITEMS + len(found) * _ITEMS_OF_A_MODULE
     kinds = dict(_KINDS)
     while found:

@@ -16,6 +16,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import innermost_user_place
+from sardonyx.aten.module_tree import modules_of, named_parameters, weights_of
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride
 from sardonyx.capture.side_effects.python_state import PythonState
 from sardonyx.capture.side_effects.tensor_state import BeforeWrites
@@ -36,7 +37,7 @@ def model_mode(model: Any, training: TrainingMode) -> Iterator[None]:
         return
     wanted = training is TrainingMode.TRAINING
     owner: Any = model.__self__ if isinstance(model, MethodType) else model
-    modules = list(owner.modules()) if isinstance(owner, torch.nn.Module) else []
+    modules = modules_of(owner)
     overrides = any(map(_overrides_mode, modules))
     with contextlib.ExitStack() as restored:
         if overrides and owner.training != wanted:
@@ -117,9 +118,7 @@ def _asks_for_mode(kind: type[torch.nn.Module]) -> bool:
 def undisturbed(model: Any) -> Iterator[None]:
     """Runs the body without gradients and without the fused paths of torch.nn; the model, random
     numbers and global flags are afterwards as before."""
-    is_module = isinstance(model, torch.nn.Module)
-    tensors = [*model.parameters(), *model.buffers()] if is_module else []
-    devices = sorted({t.device.index or 0 for t in tensors if t.device.type == "cuda"})
+    devices = sorted({t.device.index or 0 for t in weights_of(model) if t.device.type == "cuda"})
     with (
         torch.random.fork_rng(devices),
         torch.inference_mode(False),
@@ -175,8 +174,7 @@ def _global_state_restored() -> Iterator[None]:
 @contextlib.contextmanager
 def gradients_restored(model: Any) -> Iterator[None]:
     """Which parameters require gradients, and which they have."""
-    parameters = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    before = [(p, p.requires_grad, p.grad) for p in parameters]
+    before = [(p, p.requires_grad, p.grad) for _, p in named_parameters(model)]
     try:
         yield
     finally:

@@ -12,6 +12,13 @@ from torch.overrides import TorchFunctionMode
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import is_called_from_torch
+from sardonyx.aten.module_tree import (
+    attribute_path,
+    modules_of,
+    named_buffers,
+    named_modules,
+    named_parameters,
+)
 from sardonyx.aten.pytree import tensors_in
 from sardonyx.capture.function_overrides.function_mode import addresses
 from sardonyx.capture.side_effects.python_state import attributes_restored
@@ -25,14 +32,12 @@ def state_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _held_tensors(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    if not isinstance(model, torch.nn.Module):
-        return
-    yield from model.named_parameters()
-    yield from model.named_buffers()
-    for path, module in model.named_modules():
+    yield from named_parameters(model)
+    yield from named_buffers(model)
+    for path, module in named_modules(model):
         for name, attribute in vars(module).items():
             if isinstance(attribute, torch.Tensor):
-                yield f"{path}.{name}" if path else name, attribute
+                yield attribute_path(path, name), attribute
 
 
 @contextlib.contextmanager
@@ -102,10 +107,9 @@ def _written_unseen(model: Any) -> Iterator[torch.Tensor]:
     for _, tensor in state_tensors(model):
         if not isinstance(tensor, torch.nn.Parameter):
             yield tensor
-    if isinstance(model, torch.nn.Module):
-        for module in model.modules():
-            if isinstance(module, torch.jit.ScriptModule):
-                yield from module.parameters()
+    for module in modules_of(model):
+        if isinstance(module, torch.jit.ScriptModule):
+            yield from module.parameters()
 
 
 _ASKED_BY_TORCH_TOO = ("data_ptr", "untyped_storage", "storage", "_typed_storage")

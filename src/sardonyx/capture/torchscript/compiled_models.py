@@ -13,6 +13,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from sardonyx import _torch_private
 from sardonyx.aten.location import is_users
+from sardonyx.aten.module_tree import modules_of
 from sardonyx.capture.capture_errors import check_same_results
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.function_overrides.source_statements import names_in
@@ -46,7 +47,7 @@ def read_compiled(model: Any, inputs: PreparedInputs) -> Recorded:
 
 
 def _files_of_classes(model: Any) -> Iterator[str]:
-    for module in model.modules() if isinstance(model, torch.nn.Module) else ():
+    for module in modules_of(model):
         with contextlib.suppress(TypeError, OSError):
             yield inspect.getsourcefile(type(module)) or ""
 
@@ -55,7 +56,7 @@ def _differences(model: Any) -> Iterator[str]:
     """What a script leaves out of a model."""
     if _torch_private.has_hooks():
         yield "there are hooks on all modules"
-    for module in model.modules() if isinstance(model, torch.nn.Module) else ():
+    for module in modules_of(model):
         if inspect.getattr_static(type(module), "__call__") is not _CALL:
             yield f"{type(module).__qualname__} has a __call__ of its own"
         if _torch_private.has_hooks(module):

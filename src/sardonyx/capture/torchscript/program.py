@@ -11,6 +11,7 @@ import torch
 from sardonyx import _torch_private
 from sardonyx.aten.graph import Argument, AtenGraph, Mutation, SourceLocation, Value
 from sardonyx.aten.location import ModuleNames
+from sardonyx.aten.module_tree import modules_of
 from sardonyx.aten.pytree import Grid, QuantizedParts
 from sardonyx.capture.capture_errors import fixed_dim_error
 from sardonyx.capture.flat_model import PREFIX, FlatModel, OutputRecord, Recorded, is_graph_output
@@ -134,7 +135,7 @@ def _place_of_result(reader: GraphReader, graph: Any) -> SourceLocation:
 def compiled_script(model: Any) -> Any:
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         return model
-    modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
+    modules = modules_of(model)
     before = [set(vars(module)) for module in modules]
     try:
         for module in modules:  # @torch.autocast, without which PyTorch would compile
