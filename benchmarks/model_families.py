@@ -111,13 +111,26 @@ def sampling_weights(
 TEXT_DIMS = {
     "input_ids": {0: "batch", 1: "sequence"},
     "attention_mask": {0: "batch", 1: "sequence"},
+    "token_type_ids": {0: "batch", 1: "sequence"},
+    "bbox": {0: "batch", 1: "sequence"},
     "decoder_input_ids": {0: "batch", 1: "target_sequence"},
+    "qformer_input_ids": {0: "batch", 1: "query_sequence"},
+    "qformer_attention_mask": {0: "batch", 1: "query_sequence"},
+    "classes_input_ids": {0: "all_classes"},
+    "classes_attention_mask": {0: "all_classes"},
 }
+PACKED_DIMS: dict[str, dict[int, str]] = {
+    "hidden_states": {0: "patches"},
+    "pixel_values": {0: "patches"},
+    "grid_thw": {},
+}
+"""Of images whose patches stand one after another, with the grid of each."""
 
 
 def transformers_cases(name: str) -> Iterator[Case]:
     for model, inputs in tiny_transformers.tiny_models(name):
-        dims = {key: TEXT_DIMS.get(key, {0: "batch"}) for key in inputs}
+        known = PACKED_DIMS if "grid_thw" in inputs else TEXT_DIMS
+        dims = {key: known.get(key, {0: "batch"}) for key in inputs}
         yield Case(model, kwargs=dict(inputs), dynamic_shapes=dims)
 
 

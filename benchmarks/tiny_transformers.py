@@ -8,13 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-Config = Any
-Inputs = dict[str, torch.Tensor]
+from benchmarks.transformers_types import (
+    FIRST_PLAIN_TOKEN,
+    TYPES,
+    VOCABULARY,
+    Config,
+    Inputs,
+    TypeDetails,
+)
 
 MOST_PARAMETERS = 100_000_000
-VOCABULARY = 99
-FIRST_PLAIN_TOKEN = 20
-"""Tokens below have a role: padding, start, end, the place of an image."""
 
 COUNTS = {
     **dict.fromkeys(
@@ -108,10 +111,12 @@ def tiny_models(model_type: str) -> Iterator[tuple[nn.Module, Inputs]]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     config_class = CONFIG_MAPPING[model_type]
+    details = TYPES.get(model_type, TypeDetails())
     error: Exception = RuntimeError("no inputs are known for it")
     for sizes in SIZES:
         try:
-            config = config_class(**small_fields(config_class(), sizes))
+            fields = small_fields(config_class(), sizes)
+            config = config_class(**merged(fields, details.fields))
             with torch.device("meta"):
                 abstract = AutoModel.from_config(config)
             count = sum(parameter.numel() for parameter in abstract.parameters())
@@ -122,9 +127,27 @@ def tiny_models(model_type: str) -> Iterator[tuple[nn.Module, Inputs]]:
         except Exception as problem:
             error = problem
             continue
-        for inputs in possible_inputs(model):
+        for inputs in [details.inputs(config)] if details.inputs else possible_inputs(model):
             yield model, inputs
     raise error
+
+
+def merged(fields: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """A configuration that names another model type replaces the one in its place."""
+    result = dict(fields)
+    for name, value in over.items():
+        old = result.get(name)
+        if value is None:
+            result.pop(name, None)
+        elif (
+            isinstance(value, dict)
+            and isinstance(old, dict)
+            and value.get("model_type") in (None, old.get("model_type"))
+        ):
+            result[name] = merged(old, value)
+        else:
+            result[name] = value
+    return result
 
 
 def small_fields(config: Config, sizes: dict[str, int]) -> dict[str, Any]:
@@ -167,6 +190,7 @@ def possible_inputs(model: nn.Module) -> Iterator[Inputs]:
     """From every modality at once to the main input alone, in each layout that models have."""
     parameters = inspect.signature(model.forward).parameters
     main = getattr(model, "main_input_name", "input_ids")
+    main = main if isinstance(main, str) else main[0]
     known = known_inputs(model.config)
     required = {
         name
