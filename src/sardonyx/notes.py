@@ -20,6 +20,8 @@ class NoteKind(enum.Enum):
     """A value of the example is a constant of the file."""
     GUARD = "guard"
     """The file is valid only for sizes that meet a condition."""
+    CHECKED_BRANCH = "checked-branch"
+    """The file has another branch than the model takes at some sizes, with the same results."""
 
 
 class Note(str):

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
+from sardonyx.aten.drawn_values import drawn_like
 from sardonyx.aten.signature import DynamicDim, InputSpec
 from sardonyx.verify.inputs import (
     UnknownSizeError,
-    drawn_like,
     example_sizes,
     other_sizes,
     resized,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -48,6 +48,17 @@ class DynamicDim:
         if self.derive is not None and all(root in sizes for root in self.roots):
             return int(self.derive(*(sizes[root] for root in self.roots)))
         return sizes[self.name]
+
+    def where(self, sizes: Mapping[str, int]) -> DynamicDim | None:
+        """What it is where other dims have these sizes; None where it is a number then."""
+        free = tuple(name for name in self.roots or (self.name,) if name not in sizes)
+        if len(free) == len(self.roots or (self.name,)) or not free:
+            return self if free else None
+        return replace(
+            self,
+            roots=free,
+            derive=lambda *of_free: self.size({**sizes, **dict(zip(free, of_free, strict=True))}),
+        )
 
 
 DynamicAxes = dict[int, DynamicDim]

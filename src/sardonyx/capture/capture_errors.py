@@ -34,20 +34,27 @@ def result_on_copies(
 
 def check_same_results(model: Any, other: Any, inputs: PreparedInputs, where: str) -> None:
     """Refuses another form of the model that does not agree with it on the example."""
-    found = OutputRecord(), OutputRecord()
+    found = []
     refusal = f"{where} the model gives other results than in eager mode"
     try:
-        for runnable, output in zip((model, other), found, strict=True):
+        for runnable in (model, other):
             with torch.random.fork_rng(devices=()):
                 torch.manual_seed(0)
-                output.note(result_on_copies(model, inputs, inputs.leaves, runnable)[0])
-        is_same = found[0].structure == found[1].structure
-        for leaves in zip(found[0].leaves, found[1].leaves, strict=is_same):
-            torch.testing.assert_close(*leaves, equal_nan=True)
+                found.append(result_on_copies(model, inputs, inputs.leaves, runnable)[0])
+        check_equal(*found)
     except Exception as error:
         raise CaptureError(f"{refusal}: {first_line(error)}") from error
-    if not is_same:
-        raise CaptureError(refusal)
+
+
+def check_equal(result: Any, of_other: Any) -> None:
+    """Raises an error where results differ."""
+    one, other = OutputRecord(), OutputRecord()
+    one.note(result)
+    other.note(of_other)
+    if one.structure != other.structure:
+        raise AssertionError("they have another structure")
+    for leaves in zip(one.leaves, other.leaves, strict=True):
+        torch.testing.assert_close(*leaves, equal_nan=True)
 
 
 class DataDependentError(CaptureError):

@@ -9,11 +9,11 @@ import onnx_ir as ir
 import torch
 
 from sardonyx.aten.graph import AtenGraph, Value, values_in
+from sardonyx.aten.node_values import node_values
 from sardonyx.capture.capture import Captured
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.inputs.fake_weights import is_weightless
 from sardonyx.debug.graph_info import GraphInfo, RecordedRun
-from sardonyx.debug.node_values import node_values
 from sardonyx.debug.subgraph import Subgraph
 from sardonyx.debug.verification_options import VerificationOptions
 from sardonyx.errors import InvalidOptionError
@@ -91,7 +91,7 @@ def _whole(
 
     run = RecordedRun(
         graph,
-        node_values(graph, captured.signature.flatten(*_arguments(model, input_args, captured))),
+        node_values(graph, captured.signature.flatten(*_arguments(model, input_args, captured)))[1],
         _names(captured),
         export_part,
     )

@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from sardonyx.aten import pytree
+from sardonyx.aten.drawn_values import drawn_like
 from sardonyx.aten.signature import ConstantLeaf, InputSpec, OutputSpec, Signature, as_returned
 from sardonyx.capture.capture_errors import model_failure
 from sardonyx.errors import NotRunnableError, VerificationError, first_line, format_message
@@ -20,7 +21,6 @@ from sardonyx.verify.compare import OutputComparison, compare_output, form_probl
 from sardonyx.verify.eager import EagerModel, EagerRun
 from sardonyx.verify.inputs import (
     UnknownSizeError,
-    drawn_like,
     example_sizes,
     mirrored,
     other_sizes,

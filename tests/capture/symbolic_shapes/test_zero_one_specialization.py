@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import sardonyx
+from sardonyx.notes import NoteKind
 from tests.lower.ops.harness import check
 
 
@@ -157,12 +160,129 @@ def test_a_bound_that_a_small_example_does_not_reach_is_nothing_special(example:
     check(model, torch.randn(example), dynamic={0: (0,)}, others=others, captures=("export",))
 
 
-def test_what_a_model_decides_by_a_small_size_is_special_all_the_same() -> None:
-    def model(x):
-        return x[: 2 if x.shape[0] > 1 else 1] + x[: min(x.shape[0], 2)]
+def _is_one(x: torch.Tensor) -> bool:
+    return x.shape[0] == 1
 
+
+TABLE = torch.ones(40)
+TABLE[20:] = 2
+DECISIONS = {
+    "other numbers": lambda x, past: x * 2 if x.shape[0] > 1 else x * 3,
+    "other sizes": lambda x, past: torch.cat([past[-4:] if _is_one(x) else past, x]),
+    "sizes far off": lambda x, past: torch.cat([past[-40:] if _is_one(x) else past, x]),
+    "positions": lambda x, past: past * (torch.arange(len(past)) < 90) if _is_one(x) else past,
+    "sizes of a table": lambda x, past: past * TABLE[: len(past)] if _is_one(x) else past,
+    "size 2": lambda x, past: past * x.shape[0] if x.shape[0] < 3 else past * 1,
+    "another branch": lambda x, past: past * (1 + (len(past) > 90)) if _is_one(x) else past,
+    "large values": lambda x, past: past.clamp(max=90) if _is_one(x) else past,
+    "negative values": lambda x, past: past.relu() if _is_one(x) else past,
+    "NaN": lambda x, past: past.nan_to_num() if _is_one(x) else past,
+    "values of the example": lambda x, past: past * 0 + 1 if _is_one(x) else past * 0 + x[0],
+}
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+@pytest.mark.parametrize("model", DECISIONS.values(), ids=DECISIONS)
+def test_what_a_model_decides_by_a_small_size_is_special(model, capture) -> None:
+    example = torch.ones(1), torch.ones(3)
     with pytest.raises(sardonyx.DynamicDimError, match="specially"):
-        _notes(model, torch.randn(1))
+        sardonyx.export(model, example, dynamic_shapes=({0: "n"}, {0: "past"}), capture=capture)
+
+
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_what_a_model_decides_by_two_small_sizes_is_special(capture) -> None:
+    def first(x):
+        return x[:1].expand_as(x) if x.shape[1] == 1 else x
+
+    def both(x):
+        return x * 2 if x.shape[1] == 1 and x.shape[0] != 1 else x
+
+    for model in (first, both):
+        with pytest.raises(sardonyx.DynamicDimError, match="specially"):
+            sardonyx.export(
+                model, torch.randn(1, 1), dynamic_shapes=({0: "b", 1: "n"},), capture=capture
+            )
+
+
+def test_a_branch_for_one_size_that_was_checked_is_a_note() -> None:
+    def model(x, past):
+        return torch.cat([past, x.sum(0, keepdim=True) if _is_one(x) else x])
+
+    dims = {0: "n"}, {0: "past"}
+    program = sardonyx.export(model, (torch.randn(1), torch.randn(3)), dynamic_shapes=dims)
+    (note,) = program.notes
+    assert note.kind is NoteKind.CHECKED_BRANCH and note.place[2].startswith("return torch.cat")
+    assert "the same results at n = 1, past = 1, 2, 3" in note
+
+
+class Cache:
+    """Keys and values of the tokens so far."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        self.keys, self.values = keys, values
+
+    def update(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        self.keys = torch.cat([self.keys, keys], 2)
+        self.values = torch.cat([self.values, values], 2)
+
+
+torch.utils._pytree.register_pytree_node(
+    Cache, lambda c: ([c.keys, c.values], None), lambda leaves, _: Cache(*leaves)
+)
+
+
+class Decoder(torch.nn.Module):
+    """Attention that has code of its own for one token, as that of transformers has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = torch.nn.Linear(8, 16)
+
+    def forward(self, x, mask, cache):
+        batch, length, _ = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 4, 4).transpose(1, 2).split([2, 1, 1], 1)
+        cache.update(k, v)
+        k, v = cache.keys, cache.values
+        if length == 1:
+            seen = mask[:, None, None].expand(-1, -1, 2, -1)
+            out = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, seen).transpose(1, 2)
+        else:
+            places = torch.arange(k.shape[2])
+            seen = mask[:, None, None] & (places <= places[-length:, None])
+            k, v = k.expand(-1, 2, -1, -1), v.expand(-1, 2, -1, -1)
+            out = F.scaled_dot_product_attention(q, k, v, seen)
+        return out.transpose(1, 2).flatten(2), cache
+
+
+def _step(batch: int, length: int, past: int) -> tuple[Any, ...]:
+    mask = torch.ones(batch, past + length, dtype=torch.bool)
+    mask[:, : past // 2] = batch < 3
+    cache = Cache(torch.randn(batch, 1, past, 4), torch.randn(batch, 1, past, 4))
+    return torch.randn(batch, length, 8), mask, cache
+
+
+@pytest.mark.parametrize("sequence", ["sequence", 1])
+@pytest.mark.parametrize("capture", ["export", "trace"])
+def test_a_decode_step_of_one_token(capture, sequence) -> None:
+    cache = [{0: "batch", 2: "past"}] * 2
+    model, example = Decoder(), _step(1, 1, 5)
+    tokens, seen = {0: "batch"}, {0: "batch", 1: f"past + {sequence}"}
+    if sequence != 1:
+        tokens[1] = sequence
+    before = example[2].keys
+    program = sardonyx.export(
+        model, example, dynamic_shapes=(tokens, seen, cache), capture=capture, verify=True
+    )
+    assert example[2].keys is before
+    assert len(program.notes) == (sequence != 1)
+    for batch, length, past in ((1, 1, 5), (3, 1, 9), (3, 4, 2)):
+        if length == 1 or sequence != 1:
+            step = _step(batch, length, past)
+            found, kept = program(*step)
+            expected, cached = model(*step)
+            torch.testing.assert_close(found, expected)
+            assert type(kept) is Cache and type(kept.keys) is torch.Tensor
+            torch.testing.assert_close(kept.keys, cached.keys)
 
 
 def test_a_mask_as_long_as_one_new_token_and_those_of_the_past() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import sympy
 import torch
 
 from sardonyx import _torch_private
@@ -28,6 +27,7 @@ from sardonyx.capture.inputs.example_sizes import (
     Follows,
     possible_sums,
     with_generic_sizes,
+    with_sizes,
 )
 from sardonyx.errors import InvalidOptionError, UnsupportedDtypeError
 from sardonyx.options import Options
@@ -81,20 +81,21 @@ class PreparedInputs:
     def example_sizes(self) -> list[tuple[int, ...]]:
         return _sizes(self.leaves)
 
-    def example_symbols(
-        self, names: Mapping[sympy.Symbol, str], positions: Iterable[int]
-    ) -> dict[sympy.Symbol, int]:
-        """What symbols with these names are in the example, of the inputs at these positions."""
+    def free_sizes(self, leaves: Sequence[Any], positions: Iterable[int]) -> dict[str, int]:
+        """By name, the sizes of the dims that follow from no others, and integers."""
         sizes: dict[str, int] = {}
         for position in positions:
-            leaf = self.leaves[position]
+            leaf = leaves[position]
             if isinstance(leaf, torch.Tensor):
-                axes = self.dynamic[position].items()
-                for axis, dim in axes:
+                for axis, dim in self.dynamic[position].items():
                     sizes |= dim.free_dims(leaf.shape[axis])
             elif isinstance(leaf, int):
                 sizes[self.names[position]] = leaf
-        return {symbol: sizes[name] for symbol, name in names.items() if name in sizes}
+        return sizes
+
+    def leaves_of(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        """The example with these sizes of dims, and those that follow from them."""
+        return with_sizes(self.leaves, self.dynamic, sizes, self.follows)
 
     @property
     def recorded_sizes(self) -> list[tuple[int, ...]]:
@@ -135,6 +136,14 @@ class PreparedInputs:
         names = {dim.name for axes in dynamic for dim in axes.values()}
         follows = {n: parts for n, parts in self.follows.items() if names >= {n, *parts}}
         return self._sized(dynamic=dynamic, follows=follows)
+
+    def with_fixed(self, sizes: Mapping[str, int]) -> PreparedInputs:
+        """With the dims of these names fixed to these sizes, those of the example."""
+        dynamic = tuple(
+            {axis: left for axis, dim in axes.items() if (left := dim.where(sizes)) is not None}
+            for axes in self.dynamic
+        )
+        return self._sized(dynamic=dynamic)
 
     def recorded_with_sums(self) -> Iterator[PreparedInputs]:
         """Where dims of size 0 and 1 are recorded with another size, with that of dims which may

@@ -26,9 +26,30 @@ def with_generic_sizes(
     times: int = 1,
     follows: Follows | None = None,
 ) -> tuple[Any, ...]:
-    wanted = _generic_sizes(leaves, dynamic, smallest, times, follows or {})
+    follows = follows or {}
+    wanted = _generic_sizes(leaves, dynamic, smallest, times, follows)
+    return tuple(map(_generic_number, with_sizes(leaves, dynamic, wanted, follows)))
+
+
+def with_sizes(
+    leaves: Sequence[Any],
+    dynamic: Sequence[DynamicAxes],
+    wanted: Mapping[str, int],
+    follows: Follows,
+) -> tuple[Any, ...]:
+    """With these sizes of dims, by name, and those that follow from them."""
+    dims = named_dims(leaves, dynamic)
+    sizes = {n: dims[n][0].within(size) if n in dims else size for n, size in wanted.items()}
+    for name, parts in follows.items():
+        dim, size = dims[name]
+        more = sum(sizes.get(part, dims[part][1]) - dims[part][1] for part in parts)
+        sizes[name] = dim.within(size + more)
+    known = {**{name: size for name, (_, size) in dims.items()}, **sizes}
+    for name, (dim, _) in dims.items():
+        if any(root in sizes for root in dim.roots):
+            known[name] = dim.size(known)
     return tuple(
-        _resized(leaf, axes, wanted) if isinstance(leaf, torch.Tensor) else _generic_number(leaf)
+        _resized(leaf, axes, known) if isinstance(leaf, torch.Tensor) else leaf
         for leaf, axes in zip(leaves, dynamic, strict=True)
     )
 
@@ -74,17 +95,7 @@ def _generic_sizes(
         for name, (dim, size) in dims.items():
             if name not in enlarged and name not in follows and dim.derive is None:
                 enlarged[name] = dim.within(size * times)
-    for name, parts in follows.items():
-        dim, size = dims[name]
-        more = sum(enlarged.get(part, dims[part][1]) - dims[part][1] for part in parts)
-        enlarged[name] = dim.within(size + more)
-    known = {**{name: size for name, (_, size) in dims.items()}, **enlarged}
-    derived = {
-        name: dim.size(known)
-        for name, (dim, _) in dims.items()
-        if any(root in enlarged for root in dim.roots)
-    }
-    return {**enlarged, **derived}
+    return enlarged
 
 
 def _resized(leaf: torch.Tensor, axes: DynamicAxes, sizes: dict[str, int]) -> torch.Tensor:

@@ -179,7 +179,8 @@ class Recording:
             if not isinstance(leaf, int):
                 real[id(value.fake)] = torch.as_tensor(leaf, dtype=value.dtype).detach().clone()
         sizes = _torch_private.example_sizes(self._recorder.mode)
-        sizes |= inputs.example_symbols(graph.symbol_names, inputs.input_positions)
+        known = inputs.free_sizes(inputs.leaves, inputs.input_positions)
+        sizes |= {s: known[name] for s, name in graph.symbol_names.items() if name in known}
         return values.at(real, sizes)
 
     def _run_model(self, given: list[Any]) -> list[Any]:

@@ -12,17 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import sympy
 import torch
 
-from sardonyx import _torch_private
 from sardonyx._torch_private import SizeCondition
-from sardonyx.aten.graph import Block, Node, Value
-from sardonyx.aten.type_inference import TypeInference
+from sardonyx.aten.location import place_text
 from sardonyx.capture.capture_errors import SpecialSizeError, with_constant_numbers
 from sardonyx.capture.flat_model import Recorded
 from sardonyx.capture.inputs.binding import PreparedInputs
-from sardonyx.capture.symbolic_shapes.guards import at_sizes
+from sardonyx.capture.symbolic_shapes.special_sizes import SpecialSizes, false_decisions
 from sardonyx.errors import CaptureError
 from sardonyx.notes import Note, NoteKind, error_at
 
@@ -35,13 +32,18 @@ def checked_at_example(
     recorded = capture(model, inputs)
     again = partial(checked_at_example, capture)
     taken = recorded.inputs
-    changed = [p for p in taken.input_positions if _is_changed(taken, p)]
-    broken = _broken_at_example(recorded, changed)
+    given = partial(taken.free_sizes, taken.leaves)
+    used = partial(taken.free_sizes, taken.capture_leaves)
+    changed = [p for p in taken.input_positions if given([p]) != used([p])]
+
+    def broken_at(positions: Collection[int]) -> list[SizeCondition]:
+        """What does not hold where these inputs are those of the example."""
+        return false_decisions(recorded, given(positions))
+
+    broken = broken_at(changed) if changed else []
     if not broken:
         return recorded
-    numbers = [
-        p for p in taken.number_positions if p in changed and _broken_at_example(recorded, [p])
-    ]
+    numbers = [p for p in taken.number_positions if p in changed and broken_at([p])]
     if numbers:
         return with_constant_numbers(again, model, inputs, numbers, None)
     dims = {
@@ -54,11 +56,12 @@ def checked_at_example(
     optional = {place for place, dim in dims.items() if not dim.required}
     if optional:
         return again(model, inputs.without_dynamic(optional))
-    with contextlib.suppress(CaptureError):
-        if _are_one_program(recorded, capture(model, inputs.without_dynamic(set(dims)))):
-            return _without_conditions(recorded, broken)
     sizes = {dim.name: taken.leaves[p].shape[axis] for (p, axis), dim in dims.items()}
     special = ", ".join(f"size {size} of {name!r}" for name, size in sizes.items())
+    checks = SpecialSizes(capture, model, recorded)
+    with contextlib.suppress(CaptureError):
+        checks.check()
+        return _with_notes(recorded, broken, checks)
     error = error_at(
         SpecialSizeError,
         broken[0].place,
@@ -66,72 +69,32 @@ def checked_at_example(
         " sizes",
         "an example in which every dynamic dim is 2 or more, or a fixed dim",
     )
-    position, axis = next((d for d in dims if _broken_at_example(recorded, [d[0]])), min(dims))
+    position, axis = next((d for d in dims if broken_at([d[0]])), min(dims))
     error.dim = taken.names[position], axis
     raise error
 
 
-def _is_changed(inputs: PreparedInputs, position: int) -> bool:
-    """Whether a leaf is recorded with another size than the example's."""
-    leaf, recorded = inputs.leaves[position], inputs.capture_leaves[position]
-    if isinstance(leaf, torch.Tensor):
-        return bool(leaf.shape != recorded.shape)
-    return bool(leaf != recorded)
-
-
-def _broken_at_example(recorded: Recorded, positions: Collection[int]) -> list[SizeCondition]:
-    """The conditions that the model decided by and that do not hold where these inputs are those of
-    the example."""
-    if not positions or not recorded.decisions:
-        return []
-    graph, inputs = recorded.graph, recorded.inputs
-    sizes = _torch_private.example_sizes(TypeInference.for_graph(graph).mode)
-    sizes |= inputs.example_symbols(graph.symbol_names, positions)
-    return [c for c in recorded.decisions if at_sizes(c.expression, sizes) == sympy.false]
-
-
-def _without_conditions(recorded: Recorded, broken: list[SizeCondition]) -> Recorded:
-    """The recording, which serves other sizes too."""
+def _with_notes(recorded: Recorded, broken: list[SizeCondition], checks: SpecialSizes) -> Recorded:
+    """The recording, which serves the branches too: what they assume is assumed of it."""
     places = {condition.place for condition in broken}
-    notes = tuple(
-        n for n in map(Note.of, recorded.notes) if n.kind != NoteKind.GUARD or n.place not in places
+    kept = {c.place for c in recorded.decisions if c not in broken}
+    notes = [Note.of(note) for note in recorded.notes]
+    notes = [n for n in notes if n.kind != NoteKind.GUARD or n.place not in places - kept]
+    notes += [Note.of(note) for branch in checks.branches.values() for note in branch.notes]
+    names = {name for fixed in checks.branches for name in fixed}
+    sizes = ", ".join(f"{n} = {size}" for n, size in checks.example.items() if n in names)
+    others = "".join(
+        f", {name} = {', '.join(map(str, sorted({at[name] for at in checks.equal_at})))}"
+        for name in checks.example
+        if name not in names
     )
-    conditions = tuple(c for c in recorded.conditions or () if c not in broken)
-    return replace(recorded, notes=notes, conditions=conditions)
-
-
-def _are_one_program(recorded: Recorded, special: Recorded) -> bool:
-    """Whether two recordings of a model make the same calls at the sizes of the example: however it
-    decided, the one with more dynamic dims serves both."""
-    of_values: dict[Value, Value] = {}
-    sizes = [
-        {
-            **_torch_private.example_sizes(TypeInference.for_graph(r.graph).mode),
-            **r.inputs.example_symbols(r.graph.symbol_names, r.inputs.input_positions),
-        }
-        for r in (recorded, special)
+    notes += [
+        Note(
+            f"the model decides by {sizes} at {place_text(place)}: the file has what it does at"
+            f" other sizes, which was checked to give the same results at {sizes}{others}",
+            NoteKind.CHECKED_BRANCH,
+            place,
+        )
+        for place in sorted(places)
     ]
-
-    def are_equal(one: Any, other: Any) -> bool:
-        if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-            return len(one) == len(other) and all(map(are_equal, one, other))
-        if isinstance(one, Value) and isinstance(other, Value):
-            if one.constant is None or other.constant is None:
-                return of_values.get(one) is other
-            a, b = one.constant, other.constant
-            return a is b or (a.dtype == b.dtype and torch.equal(a, b))
-        if isinstance(one, Node) and isinstance(other, Node):
-            of_values.update(zip(one.outputs, other.outputs, strict=False))
-            kind = are_equal([one.op, len(one.outputs)], [other.op, len(other.outputs)])
-            arguments = [list(node.arguments.items()) for node in (one, other)]
-            return kind and are_equal(*arguments) and are_equal(one.blocks, other.blocks)
-        if isinstance(one, Block) and isinstance(other, Block):
-            of_values.update(zip(one.inputs, other.inputs, strict=False))
-            return are_equal(one.nodes, other.nodes) and are_equal(one.outputs, other.outputs)
-        numbers = [
-            at_sizes(each, known) if isinstance(each, sympy.Basic) else each
-            for each, known in zip((one, other), sizes, strict=True)
-        ]
-        return bool(numbers[0] == numbers[1])
-
-    return are_equal(recorded.graph, special.graph)
+    return replace(recorded, notes=tuple(dict.fromkeys(notes)))

@@ -22,13 +22,14 @@ from sardonyx.errors import (
 )
 
 
-def node_values(graph: AtenGraph, inputs: Sequence[torch.Tensor]) -> dict[Value, Any]:
-    """What each value of the graph is for these inputs: a tensor, or a list of tensors."""
+def node_values(
+    graph: AtenGraph, inputs: Sequence[torch.Tensor]
+) -> tuple[list[Any], dict[Value, Any]]:
+    """What the graph returns for these inputs, and what each of its values is: a tensor, or a list
+    of tensors."""
     run = _Run(graph)
-    run.values.update(zip(graph.inputs, inputs, strict=True))
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        run.nodes(graph.nodes)
-    return run.values
+        return run.block(graph, inputs), run.values
 
 
 class _Run:
@@ -36,7 +37,7 @@ class _Run:
         self._symbols = graph.symbols
         self.values: dict[Value, Any] = {}
 
-    def nodes(self, nodes: Sequence[Node]) -> None:
+    def _nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             try:
                 results = self._results(node)
@@ -67,7 +68,7 @@ class _Run:
 
     def _branch(self, node: Node) -> list[Any]:
         holds = bool(_as_number(self._argument(node.arguments["condition"])))
-        return self._block(node.blocks[0 if holds else 1])
+        return self.block(node.blocks[0 if holds else 1])
 
     def _loop(self, node: Node) -> list[Any]:
         (body,) = node.blocks
@@ -78,8 +79,7 @@ class _Run:
         iteration = 0
         while (count is None or iteration < count) and (goes_on is None or goes_on):
             given = [torch.tensor(iteration), *carried]
-            self.values.update(zip(body.inputs, given, strict=True))
-            again, *results = self._block(body)
+            again, *results = self.block(body, given)
             carried, items = results[: len(carried)], results[len(carried) :]
             for kept, item in zip(stacked, items, strict=True):
                 kept.append(item)
@@ -91,8 +91,9 @@ class _Run:
             )
         return [*carried, *(torch.stack([torch.as_tensor(i) for i in kept]) for kept in stacked)]
 
-    def _block(self, block: Block) -> list[Any]:
-        self.nodes(block.nodes)
+    def block(self, block: Block, inputs: Sequence[Any] = ()) -> list[Any]:
+        self.values.update(zip(block.inputs, inputs, strict=True))
+        self._nodes(block.nodes)
         return [self._argument(output) for output in block.outputs]
 
     def _argument(self, argument: Argument) -> Any:
