@@ -24,13 +24,23 @@ class InPlace(torch.nn.Module):
         return x * x.clone().squeeze_(0).dim()
 
 
+class Returned(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2).squeeze()
+
+
+class Dims(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, None].squeeze((0, 1)) @ torch.ones(4)
+
+
 class Static(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * x.unsqueeze(1).squeeze(1).ndim
 
 
 @pytest.mark.parametrize("capture", ["trace", "export", "auto"])
-@pytest.mark.parametrize("kind", [ByDim, ByShape, InPlace])
+@pytest.mark.parametrize("kind", [ByDim, ByShape, InPlace, Returned, Dims])
 def test_the_size_that_it_depends_on(kind: type[torch.nn.Module], capture: str) -> None:
     program = sardonyx.export(
         kind(), torch.randn(3, 4), capture=capture, dynamic_axes={"x": {0: "n"}}
@@ -41,6 +51,14 @@ def test_the_size_that_it_depends_on(kind: type[torch.nn.Module], capture: str) 
     for n in (2, 3, 7):
         x = torch.randn(n, 4)
         torch.testing.assert_close(program(x), kind()(x))
+
+
+@pytest.mark.parametrize("capture", ["trace", "export", "auto"])
+@pytest.mark.parametrize("kind", [InPlace, Returned, Dims])
+def test_an_example_of_that_size_is_refused(kind: type[torch.nn.Module], capture: str) -> None:
+    with pytest.raises(sardonyx.CaptureError, match=r"treats size 1 of 'n' specially") as error:
+        sardonyx.export(kind(), torch.randn(1, 4), capture=capture, dynamic_axes={"x": {0: "n"}})
+    assert "squeeze" in str(error.value).partition(".py:")[2]
 
 
 @pytest.mark.parametrize("capture", ["trace", "export"])

@@ -116,9 +116,16 @@ def test_squeeze_of_all() -> None:
     check(lambda x: x.squeeze(), torch.ones(1, 1))
 
 
-def test_squeeze_of_a_dynamic_dim_is_refused() -> None:
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match="dynamic size"):
-        check(lambda x: x.squeeze(), torch.ones(2, 1), dynamic={0: [0]})
+@pytest.mark.parametrize("dim", [None, 0, (0, 1)])
+def test_squeeze_keeps_a_dynamic_dim(dim: int | tuple[int, ...] | None) -> None:
+    def squeezed(x: torch.Tensor) -> torch.Tensor:
+        return x.squeeze() if dim is None else x.squeeze(dim)
+
+    program = sardonyx.export(squeezed, torch.randn(2, 1, 3), dynamic_axes={"x": {0: "n"}})
+    for n in (2, 5, 0):
+        x = torch.randn(n, 1, 3)
+        torch.testing.assert_close(program(x), squeezed(x), rtol=0, atol=0)
+    assert "the size of dim 0 is not 1" in " ".join(program.notes)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])

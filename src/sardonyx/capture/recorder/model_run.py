@@ -14,6 +14,7 @@ import torch
 
 from sardonyx import _torch_private
 from sardonyx._torch_private import SizeCondition
+from sardonyx.aten.control_flow import all_nodes
 from sardonyx.aten.location import Place, place_text
 from sardonyx.aten.module_tree import named_modules
 from sardonyx.aten.signature import DynamicDim
@@ -58,6 +59,7 @@ from sardonyx.capture.symbolic_shapes.guards import (
     readable,
     text_place,
 )
+from sardonyx.capture.symbolic_shapes.rank_guards import kept_axes
 from sardonyx.errors import CaptureError, SardonyxError, first_line
 from sardonyx.notes import error_at
 
@@ -151,6 +153,10 @@ class Recording:
         yield from (c for c in self._recorder.guards.conditions if c.in_model_code)
         for expression, place in self._recorder.guards.zero_one_answers.items():
             yield SizeCondition(expression, place, in_model_code=True)
+        for node in all_nodes(self._recorder.graph.nodes):
+            for axis in kept_axes(node):
+                size, at = node.arguments["self"].shape[axis], node.location
+                yield SizeCondition(sympy.Ne(size, 1), (at.file, at.line, at.text), False)
         looked = self._recorder.example.looked
         if looked and self._inputs.recorded_sizes != self._inputs.example_sizes:
             # What was decided by values was decided by those of another input.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-from sardonyx.aten.graph import AtenGraph, Node, Value
+from sardonyx.aten.control_flow import all_nodes
+from sardonyx.aten.graph import AtenGraph, Dim, Node, Value
 from sardonyx.notes import Note, guard_note
 
 aten = torch.ops.aten
@@ -16,13 +19,10 @@ _SOLUTIONS = (
 )
 
 
-_SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
-
-
 def notes_on_ranks(graph: AtenGraph) -> list[Note]:
     """What a recording with dynamic sizes holds for, as far as numbers of dims depend on it."""
     notes: dict[Note, None] = {}
-    for node in graph.nodes:
+    for node in all_nodes(graph.nodes):
         condition = _condition(node)
         if condition is not None:
             where = node.location
@@ -36,10 +36,8 @@ def _condition(node: Node) -> str | None:
         rows = node.arguments["self"]
         if isinstance(rows, Value) and len(rows.shape) == 2 and not isinstance(rows.shape[0], int):
             return f"there are two rows or more: {node.op._opname} of one has no dims"
-    if node.op in _SQUEEZES:
-        axis = _axis_that_may_be_one(node)
-        if axis is not None:
-            return f"the size of dim {axis} is not 1: squeeze drops it there"
+    for axis in kept_axes(node):
+        return f"the size of dim {axis} is not 1: squeeze drops it there"
     if node.op in _SOLUTIONS:
         matrices, right = node.arguments["A"], node.arguments["B"]
         if isinstance(matrices, Value) and isinstance(right, Value) and _may_be(right, matrices):
@@ -50,18 +48,24 @@ def _condition(node: Node) -> str | None:
     return None
 
 
-def _axis_that_may_be_one(node: Node) -> int | None:
-    """The first dim of dynamic size that a squeeze would drop."""
+def kept_axes(node: Node) -> list[int]:
+    """The dims of dynamic size that a squeeze would drop where that is 1."""
+    if node.op._schema.name.removesuffix("_") not in ("aten::squeeze", "aten::squeeze_copy"):
+        return []
     tensor, dims = node.arguments["self"], node.arguments.get("dim")
-    if not isinstance(tensor, Value) or not tensor.shape:
-        return None
-    rank = len(tensor.shape)
-    axes = range(rank) if dims is None else dims if isinstance(dims, list) else [dims]
-    for axis in axes:
-        size = tensor.shape[axis]
-        if not isinstance(size, int) and (size - 1).is_zero is not False:
-            return int(axis % rank)
-    return None
+    if not isinstance(tensor, Value):
+        return []
+    return [a for a in squeezed_axes(tensor.shape, dims) if may_be_one(tensor.shape[a])]
+
+
+def squeezed_axes(shape: Sequence[Dim], dims: int | list[int] | None) -> list[int]:
+    """The dims that a squeeze drops where they are 1."""
+    axes = range(len(shape)) if dims is None else dims if isinstance(dims, list) else [dims]
+    return sorted({axis % len(shape) for axis in axes}) if shape else []
+
+
+def may_be_one(size: Dim) -> bool:
+    return not isinstance(size, int) and (size - 1).is_zero is not False
 
 
 def _may_be(right: Value, matrices: Value) -> bool:

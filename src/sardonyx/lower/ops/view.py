@@ -72,13 +72,7 @@ def expand(b: Builder, self: Tensor, size: Dims) -> Tensor:
 def squeeze(b: Builder, self: Tensor, dim: Ints | int | None = None) -> Tensor:
     dims = range(self.rank) if dim is None else [dim] if isinstance(dim, int) else dim
     axes = [axis_of(self, d) for d in dims] if self.rank else []
-    for axis in axes:
-        if self.static_dim(axis) is None:
-            size = b.sizes.dim_name(self.dim(axis))
-            raise b.refuse(
-                f"dim {axis} has the dynamic size {size}: squeezing drops it where that is 1, and "
-                "an ONNX tensor has one rank. Squeeze other dims only, or make this one static"
-            )
+    # A dynamic dim stays: the recording's notes say that it holds where its size is not 1.
     return b.squeeze(self, [axis for axis in axes if self.static_dim(axis) == 1])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-import sardonyx
 from tests.capture.torchscript.running import assert_equal_to_eager, exported
 
 SIZES = [(torch.randn(size, 3),) for size in (2, 0, 1, 7)]
@@ -23,18 +22,61 @@ def test_a_vector_that_grows() -> None:
 
 
 def pooled_squeezed(x):
-    return torch.nn.functional.adaptive_avg_pool2d(x, (1, 1)).squeeze()
+    return torch.nn.functional.adaptive_avg_pool2d(x[:, :, None, None], (1, 1)).squeeze()
 
 
 def places_squeezed(x):
     return (x[:, 0] > 0).nonzero().squeeze()
 
 
-@pytest.mark.parametrize("program", [pooled_squeezed, places_squeezed])
-def test_a_squeeze_of_a_dynamic_dim_is_refused(program) -> None:
-    with pytest.raises(sardonyx.UnsupportedOperatorError, match=r"drops it where that is 1") as e:
-        exported(program, [(torch.randn(size, 3, 4, 4),) for size in (2, 1)])
-    assert "test_ranks.py" in str(e.value)
+def squeezed_and_used(x):
+    y = x.squeeze(0)
+    if y.dim() == 1:
+        y = y.unsqueeze(0)
+    return y @ torch.ones(3, 4), (x * 2).squeeze((0, 1)).sum(-1)
+
+
+def squeezed_in_place(x):
+    y = x.clone()
+    y.squeeze_(0)
+    return y + 1
+
+
+def written_squeezed(x):
+    y = x.clone()
+    z = y.squeeze(0)
+    z += 1
+    return y, z
+
+
+def squeezed_in_a_loop(x):
+    t = x.sum()
+    for i in range(x.size(0)):
+        t = t + x[i:].squeeze(0).sum(-1).sum()
+    return t
+
+
+def squeezed_alike(x):
+    a, b, c, d = x.squeeze(0), (x + 1).squeeze(0), (x + 2).squeeze(0), (x * 2).squeeze(0)
+    e, f, g, h = a.squeeze(0), x.squeeze(0), (x + 3).squeeze(0), (x * 3).squeeze(0)
+    return torch.cat([a, b, c, d, f, g, h]), e
+
+
+SQUEEZES = [
+    pooled_squeezed,
+    places_squeezed,
+    squeezed_and_used,
+    squeezed_in_place,
+    written_squeezed,
+    squeezed_in_a_loop,
+    squeezed_alike,
+]
+
+
+@pytest.mark.parametrize("program", SQUEEZES)
+def test_a_squeeze_of_a_dynamic_dim_has_a_branch_for_each_rank(program) -> None:
+    made = assert_equal_to_eager(program, SIZES)
+    assert not made.notes
 
 
 def squeezed_in_a_branch(x):

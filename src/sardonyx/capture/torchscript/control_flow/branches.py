@@ -54,6 +54,13 @@ class BlockRead:
 class ScriptBranches:
     def __init__(self, reader: GraphReader) -> None:
         self._reader = reader
+        self._assumed: dict[Argument, bool] = {}
+        """Conditions on sizes that the branches around what is being read decided."""
+
+    def truth(self, condition: Argument) -> bool | None:
+        known = known_truth(condition)
+        is_of_sizes = known is None and isinstance(condition, sympy.Basic)
+        return self._assumed.get(condition) if is_of_sizes else known
 
     def branch(
         self,
@@ -66,12 +73,16 @@ class ScriptBranches:
         """The results of the reading that the condition chooses. `at_end`: the program returns
         them, so that they may have any rank."""
         reader = self._reader
-        chosen = known_truth(condition)
+        chosen = self.truth(condition)
         if chosen is not None:
             return readings[0 if chosen else 1]()
         is_known = known_outside(reader.graph)
         reads: list[BlockRead] = []
+        outside = self._assumed
         for index, reading in enumerate(readings):
+            if isinstance(condition, sympy.Basic):
+                is_true = index == 0
+                self._assumed = outside | {condition: is_true, sympy.Not(condition): not is_true}
             try:
                 with (
                     _torch_private.without_replacements(reader.inference.mode),
@@ -85,6 +96,8 @@ class ScriptBranches:
                     f" PyTorch raises {error} there"
                 )
                 return readings[1 - index]()
+            finally:
+                self._assumed = outside
             reads.append(BlockRead(block, outputs, changes))
         return self._joined(condition, reads, is_known, location, at_end)
 

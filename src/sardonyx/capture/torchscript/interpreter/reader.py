@@ -23,8 +23,9 @@ from sardonyx.capture.function_overrides.data_checks import is_answered_no
 from sardonyx.capture.quantized.reader import QuantizedReader
 from sardonyx.capture.quantized.tensor import QuantizedTensor
 from sardonyx.capture.side_effects.tensor_state import state_tensors
+from sardonyx.capture.symbolic_shapes.rank_guards import may_be_one, squeezed_axes
 from sardonyx.capture.torchscript.containers.lists import ScriptLists
-from sardonyx.capture.torchscript.control_flow.branches import ScriptBranches, known_truth
+from sardonyx.capture.torchscript.control_flow.branches import Readings, ScriptBranches
 from sardonyx.capture.torchscript.control_flow.conform import Conform
 from sardonyx.capture.torchscript.control_flow.loops import Body, Loop, ScriptLoops
 from sardonyx.capture.torchscript.errors import (
@@ -38,14 +39,19 @@ from sardonyx.capture.torchscript.interpreter.calls import ScriptCalls
 from sardonyx.capture.torchscript.interpreter.constructs import CONSTRUCTS
 from sardonyx.capture.torchscript.interpreter.nodes import NodeWriter, node_inputs, node_outputs
 from sardonyx.capture.torchscript.interpreter.operators import OperatorCalls
+from sardonyx.capture.torchscript.interpreter.shape_writes import use_view_after
 from sardonyx.capture.torchscript.types.numbers import ScriptNumbers
 from sardonyx.capture.torchscript.types.values import (
     Heap,
     ScriptDict,
     ScriptInstance,
+    as_python,
+    is_constant,
 )
 from sardonyx.errors import CaptureError
 
+Rest = Callable[[], list[Argument]]
+"""Reads the rest of the program."""
 _MOST_COPIES = 6
 """The depth of nested branches that each have a copy of the rest of the program."""
 _WITHOUT_EFFECT = frozenset({"aten::warn", "prim::Print"})
@@ -129,6 +135,9 @@ class GraphReader(NodeWriter):
         `then`, which reads more after them. `at_end`: the program ends there."""
         for place, node in enumerate(nodes):
             kind = node.kind()
+            rest = partial(self.read_block, nodes[place + 1 :], outputs, then, at_end=at_end)
+            if kind in ("aten::squeeze", "aten::squeeze_") and (axes := self._open_axes(node)):
+                return self._read_squeezed(node, self.inputs_of(node)[0], axes, rest, at_end)
             try:
                 if kind == "prim::If":
                     self._read_branch(node)
@@ -137,7 +146,6 @@ class GraphReader(NodeWriter):
             except CannotJoin as reason:
                 if kind != "prim::If":
                     raise
-                rest = partial(self.read_block, nodes[place + 1 :], outputs, then, at_end=at_end)
                 return self._read_rest_in_branches(node, reason, rest, at_end)
         results = [self.env[o.debugName()] for o in outputs]
         return results if then is None else then(results)
@@ -156,14 +164,11 @@ class GraphReader(NodeWriter):
         return self.read_block(list(block.nodes()), list(block.outputs()), then, **at)
 
     def _read_rest_in_branches(
-        self, node: Any, reason: CannotJoin, rest: Callable[[], list[Argument]], at_end: bool
+        self, node: Any, reason: CannotJoin, rest: Rest, at_end: bool
     ) -> list[Argument]:
         """The rest of the program is read in each branch, where its types are known."""
         (condition,) = self.inputs_of(node)
-        location = self.here = self.location(node)
-        copies = int(known_truth(condition) is None)
-        if copies and self._copies >= _MOST_COPIES:
-            raise BranchesDiffer(reason, location) from reason
+        self.here = self.location(node)
 
         def go_on(results: list[Argument]) -> list[Argument]:
             self.set_outputs(node, results)
@@ -172,6 +177,15 @@ class GraphReader(NodeWriter):
         readings = [
             partial(self._read_side, block, go_on, at_end=at_end) for block in node.blocks()
         ]
+        return self._copied(condition, readings, reason, at_end)
+
+    def _copied(
+        self, condition: Argument, readings: Readings, reason: CannotJoin, at_end: bool
+    ) -> list[Argument]:
+        """The results of one of two readings of the rest of the program."""
+        location, copies = self.here, int(self.branches.truth(condition) is None)
+        if copies and self._copies >= _MOST_COPIES:
+            raise BranchesDiffer(reason, location) from reason
         self._copies += copies
         try:
             return self.branches.branch(condition, readings, location, at_end=at_end)
@@ -181,6 +195,35 @@ class GraphReader(NodeWriter):
             raise
         finally:
             self._copies -= copies
+
+    def _open_axes(self, node: Any) -> list[int]:
+        """The dims that a squeeze drops where they are 1, if that is open for one of them."""
+        tensor, *dims = self.inputs_of(node)
+        if not isinstance(tensor, Value) or not tensor.has_shape or not all(map(is_constant, dims)):
+            return []
+        axes = squeezed_axes(tensor.shape, as_python(dims[0]) if dims else None)
+        return axes if any(may_be_one(tensor.shape[axis]) for axis in axes) else []
+
+    def _read_squeezed(
+        self, node: Any, tensor: Value, axes: list[int], rest: Rest, at_end: bool
+    ) -> list[Argument]:
+        """The rest of the program, read once for each rank that a squeeze may leave."""
+        self.here = self.location(node)
+        if not axes:
+            if node.kind() == "aten::squeeze_":
+                use_view_after(node)
+            self.set(node, tensor)
+            return rest()
+        *axes, axis = axes
+
+        def dropped() -> list[Argument]:
+            view = self.emit(torch.ops.aten.select.int, [tensor, axis, 0])[0]
+            return self._read_squeezed(node, view, axes, rest, at_end)
+
+        is_one = self.numbers.compute("aten::eq", [tensor.shape[axis], 1], torch.bool)
+        kept = partial(self._read_squeezed, node, tensor, axes, rest, at_end)
+        reason = CannotJoin("squeeze drops a dim where its size is 1", "squeeze of static dims")
+        return self._copied(is_one, [dropped, kept], reason, at_end)
 
     def _read_loop(self, node: Any) -> None:
         count, condition, *start = self.inputs_of(node)
