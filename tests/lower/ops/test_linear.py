@@ -51,6 +51,10 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "addmm_nothing": (lambda a, x, y: torch.addmm(a, x[:, :0], y[:0], beta=2), (W, M, N)),
     "outer_bools": (lambda x, y: torch.outer(x > 0, y > 0), (V, W)),
     "addmm_relu": (lambda a, x, y: torch.ops.aten._addmm_activation(a, x, y), (W, M, N)),
+    "addmm_gelu": (
+        lambda a, x, y: torch.ops.aten._addmm_activation(a, x, y, use_gelu=True),
+        (W, M, N),
+    ),
     "tensordot": (lambda x, y: torch.tensordot(x, y, dims=1), (B1, N)),
     "tensordot_dims": (lambda x, y: torch.tensordot(x, y, ([2, 0], [1, 0])), (B1, B2)),
     "tensordot_outer": (lambda x, y: torch.tensordot(x, y, dims=0), (M, V)),

@@ -107,21 +107,6 @@ def addmm(
     return b.cast(_combined(b, self, matmul(b, mat1, mat2), beta, alpha), dtype)
 
 
-@lowering("aten::_addmm_activation")
-def addmm_activation(
-    b: Builder,
-    self: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    *,
-    beta: Scalar = 1,
-    alpha: Scalar = 1,
-    use_gelu: bool = False,
-) -> Tensor:
-    product = addmm(b, self, mat1, mat2, beta=beta, alpha=alpha)
-    return b.Gelu(product, approximate="tanh") if use_gelu else b.Relu(product)
-
-
 @lowering("aten::addbmm")
 def addbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
