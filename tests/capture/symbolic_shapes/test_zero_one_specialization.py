@@ -171,6 +171,12 @@ DECISIONS = {
     "other sizes": lambda x, past: torch.cat([past[-4:] if _is_one(x) else past, x]),
     "sizes far off": lambda x, past: torch.cat([past[-40:] if _is_one(x) else past, x]),
     "positions": lambda x, past: past * (torch.arange(len(past)) < 90) if _is_one(x) else past,
+    "scaled": lambda x, past: past * (torch.arange(len(past)) * 0.01 < 0.5) if _is_one(x) else past,
+    "integers": lambda x, past: (past.long() % 70) if _is_one(x) else past.long(),
+    "a write": lambda x, past: past.zero_() if _is_one(x) else past,
+    "a write that is not returned": lambda x, past: (
+        x + 0 * (past.zero_() if _is_one(x) else past)[0]
+    ),
     "sizes of a table": lambda x, past: past * TABLE[: len(past)] if _is_one(x) else past,
     "size 2": lambda x, past: past * x.shape[0] if x.shape[0] < 3 else past * 1,
     "another branch": lambda x, past: past * (1 + (len(past) > 90)) if _is_one(x) else past,

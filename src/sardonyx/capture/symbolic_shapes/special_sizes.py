@@ -67,7 +67,8 @@ class SpecialSizes:
         for found in branches:
             numbers |= (of_all - found) | (found - of_all)
         self._scale = 2 * max((abs(n) for n in numbers if abs(n) < 1e4), default=1.0)
-        large = {int(abs(n)) for n in numbers if max(_TRIED) < abs(n) <= _LARGEST_NUMBER}
+        finite = [abs(n) for n in numbers if 1 / _LARGEST_NUMBER <= abs(n) <= _LARGEST_NUMBER]
+        large = {int(max(n, 1 / n)) for n in finite} - {*range(max(_TRIED))}
         if not self._agrees(self.example, "example"):
             raise SpecialSizeError("the model does not run alone")
         for fixed in regions:
@@ -152,7 +153,7 @@ def _numbers_in(recorded: Recorded) -> Counter[float]:
     arguments = [list(node.arguments.values()) for node in all_nodes(recorded.graph.nodes)]
     for leaf in pytree.leaves_in([*arguments, *(c.expression for c in recorded.decisions)]):
         if isinstance(leaf, sympy.Basic):
-            found.update(map(float, leaf.atoms(sympy.Number)))
+            found.update(map(float, leaf.atoms(sympy.Rational, sympy.Float)))
         elif isinstance(leaf, (int, float)):
             found[float(leaf)] += 1
         elif isinstance(leaf, Value) and leaf.constant is not None:
@@ -162,11 +163,11 @@ def _numbers_in(recorded: Recorded) -> Counter[float]:
     return found
 
 
-def _observed(model: Any, form: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    """The result, and the tensors that may have been written."""
+def _observed(model: Any, form: Any, *args: Any, **kwargs: Any) -> Any:
+    """Copies of the result and of the tensors that may have been written: these are put back."""
     given = pytree.tensors_in(pytree.flatten((args, kwargs))[0])
-    result = form(*args, **kwargs)
-    return result, given, [buffer.clone() for buffer in getattr(model, "buffers", tuple)()]
+    observed = form(*args, **kwargs), given, [*getattr(model, "buffers", tuple)()]
+    return pytree.map_leaves(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, observed)
 
 
 def _results(recorded: Recorded, *args: Any, **kwargs: Any) -> Any:
@@ -200,5 +201,5 @@ def _drawn(leaf: Any, kind: str, generator: torch.Generator, scale: float) -> An
         return drawn
     if is_float:
         return (torch.randn(shape, generator=generator) * scale * (chosen > 2)).to(leaf.dtype)
-    low, high = min(int(leaf.min()), 0), 2 * int(leaf.max()) + 8
+    low, high = min(int(leaf.min()), 0), 2 * max(int(leaf.max()), int(scale)) + 8
     return torch.randint(low, high, shape, generator=generator).to(leaf.dtype)
