@@ -172,14 +172,29 @@ def test_modules_that_are_exchanged() -> None:
 
 @pytest.mark.parametrize("capture", ["auto", "script"])
 def test_what_nothing_foresaw_is_an_error_of_ours(capture) -> None:
-    class Unhashable(nn.Module):
-        __hash__ = None
-
+    class WithoutState(nn.Module):
         def forward(self, x):
             return x
 
+        def state_dict(self, *args, **kwargs):
+            raise TypeError("none")
+
     with pytest.raises(sardonyx.SardonyxError, match="nothing foresaw, in capture: TypeError"):
-        sardonyx.export(Unhashable(), (X,), capture=capture)
+        sardonyx.export(WithoutState(), (X,), capture=capture)
+
+
+def test_a_module_without_a_hash() -> None:
+    class Unhashable(nn.Module):
+        __hash__ = None
+
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    assert_equal_to_eager(Unhashable(), [(X,), (torch.randn(5, 3),)])
 
 
 def test_a_float_argument_is_fed_as_float64() -> None:

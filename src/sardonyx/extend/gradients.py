@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from sardonyx.aten.graph import Value
+from sardonyx.aten.module_tree import named_parameters
 
 
 def trainable_parameters(model: Any) -> frozenset[str]:
-    if not isinstance(model, (torch.nn.Module, torch.export.ExportedProgram)):
-        return frozenset()
-    return frozenset(name for name, tensor in model.named_parameters() if tensor.requires_grad)
+    is_program = isinstance(model, torch.export.ExportedProgram)
+    parameters = model.named_parameters() if is_program else named_parameters(model)
+    return frozenset(name for name, tensor in parameters if tensor.requires_grad)
 
 
 def requires_grad(
