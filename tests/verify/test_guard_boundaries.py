@@ -9,6 +9,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 import sardonyx
+from sardonyx.aten.signature import InputSpec
 from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
 from sardonyx.verify.inputs import sizes_beyond
 
@@ -102,3 +103,10 @@ def test_the_nearest_sizes_on_the_other_side():
 def test_no_sizes_that_are_much_larger():
     assert list(sizes_beyond([n > 1000], (), {"n": 5})) == []
     assert list(sizes_beyond([n > 30], (), {"n": 5})) == [{"n": 31}]
+
+
+def test_no_inputs_of_many_more_elements():
+    spec = InputSpec("x", "x", "tensor", torch.float32, ("n", 2**19))
+    assert list(sizes_beyond([n > 7, n > 6], (spec,), {"n": 2})) == [{"n": 8}, {"n": 7}]
+    assert list(sizes_beyond([n > 8], (spec,), {"n": 2})) == []
+    assert list(sizes_beyond([n > 8], (spec,), {"n": 6})) == [{"n": 9}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 import sympy
 import torch
@@ -12,6 +13,7 @@ from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
 
 _MOST_CONDITIONS = 24
 _SMALL = 32
+_FEW_ELEMENTS = 2**22
 
 
 class UnknownSizeError(ValueError):
@@ -55,7 +57,19 @@ def sizes_beyond(
         for other in sizes_across(condition, sizes, most):
             if other not in seen and _within(specs, other) == other:
                 seen.append(other)
-                yield other
+                if _is_comparable(specs, other, sizes):
+                    yield other
+
+
+def _is_comparable(
+    specs: Sequence[InputSpec], other: Mapping[str, int], sizes: Mapping[str, int]
+) -> bool:
+    """Whether a run takes about as long, by the elements of the inputs."""
+    try:
+        count, before = (sum(prod(resized(s, each)) for s in specs) for each in (other, sizes))
+    except UnknownSizeError:
+        return True  # which drawing them says
+    return count <= max(_FEW_ELEMENTS, 2 * before)
 
 
 def resized(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -56,6 +56,8 @@ class NumberObserver:
     unread: UnreadConditions
     numbers: list[weakref.ref[Any]]
     """All that the model's code was given."""
+    calls_cached_function: Callable[[FrameType], bool]
+    """Whether a frame is calling a function of functools.lru_cache."""
 
 
 def _observer_of(number: Any) -> NumberObserver | None:
@@ -191,6 +193,15 @@ def _for_models(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
+def _hash_in_model(number: Any) -> int:
+    """That of the number, as a key of a dict is found by it; but a cached function is called again
+    for each other expression."""
+    observer = _observer_of(number)
+    if observer is not None and observer.calls_cached_function(sys._getframe(1)):
+        return hash(number.node.expr)
+    return hash(number.eager(number))
+
+
 def _rounded_once(number: Any) -> Any:
     """Sums and products are rounded one by one, as Python does it; sympy would multiply the numbers
     of h * 0.29 * 100 first."""
@@ -243,4 +254,4 @@ for _form, _kind in ((Size, torch.SymInt), (Real, torch.SymFloat)):
     for _name in ("__floordiv__", "__rfloordiv__"):
         _is_reversed = _name == "__rfloordiv__"
         setattr(_form, _name, _whole_quotient(getattr(_kind, _name), is_reversed=_is_reversed))
-    _form.__hash__ = lambda self: hash(self.eager(self))  # type: ignore[method-assign]
+    _form.__hash__ = _hash_in_model  # type: ignore[method-assign]

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator, Mapping
+from functools import _lru_cache_wrapper
+from inspect import getattr_static
 from types import FrameType
 from typing import Any, NamedTuple, TypeGuard
 
@@ -20,6 +22,8 @@ class Statements(NamedTuple):
     """Lines whose errors may be caught."""
     reports: tuple[Position, ...]
     """Expressions of which only people see the result: messages of errors, what is logged."""
+    called: Mapping[Position, ast.expr]
+    """By the position of a call, the function."""
 
 
 _known: dict[str, tuple[list[str], Statements]] = {}
@@ -43,7 +47,7 @@ def is_only_reported(frame: FrameType) -> bool:
     statements = statements_of(frame.f_code.co_filename)
     if statements is None:
         return False
-    line, last, column, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    line, last, column, end = _running(frame)
     if line is None or last is None or column is None or end is None:
         return False
     return any(
@@ -52,10 +56,32 @@ def is_only_reported(frame: FrameType) -> bool:
     )
 
 
+def calls_cached_function(frame: FrameType) -> bool:
+    """Whether a frame is calling a function of functools.lru_cache."""
+    statements = statements_of(frame.f_code.co_filename)
+    function = statements and statements.called.get(_running(frame))
+    return function is not None and isinstance(_named(function, frame), _lru_cache_wrapper)
+
+
+def _running(frame: FrameType) -> Position:
+    return list(frame.f_code.co_positions())[frame.f_lasti // 2]
+
+
+def _named(expression: ast.expr, frame: FrameType) -> Any:
+    """What a name, or an attribute of one, is in a frame, found without running code."""
+    if isinstance(expression, ast.Name):
+        return frame.f_locals.get(expression.id, frame.f_globals.get(expression.id))
+    if not isinstance(expression, ast.Attribute):
+        return None
+    found = getattr_static(_named(expression.value, frame), expression.attr, None)
+    return found.__func__ if isinstance(found, staticmethod) else found
+
+
 def _read(tree: ast.AST) -> Statements:
     answers: dict[Position, bool] = {}
     guarded: set[int] = set()
     reports: list[Position] = []
+    called: dict[Position, ast.expr] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
             answers.update(_answers(node.test, True))
@@ -68,7 +94,9 @@ def _read(tree: ast.AST) -> Statements:
             guarded.update(range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1))
         elif isinstance(node, ast.Expr) and _reports(node.value):
             reports += map(_position, node.value.args)
-    return Statements(answers, frozenset(guarded), tuple(reports))
+        elif isinstance(node, ast.Call):
+            called[_position(node)] = node.func
+    return Statements(answers, frozenset(guarded), tuple(reports), called)
 
 
 def names_in(file: str) -> frozenset[str]:

@@ -181,8 +181,8 @@ class _EscapedTensors:
         """Those of functools.lru_cache with an entry that holds an item, or whose key does."""
         holders = holders + self._holders_of([h for h in holders if isinstance(h, tuple)])
         entries = [h for h in holders if type(h).__name__ == "_lru_list_elem"]
-        tables = self._holders_of(entries)
-        found = (*holders, *entries, *tables, *self._holders_of(tables))
+        tables = [h for h in (*holders, *self._holders_of(entries)) if isinstance(h, dict)]
+        found = (*holders, *entries, *self._holders_of(tables))
         caches = [h for h in found if isinstance(h, functools._lru_cache_wrapper)]
         for cache in caches:
             cache.cache_clear()

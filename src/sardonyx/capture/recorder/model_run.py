@@ -38,6 +38,7 @@ from sardonyx.capture.flat_model import (
 from sardonyx.capture.function_overrides.data_checks import DataCheckOverride
 from sardonyx.capture.function_overrides.function_mode import FunctionOverride, FunctionOverrides
 from sardonyx.capture.function_overrides.overrides import OperatorOverrides
+from sardonyx.capture.function_overrides.source_statements import calls_cached_function
 from sardonyx.capture.inputs.binding import PreparedInputs
 from sardonyx.capture.inputs.derived_dims import compute_roots
 from sardonyx.capture.inputs.example_sizes import named_dims
@@ -232,6 +233,7 @@ class Recording:
             simplified=self._recorder.large_sizes.symbol_for,
             unread=self._recorder.guards.unread,
             numbers=self._numbers,
+            calls_cached_function=calls_cached_function,
         )
         try:
             with (
