@@ -154,6 +154,7 @@ def _export(
     if f is not None:
         with stage("serialize"):
             program.save_as_export(f)
+    program.warn_of_conditions()
     if options.verbose:
         print(program.to_text())
     for note in program.notes:

@@ -128,6 +128,10 @@ class OnnxExporterWarning(UserWarning):
     """An option without effect, or with another one than in other exporters."""
 
 
+class NarrowedDimWarning(OnnxExporterWarning):
+    """The file is valid for some sizes only of a dim that is declared dynamic."""
+
+
 # The names that users of earlier exporters catch.
 OnnxExporterError = SardonyxError
 InvalidExportOptionsError = InvalidOptionError

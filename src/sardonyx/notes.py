@@ -6,6 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import Self, TypeVar
 
+import sympy
+
 from sardonyx.aten.location import Place, place_text
 from sardonyx.errors import SardonyxError
 
@@ -29,12 +31,19 @@ class Note(str):
 
     kind: NoteKind
     place: Place | None
+    condition: sympy.Basic | None
+    """What a guard assumes, in the caller's names of dims, where that is known."""
 
     def __new__(
-        cls, text: str, kind: NoteKind = NoteKind.GENERAL, place: Place | None = None
+        cls,
+        text: str,
+        kind: NoteKind = NoteKind.GENERAL,
+        place: Place | None = None,
+        condition: sympy.Basic | None = None,
     ) -> Self:
         note = super().__new__(cls, text)
         note.kind = kind
+        note.condition = condition
         note.place = place if place is not None and place[0] else None
         return note
 
@@ -46,13 +55,19 @@ class Note(str):
 _LONGEST_CONDITION = 300
 
 
-def guard_note(condition: str, reason: str = "", place: Place | None = None) -> Note:
-    """The file is valid where a condition holds; `reason` says what assumes it."""
+def guard_note(
+    condition: str,
+    reason: str = "",
+    place: Place | None = None,
+    expression: sympy.Basic | None = None,
+) -> Note:
+    """The file is valid where a condition holds; `reason` says what assumes it, `expression` is the
+    condition in the caller's names."""
     if len(condition) > _LONGEST_CONDITION:
         condition = f"{condition[: _LONGEST_CONDITION - 40]} … {condition[-40:]}"
     at = place_text(place) if place is not None else ""
     text = f"the recording holds where {condition}{reason and f': {reason}'}{at and f' at {at}'}"
-    return Note(text, NoteKind.GUARD, place)
+    return Note(text, NoteKind.GUARD, place, expression)
 
 
 def error_at(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +15,18 @@ import onnx_ir as ir
 import sympy
 import torch
 
+from sardonyx._torch_private.paths import OWN_FOLDER
 from sardonyx.aten.module_tree import weights_of
 from sardonyx.aten.signature import Signature
 from sardonyx.capture.baked_values import BakedValue
 from sardonyx.capture.inputs.binding import split_arguments
 from sardonyx.capture.side_effects.restore import version_of
-from sardonyx.errors import InvalidOptionError, VerificationError
+from sardonyx.errors import (
+    InvalidOptionError,
+    NarrowedDimWarning,
+    VerificationError,
+    format_message,
+)
 from sardonyx.legalize import store_constants
 from sardonyx.lower.onnx_types.verifier import verify_onnx
 from sardonyx.lower.weights import TorchTensor
@@ -32,7 +40,9 @@ from sardonyx.serialize.parameters import parameters_as_inputs
 from sardonyx.serialize.text import to_text
 from sardonyx.serialize.writer import WriteResult, write_model
 from sardonyx.verify.baked_reads import BakedReads
+from sardonyx.verify.drawn_sizes import broken_guards, is_narrowing
 from sardonyx.verify.eager import EagerModel
+from sardonyx.verify.inputs import example_sizes
 from sardonyx.verify.onnxruntime_session import Output, Session, has_halves
 from sardonyx.verify.randomness import random_outputs
 from sardonyx.verify.verification import Verification, VerificationReport
@@ -166,7 +176,10 @@ class ONNXProgram:
         """Run in ONNX Runtime with the weights that the PyTorch model has now; takes and returns
         what the PyTorch model does."""
         self._reload_changed_weights()
-        outputs = self._run(self.signature.flatten(args, kwargs))
+        tensors = self.signature.flatten(args, kwargs)
+        sizes = example_sizes(self.signature.inputs, tensors)
+        _warn("the file may differ from the model at these sizes", broken_guards(self.notes, sizes))
+        outputs = self._run(tensors)
         return self.signature.unflatten([outputs[spec.name] for spec in self.signature.outputs])
 
     def verify(
@@ -206,6 +219,21 @@ class ONNXProgram:
         )
         self.verification = verification.report()
         return self.verification
+
+    def warn_of_conditions(self) -> None:
+        """On dims that are to be dynamic: those that sizes of 2 or more break, and those that were
+        found to matter."""
+        dims = [dim for spec in self.signature.inputs for dim in spec.dynamic.values()]
+        required = {dim.name for dim in dims if dim.required}
+        differs = self.verification.left_out if self.verification is not None else {}
+        narrowing = {
+            note.condition: note
+            for note in self.notes
+            if note.condition is not None
+            and not required.isdisjoint(symbol.name for symbol in note.condition.free_symbols)
+            and (note in differs or is_narrowing(note))
+        }
+        _warn("the file is valid for some sizes only", list(narrowing.values()))
 
     def optimize(self) -> None:
         """Run the optimization passes on `model`, in place. A file saved before stays as it is."""
@@ -265,6 +293,15 @@ class ONNXProgram:
             and self._versions_written == self._versions_run
         )
         return self.path if self.path is not None and unchanged else self.model
+
+
+def _warn(headline: str, notes: Sequence[Note]) -> None:
+    """At the line of the user's code."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_FOLDER):
+        level, frame = level + 1, frame.f_back
+    if notes:
+        warnings.warn(format_message(headline, [("notes", notes)]), NarrowedDimWarning, level)
 
 
 def _file_stamp(path: Path | None) -> tuple[int, int] | None:

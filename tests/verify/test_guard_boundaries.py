@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import sardonyx
 from sardonyx.aten.signature import InputSpec
 from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
-from sardonyx.verify.inputs import sizes_beyond
+from sardonyx.verify.drawn_sizes import DrawnSizes
 
 BOTH = pytest.mark.parametrize("capture", ["trace", "export"])
 TABLE = torch.randn(16, 3)
@@ -62,10 +62,29 @@ def decided(x):
     return x * 2 if x.shape[0] > 12 else x * 3
 
 
-def test_a_decision_that_was_recorded_is_found_to_differ():
-    with pytest.raises(sardonyx.VerificationError, match="n=13") as error:
-        labels(decided, "export")
-    assert "the recording holds where n <= 12" in str(error.value)
+def test_sizes_for_which_a_recording_does_not_hold_are_left_out():
+    with pytest.warns(sardonyx.NarrowedDimWarning, match="the recording holds where n <= 12"):
+        program = sardonyx.export(
+            decided,
+            (torch.randn(8, 3),),
+            dynamic_axes={"x": {0: "n"}},
+            input_names=["x"],
+            verify=True,
+        )
+    assert program.verification is not None
+    assert list(program.verification.left_out.values()) == [["n=13"]]
+    assert [run.label for run in program.verification.runs] == ["example", "n=9", "n=7"]
+    with pytest.warns(sardonyx.NarrowedDimWarning, match="n <= 12"):
+        program(torch.randn(20, 3))
+    with pytest.raises(sardonyx.VerificationError, match=r"broken .* n <= 12"):
+        program.verify((torch.randn(20, 3),))
+
+
+@BOTH
+def test_sizes_are_drawn_where_a_recording_holds(capture):
+    with pytest.warns(sardonyx.NarrowedDimWarning):
+        found = labels(lambda x: x * 2 if x.shape[0] % 4 == 0 else x * 3, capture)
+    assert found == ["example", "n=12", "n=4"]
 
 
 def test_sizes_that_the_caller_does_not_allow_are_not_tried():
@@ -101,12 +120,14 @@ def test_the_nearest_sizes_on_the_other_side():
 
 
 def test_no_sizes_that_are_much_larger():
-    assert list(sizes_beyond([n > 1000], (), {"n": 5})) == []
-    assert list(sizes_beyond([n > 30], (), {"n": 5})) == [{"n": 31}]
+    assert list(DrawnSizes((), {"n": 5}, ()).beyond([n > 1000])) == []
+    assert list(DrawnSizes((), {"n": 5}, ()).beyond([n > 30])) == [{"n": 31}]
 
 
 def test_no_inputs_of_many_more_elements():
     spec = InputSpec("x", "x", "tensor", torch.float32, ("n", 2**19))
-    assert list(sizes_beyond([n > 7, n > 6], (spec,), {"n": 2})) == [{"n": 8}, {"n": 7}]
-    assert list(sizes_beyond([n > 8], (spec,), {"n": 2})) == []
-    assert list(sizes_beyond([n > 8], (spec,), {"n": 6})) == [{"n": 9}]
+    drawn = DrawnSizes((spec,), {"n": 2}, ())
+    assert list(drawn.beyond([n > 7, n > 6])) == [{"n": 8}, {"n": 7}]
+    assert list(drawn.beyond([n > 8])) == []
+    assert drawn.too_large == ["n=9"]
+    assert list(DrawnSizes((spec,), {"n": 6}, ()).beyond([n > 8])) == [{"n": 9}]

@@ -3,12 +3,11 @@ import torch
 
 from sardonyx.aten.drawn_values import drawn_like
 from sardonyx.aten.signature import DynamicDim, InputSpec
+from sardonyx.verify.drawn_sizes import DrawnSizes
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     example_sizes,
-    other_sizes,
     resized,
-    smaller_sizes,
 )
 
 
@@ -51,14 +50,15 @@ def test_dims_may_be_computed_from_other_dims():
 def test_sizes_stay_within_what_the_caller_allows():
     limited = [spec("n", "m", n=DynamicDim("n", minimum=4, maximum=5))]
     sizes = {"n": 4, "m": 4}
-    assert {s["n"] for s in other_sizes(limited, sizes)} <= {4, 5}
-    assert smaller_sizes(limited, sizes) == {"n": 4, "m": 3}
-    assert list(other_sizes([spec("n", n=DynamicDim("n", maximum=1))], {"n": 1})) == []
+    assert {s["n"] for s in DrawnSizes(limited, sizes, ()).others()} <= {4, 5}
+    assert list(DrawnSizes(limited, sizes, ()).smaller()) == [{"n": 4, "m": 3}]
+    single = [spec("n", n=DynamicDim("n", maximum=1))]
+    assert list(DrawnSizes(single, {"n": 1}, ()).others()) == []
 
 
 @pytest.mark.parametrize("sizes", [{"a": 1}, {"a": 2, "b": 2}, {"a": 0, "b": 8, "c": 8}])
 def test_other_sizes_differ_in_every_symbol(sizes):
-    candidates = list(other_sizes([spec(*sizes)], sizes))
+    candidates = list(DrawnSizes([spec(*sizes)], sizes, ()).others())
     assert len(candidates) >= 3
     for candidate in candidates:
         assert all(candidate[name] != size and candidate[name] > 0 for name, size in sizes.items())

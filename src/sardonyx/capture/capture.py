@@ -50,7 +50,7 @@ from sardonyx.errors import (
 )
 from sardonyx.functionalization.conditional_copies import notes_on_copies
 from sardonyx.functionalization.functionalize import functionalize
-from sardonyx.notes import Note, NoteKind
+from sardonyx.notes import Note
 from sardonyx.options import Options
 
 
@@ -91,7 +91,7 @@ def capture(
     for value, spec in zip(graph.inputs, given, strict=True):
         value.name = spec.name
     larger = [d.name for axes in inputs.dynamic for d in axes.values() if (d.minimum or 0) > 1]
-    copies = [Note(text, NoteKind.GUARD) for text in notes_on_copies(graph, larger)]
+    copies = notes_on_copies(graph, larger)
     functionalize(graph)
     verify(graph)
     notes = [

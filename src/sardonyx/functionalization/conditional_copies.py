@@ -9,12 +9,12 @@ import sympy
 import torch
 
 from sardonyx.aten.graph import AtenGraph, Dim, Node, Value
-from sardonyx.aten.location import place_text
 from sardonyx.functionalization.alias_analysis import VIEWS_OR_COPIES, Classes, written_values
 from sardonyx.functionalization.layout import has_no_gaps, layout_of
+from sardonyx.notes import Note, guard_note
 
 
-def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[str]:
+def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[Note]:
     """Notes for a graph before functionalization; `larger` names dims that are never 1."""
     candidates = {}
     for index, node in enumerate(graph.nodes):
@@ -24,7 +24,7 @@ def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[str]
                 candidates[index] = sizes
     if not candidates:
         return []
-    notes: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     classes = Classes()
     for index, node in enumerate(graph.nodes):
         if index not in candidates:
@@ -32,13 +32,15 @@ def notes_on_copies(graph: AtenGraph, larger: Collection[str] = ()) -> list[str]
     for index, sizes in candidates.items():
         node = graph.nodes[index]
         if _is_seen(graph, node, index, classes):
-            where = " and ".join(f"{_name(graph, size)} != 1" for size in sizes)
+            names = [_name(graph, size) for size in sizes]
             at = node.location
-            place = place_text((at.file, at.line, at.text))
-            notes[
-                f"the recording holds where {where}: of one, {node.op._opname}() is no copy, and"
-                f" writes of it are seen by both at {place}"
-            ] = None
+            note = guard_note(
+                " and ".join(f"{name} != 1" for name in names),
+                f"of one, {node.op._opname}() is no copy, and writes of it are seen by both",
+                (at.file, at.line, at.text),
+                sympy.And(*(sympy.Ne(sympy.Symbol(name), 1) for name in names)),
+            )
+            notes[note] = None
     return list(notes)
 
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
 
-import sympy
 import torch
 
 from sardonyx.aten.signature import DynamicDim, InputSpec
-from sardonyx.capture.symbolic_shapes.guard_boundaries import sizes_across
-
-_MOST_CONDITIONS = 24
-_SMALL = 32
-_FEW_ELEMENTS = 2**22
 
 
 class UnknownSizeError(ValueError):
@@ -30,48 +23,6 @@ def example_sizes(specs: Sequence[InputSpec], examples: Sequence[torch.Tensor]) 
     return sizes
 
 
-def other_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Sizes that the caller allows and that differ from the example's, the least demanding first.
-
-    Dims of one size get different ones, so that a mix-up of two dims shows; a model that wants
-    multiples of some number is offered multiples of the example's sizes.
-    """
-    for other in _differing(sizes):
-        allowed = _within(specs, other)
-        if allowed != sizes:
-            yield allowed
-
-
-def smaller_sizes(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
-    return _within(specs, {name: max(1, size - 1) for name, size in sizes.items()})
-
-
-def sizes_beyond(
-    conditions: Sequence[sympy.Basic], specs: Sequence[InputSpec], sizes: Mapping[str, int]
-) -> Iterator[dict[str, int]]:
-    """Sizes that the caller allows and at which a condition is answered otherwise than at these;
-    none that are much larger."""
-    seen = [dict(sizes)]
-    for condition in conditions[:_MOST_CONDITIONS]:
-        most = max(_SMALL, 2 * max(sizes.values(), default=0))
-        for other in sizes_across(condition, sizes, most):
-            if other not in seen and _within(specs, other) == other:
-                seen.append(other)
-                if _is_comparable(specs, other, sizes):
-                    yield other
-
-
-def _is_comparable(
-    specs: Sequence[InputSpec], other: Mapping[str, int], sizes: Mapping[str, int]
-) -> bool:
-    """Whether a run takes about as long, by the elements of the inputs."""
-    try:
-        count, before = (sum(prod(resized(s, each)) for s in specs) for each in (other, sizes))
-    except UnknownSizeError:
-        return True  # which drawing them says
-    return count <= max(_FEW_ELEMENTS, 2 * before)
-
-
 def resized(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an input under `sizes`; a derived dim such as `2*batch` follows its root."""
     dynamic = _dynamic_dims(spec)
@@ -79,14 +30,6 @@ def resized(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
         _size(dynamic[axis], sizes) if axis in dynamic else int(dim)
         for axis, dim in enumerate(spec.dims)
     )
-
-
-def _differing(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    yield {name: size + 1 + index for index, (name, size) in enumerate(sizes.items())}
-    yield {name: size + 1 for name, size in sizes.items()}
-    yield {name: max(size, 1) * 2 for name, size in sizes.items()}
-    if any(size > 1 for size in sizes.values()):
-        yield {name: size - 1 if size > 1 else size + 1 for name, size in sizes.items()}
 
 
 def _dynamic_dims(spec: InputSpec) -> dict[int, DynamicDim]:
@@ -109,7 +52,8 @@ def _size(dim: DynamicDim, sizes: Mapping[str, int]) -> int:
     return size
 
 
-def _within(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
+def within_limits(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The nearest sizes that the caller allows."""
     limited = dict(sizes)
     for spec in specs:
         for dim in _dynamic_dims(spec).values():

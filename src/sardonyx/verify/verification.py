@@ -18,16 +18,14 @@ from sardonyx.errors import NotRunnableError, VerificationError, first_line, for
 from sardonyx.notes import Note, NoteKind
 from sardonyx.verify.baked_reads import BakedReads
 from sardonyx.verify.compare import OutputComparison, compare_output, form_problem
+from sardonyx.verify.drawn_sizes import DrawnSizes, broken_guards
 from sardonyx.verify.eager import EagerModel, EagerRun
 from sardonyx.verify.inputs import (
     UnknownSizeError,
     example_sizes,
     mirrored,
-    other_sizes,
     resized,
-    sizes_beyond,
     sizes_label,
-    smaller_sizes,
 )
 from sardonyx.verify.onnxruntime_session import Output
 from sardonyx.verify.rounding import rounding_errors, run_in_float64
@@ -35,6 +33,7 @@ from sardonyx.verify.rounding import rounding_errors, run_in_float64
 RunOnnx = Callable[[Sequence[torch.Tensor]], Mapping[str, Output]]
 """Takes the tensors in the order of the ONNX inputs, gives every ONNX output by name."""
 
+_Row = tuple[str, str | Sequence[str]]
 _OTHER_SEED = 0x5A4D
 _MORE_DRAWS = 3
 _MOST_BEYOND = 4
@@ -58,6 +57,8 @@ class VerificationReport:
     skipped: tuple[str, ...] = ()
     baked: tuple[str, ...] = ()
     """What the runs tell of the values that tracing baked."""
+    left_out: Mapping[Note, Sequence[str]] = field(default_factory=dict)
+    """Sizes at which nothing was compared, by the note whose condition does not hold there."""
 
     @property
     def largest_absolute(self) -> float:
@@ -82,8 +83,15 @@ class VerificationReport:
 
     def __str__(self) -> str:
         found, *errors = self.findings
+        left_out = [f"{'; '.join(sizes)}: {note}" for note, sizes in self.left_out.items()]
         return format_message(
-            found, [("error", errors), ("skipped", self.skipped), ("baked", self.baked)]
+            found,
+            [
+                ("error", errors),
+                ("skipped", self.skipped),
+                ("left out", left_out),
+                ("baked", self.baked),
+            ],
         )
 
 
@@ -107,7 +115,8 @@ class Verification:
     """A comparison at the inputs given and at drawn ones, of other sizes where dims are dynamic:
     larger and smaller ones, and those at which one of the `conditions` is answered otherwise.
 
-    Drawn inputs that PyTorch itself rejects are skipped. Of the `random` outputs only dtype and
+    Drawn inputs that PyTorch itself rejects are skipped, sizes that break the condition of one of
+    the `notes` are left out. Of the `random` outputs only dtype and
     shape are compared, and of those of `placeholders`: nodes that PyTorch has zeros for, by output.
     """
 
@@ -129,7 +138,8 @@ class Verification:
     def report(self) -> VerificationReport:
         """Raises VerificationError where they differ, which `notes` of the export may explain, or a
         value that was baked and is another one there."""
-        self._flat_example()  # refuses arguments that are none of this model's
+        inputs = self.signature.inputs
+        self.drawn = DrawnSizes(inputs, self._sizes(self.args, self.kwargs), self.notes)
         try:
             with self.reads.watched():
                 expected = self.eager.run(self.args, self.kwargs)
@@ -140,20 +150,25 @@ class Verification:
         self._compare_across_conditions()
         self._compare_at_other_reads()
         findings = tuple(self.reads.findings())
-        return VerificationReport(tuple(self.runs), tuple(self.skipped), findings)
+        for label in self.drawn.too_large:
+            self._skip(f"{label}: the inputs have many more elements than the example's")
+        runs, skipped = tuple(self.runs), tuple(self.skipped)
+        return VerificationReport(runs, skipped, findings, self.drawn.left_out)
 
-    def _flat_example(self) -> list[torch.Tensor]:
-        return self.signature.flatten(self.args, dict(self.kwargs))
+    def _sizes(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, int]:
+        """Refuses arguments that are none of this model's."""
+        return example_sizes(self.signature.inputs, self.signature.flatten(args, dict(kwargs)))
 
     def _compare(
         self, label: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], expected: EagerRun
     ) -> None:
+        broken = broken_guards(self.notes, self._sizes(args, kwargs))
         try:
             actual = self.run_onnx(self.signature.flatten(args, dict(kwargs)))
         except NotRunnableError as error:
-            if not self.runs:
+            if not self.runs and not broken:
                 raise
-            raise VerificationError(self._runs_there_no_more(label, error)) from error
+            raise VerificationError(self._runs_there_no_more(label, error, broken)) from error
         pairs = self._pairs(expected, actual)
         paired = {pair.name for pair in pairs}
         for name in self.signature.state_outputs:
@@ -168,8 +183,8 @@ class Verification:
             ]
         different = [comparison for comparison in comparisons if comparison.problem]
         if different:
-            causes = self.reads.causes()
-            raise VerificationError(_message(label, different, len(pairs), self.notes, causes))
+            message = _message(label, different, len(pairs), self._explanations(different, broken))
+            raise VerificationError(message)
         self.reads.agreed(label)
         for pair in pairs:
             if pair.name in self.random:
@@ -216,31 +231,38 @@ class Verification:
         """Whether PyTorch's values of an output are not those that the file should have."""
         return name in self.random or name in self.placeholders
 
-    def _runs_there_no_more(self, label: str, error: NotRunnableError) -> str:
+    def _runs_there_no_more(
+        self, label: str, error: NotRunnableError, broken: Sequence[Note]
+    ) -> str:
         """The message where the file ran at the example, and fails at inputs PyTorch takes."""
         return format_message(
             f"PyTorch runs at {label}, and the file does not",
-            [
-                ("runtime", str(error).splitlines()),
-                ("cause", self.reads.causes()),
-                ("notes", self.notes),
-                ("try", _advice([], self.notes, self.reads.causes())),
-            ],
+            [("runtime", str(error).splitlines()), *self._explanations([], broken)],
         )
+
+    def _explanations(
+        self, different: Sequence[OutputComparison], broken: Sequence[Note]
+    ) -> list[_Row]:
+        """What an error says besides the difference: of all notes, those that do not hold there."""
+        causes = self.reads.causes()
+        return [
+            ("cause", causes),
+            ("broken" if broken else "notes", broken or self.notes),
+            ("try", _advice(different, self.notes, causes)),
+        ]
 
     def _compare_other_inputs(self) -> None:
         """At a larger and a smaller size, or where no other size can be had at other values."""
         inputs = self.signature.inputs
         if not any(spec.kind == "tensor" for spec in inputs):
             return
-        sizes = example_sizes(inputs, self._flat_example())
         reasons = []
-        for other in other_sizes(inputs, sizes):
-            reason = self._compare_drawn(sizes_label(other), other)
+        for other in self.drawn.others():
+            reason = self._compare_sizes(other)
             if reason is None:
-                smaller = smaller_sizes(inputs, sizes)
-                if smaller not in (sizes, other):
-                    self._compare_drawn(sizes_label(smaller), smaller)
+                for smaller in self.drawn.smaller():
+                    if smaller != other:
+                        self._compare_sizes(smaller)
                 return
             reasons.append(reason)
         dynamic = sorted({dim for spec in inputs for dim in spec.dims if isinstance(dim, str)})
@@ -255,15 +277,24 @@ class Verification:
         """At sizes on the other side of conditions, those that PyTorch takes."""
         done = {run.label for run in self.runs}
         compared = 0
-        inputs = self.signature.inputs
-        sizes = example_sizes(inputs, self._flat_example())
-        for tried, other in enumerate(sizes_beyond(self.conditions, inputs, sizes)):
+        for tried, other in enumerate(self.drawn.beyond(self.conditions)):
             label = sizes_label(other)
             if compared == _MOST_BEYOND or tried == _MOST_TRIED:
                 return
             if label not in done:
                 done.add(label)
-                compared += self._compare_drawn(label, other) is None
+                compared += self._compare_sizes(other) is None
+
+    def _compare_sizes(self, sizes: Mapping[str, int]) -> str | None:
+        """As _compare_drawn. Where the file differs and a note's condition does not hold, that is
+        the reason."""
+        try:
+            return self._compare_drawn(sizes_label(sizes), sizes)
+        except VerificationError:
+            broken = broken_guards(self.notes, sizes)
+            if not self.drawn.leave_out(broken, sizes):
+                raise
+            return f"{sizes_label(sizes)}: {broken[0]}"
 
     def _compare_at_other_reads(self) -> None:
         """Where values were baked: at inputs for which PyTorch reads others, if some are found."""
@@ -411,8 +442,7 @@ def _message(
     label: str,
     different: Sequence[OutputComparison],
     total: int,
-    notes: Sequence[Note],
-    causes: Sequence[str],
+    explanations: Sequence[_Row],
 ) -> str:
     names = ", ".join(comparison.name for comparison in different)
     rows = []
@@ -426,11 +456,5 @@ def _message(
             )
     return format_message(
         f"ONNX Runtime and PyTorch disagree on {names} ({len(different)} of {total} outputs)",
-        [
-            ("run", label),
-            ("output", rows),
-            ("cause", causes),
-            ("notes", notes),
-            ("try", _advice(different, notes, causes)),
-        ],
+        [("run", label), ("output", rows), *explanations],
     )

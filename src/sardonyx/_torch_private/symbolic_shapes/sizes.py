@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
@@ -197,6 +199,26 @@ def breakpoint_conditions(expression: Any) -> list[Any]:
         first, *others = sorted(extreme.args, key=lambda part: not part.is_number)
         found += [sympy.Lt(first, other) for other in others]
     return [condition for condition in found if condition.free_symbols]
+
+
+@lru_cache(maxsize=1024)
+def condition_on_sizes(condition: Any) -> Callable[[Mapping[str, int]], bool | None]:
+    """A condition as a function of sizes by name, which gives None where it means nothing
+    or depends on more than these."""
+    from torch.utils._sympy.printers import PythonPrinter
+
+    names = {symbol: f"size_{index}" for index, symbol in enumerate(condition.free_symbols)}
+    plain = condition.xreplace({symbol: sympy.Symbol(name) for symbol, name in names.items()})
+    source = f"lambda {', '.join(names.values())}: {PythonPrinter().doprint(plain)}"
+    function = eval(source, {"math": math, "torch": torch})
+
+    def answer(sizes: Mapping[str, int]) -> bool | None:
+        try:
+            return bool(function(*(sizes[symbol.name] for symbol in names)))
+        except (ArithmeticError, KeyError, NameError):
+            return None
+
+    return answer
 
 
 def fixed_symbols(mode: Any) -> dict[Any, int]:

@@ -64,7 +64,7 @@ def notes_on_small_sizes(
 ) -> list[Note]:
     """On answers that hold for sizes from 2 on and not for one of 0 or 1."""
     return [
-        guard_note(readable(expression, origins), _DECIDED, place)
+        guard_note(readable(expression, origins), _DECIDED, place, named(expression, origins))
         for expression, place in answers.items()
         if _fails_at_small_sizes(expression, origins, sizes)
     ]
@@ -138,7 +138,8 @@ def check_conditions(
             reason = "an operator takes them for one size"
         else:
             continue
-        notes[guard_note(text, reason, condition.place)] = None
+        typed = named(expression, origins)
+        notes[guard_note(text, reason, condition.place, typed)] = None
     return list(notes)
 
 
@@ -237,11 +238,16 @@ def _narrowed_to_one(kind: type[_Refusal], text: str, place: Place, names: list[
 
 
 def readable(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> str:
+    """A condition in the caller's names, as text."""
+    condition = named(expression, origins)
+    if isinstance(condition, (sympy.Eq, sympy.Ne)):
+        left, right = map(text_of, condition.args)
+        return f"{left} {'==' if isinstance(condition, sympy.Eq) else '!='} {right}"
+    return text_of(condition)
+
+
+def named(expression: sympy.Basic, origins: Mapping[sympy.Symbol, SymbolOrigin]) -> sympy.Basic:
     """A condition in the caller's names."""
-    named = expression.xreplace(
+    return expression.xreplace(
         {s: sympy.Symbol(origins[s].name) for s in expression.free_symbols if s in origins}
     )
-    if isinstance(named, (sympy.Eq, sympy.Ne)):
-        left, right = map(text_of, named.args)
-        return f"{left} {'==' if isinstance(named, sympy.Eq) else '!='} {right}"
-    return text_of(named)

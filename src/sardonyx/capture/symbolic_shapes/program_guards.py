@@ -13,6 +13,7 @@ from sardonyx.capture.symbolic_shapes.guards import (
     SymbolOrigin,
     at_sizes,
     check_conditions,
+    named,
     readable,
 )
 from sardonyx.notes import Note, guard_note
@@ -31,10 +32,13 @@ def notes_on_program(program: ExportedProgram, names: Mapping[sympy.Symbol, str]
     asserted = [c for c in _asserted(program) if c not in known and c.free_symbols <= names.keys()]
     known += asserted
     said = [
-        *(readable(condition, origins) for condition in asserted),
+        *((readable(condition, origins), condition) for condition in asserted),
         *_ranges(program, names, known),
     ]
-    notes += [guard_note(text, "the ExportedProgram says so") for text in said]
+    notes += [
+        guard_note(text, "the ExportedProgram says so", expression=named(condition, origins))
+        for text, condition in said
+    ]
     return list(dict.fromkeys(notes))
 
 
@@ -69,7 +73,7 @@ def _ranges(
     program: ExportedProgram,
     names: Mapping[sympy.Symbol, str],
     conditions: Sequence[sympy.Basic],
-) -> Iterator[str]:
+) -> Iterator[tuple[str, sympy.Basic]]:
     """The bounds of sizes that no condition implies. PyTorch assumes sizes of at least 2 anyway;
     that alone is no bound."""
     for symbol, allowed in program.range_constraints.items():
@@ -80,9 +84,10 @@ def _ranges(
         own = [c for c in conditions if _is_inequality(c) and c.free_symbols == {symbol}]
         bounds_below = least > 2 and not _is_bound(own, symbol, least, least - 1)
         if most is not None and not _is_bound(own, symbol, most, most + 1):
-            yield f"{f'{least} <= ' if least else ''}{names[symbol]} <= {most}"
+            text = f"{f'{least} <= ' if least else ''}{names[symbol]} <= {most}"
+            yield text, sympy.And(sympy.Ge(symbol, least), sympy.Le(symbol, most))
         elif bounds_below:
-            yield f"{names[symbol]} >= {least}"
+            yield f"{names[symbol]} >= {least}", sympy.Ge(symbol, least)
 
 
 def _is_inequality(condition: sympy.Basic) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sympy
 import torch
 
 from sardonyx.aten.control_flow import all_nodes
@@ -27,23 +28,29 @@ def notes_on_ranks(graph: AtenGraph) -> list[Note]:
         if condition is not None:
             where = node.location
             place = (where.file, where.line, where.text)
-            notes[guard_note(condition, place=place)] = None
+            text, expression = condition
+            names = {s: sympy.Symbol(name) for s, name in graph.symbol_names.items()}
+            notes[guard_note(text, place=place, expression=expression.xreplace(names))] = None
     return list(notes)
 
 
-def _condition(node: Node) -> str | None:
+def _condition(node: Node) -> tuple[str, sympy.Basic] | None:
     if node.op in _OF_ROWS:
         rows = node.arguments["self"]
         if isinstance(rows, Value) and len(rows.shape) == 2 and not isinstance(rows.shape[0], int):
-            return f"there are two rows or more: {node.op._opname} of one has no dims"
+            text = f"there are two rows or more: {node.op._opname} of one has no dims"
+            return text, sympy.Ge(rows.shape[0], 2)
     for axis in kept_axes(node):
-        return f"the size of dim {axis} is not 1: squeeze drops it there"
+        text = f"the size of dim {axis} is not 1: squeeze drops it there"
+        return text, sympy.Ne(node.arguments["self"].shape[axis], 1)
     if node.op in _SOLUTIONS:
         matrices, right = node.arguments["A"], node.arguments["B"]
         if isinstance(matrices, Value) and isinstance(right, Value) and _may_be(right, matrices):
+            pairs = zip(right.shape, matrices.shape[:-1], strict=True)
             return (
                 "the right side is not one vector for each matrix:"
-                " of the shape of the matrices without their last dim it is taken for that"
+                " of the shape of the matrices without their last dim it is taken for that",
+                sympy.Or(*(sympy.Ne(one, other) for one, other in pairs)),
             )
     return None
 
